@@ -14,12 +14,13 @@ Nothing below the edge reads a sentence: programs compare codes.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
 from string import Formatter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, cast
@@ -100,6 +101,11 @@ class _Coded:
 
 class Message(_Coded):
     """One thing that the library says to everybody: what it is of is public, was asked for, or is a noisy answer."""
+
+    @staticmethod
+    def joined(messages: Iterable[Message]) -> Message:
+        """Return one message that says these, at least one, one after the other."""
+        return reduce(lambda first, rest: Message("sentences", first=first, rest=rest), messages)
 
 
 class OwnerMessage(_Coded):

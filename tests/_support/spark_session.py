@@ -20,12 +20,12 @@ def spark_here(folder: Path) -> Iterator[Any]:
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java")
     from veilog.logs.engines.spark import session
-    from veilog.logs.input.source import EngineConfig
+    from veilog.logs.input.source import ReadOptions
 
     interrupted = signal.getsignal(signal.SIGINT)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)  # of its workers
-        with session(EngineConfig("1GB", 2, folder)) as started:
+        with session(ReadOptions(memory_limit="1GB", threads=2, temp_directory=folder)) as started:
             started.conf.set("spark.sql.shuffle.partitions", "4")
             yield started
     assert signal.getsignal(signal.SIGINT) is interrupted, "Ctrl-C is ours again"

@@ -22,8 +22,10 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
+from veilog.logs.findings import DUPLICATES
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 HEADER = "case,activity,time,event:index,lifecycle:transition,dose\n"
 KEEP = {"missing-timestamp": "keep", "bad-timestamp": "keep"}
@@ -316,14 +318,12 @@ def test_what_is_read_together_is_said_whatever_the_log_holds(tmp_path: Path) ->
         assert files.read(path).read_together == ()
         assert files.read(path).attributes_read_together == log.attributes_read_together != ()
     assert len(set(told)) == 1
-    (sentence,) = told[0][0]
-    assert "--on duplicate-case-id=keep" in sentence
-    assert told[0][1] == told[0][2] == (sentence,)
+    assert told[0] == ((DUPLICATES,),) * 3
 
 
 def test_what_is_read_together_survives_every_derivation(tmp_path: Path) -> None:
-    variants = dataclasses.replace(Variants.from_dict({("a",): 2}), read_together=("rule",))
-    assert variants.with_counts([1]).read_together == ("rule",)
+    variants = dataclasses.replace(Variants.from_dict({("a",): 2}), read_together=(Message("rule"),))
+    assert variants.with_counts([1]).read_together == (Message("rule"),)
     assert variants == Variants.from_dict({("a",): 2})
     frame = pd.DataFrame({"case": ["1", "2"], "activity": ["a", "b"], "time": pd.to_datetime(["2024-01-01"] * 2)})
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "log.parquet")

@@ -30,6 +30,7 @@ from veilog.logs.tables.frames import ARROW, PANDAS, PM4PY, POLARS
 from veilog.logs.tables.parquet import PARQUET
 from veilog.logs.tables.reader import BATCH, TableReader
 from veilog.logs.xes.read import XES
+from veilog.messages import Message
 from veilog.testing import check_reader
 
 EMPTY = "<trace><string key='concept:name' value='nothing'/></trace>"
@@ -314,10 +315,10 @@ def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path
     assert veilog.read_variants(tmp_path) == log.variants
     assert veilog.validate(path) == log.findings
     (together,) = log.read_together
-    assert "'lines' of veilog-other 1.2" in together
+    assert together == Message("read-by-add-on", name="lines", package="veilog-other 1.2")
     assert veilog.read_variants(path).read_together == log.variants.read_together == (together,)
     told = veilog.release(log.variants, "laplace", epsilon=1, domain=veilog.Domain(["register"], 2)).guarantee
-    assert [str(c.text) for c in told.conditions if c.code == "columns-read-together"] == [together]
+    assert [str(c.text) for c in told.conditions if c.code == "columns-read-together"] == [str(together)]
     assert ".lines" in known_suffixes()
     with pytest.raises(InputError, match=r"no file of lines.*|damaged\.lines"):
         (tmp_path / "damaged.lines").write_text("{")

@@ -147,7 +147,7 @@ def test_a_log_and_its_variants_are_mapped_alike() -> None:
     log = log_of(twin_of(Sizes(cases=40, length=4, activities=5), 0), 0)
     found = load_mapping({name: f"group {i % 2}" for i, name in enumerate(log.variants.labels)})
     assert found.of_log(log).variants == found.of_variants(log.variants)
-    assert found.of_log(log).mapped == found.of_variants(log.variants).mapped == found.told
+    assert found.of_log(log).mapped == found.of_variants(log.variants).mapped == (found.told,)
 
 
 def test_adding_a_case_adds_a_case_after_mapping() -> None:

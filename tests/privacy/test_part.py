@@ -238,7 +238,7 @@ def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: 
 
 
 def test_a_part_by_an_attribute_takes_the_columns_for_granted() -> None:
-    whole = replace(_hospital(), attributes_read_together=("one column reads another",))
+    whole = replace(_hospital(), attributes_read_together=(Message("one column reads another"),))
     by_attribute, by_time = (
         {c.code for c in Curator(bounded(whole, ONE_CASE, noise.seeded(1), Part.of(text))).guarantee().conditions}
         for text in ("urgency=2", "month=2024-01")

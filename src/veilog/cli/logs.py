@@ -14,6 +14,7 @@ from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Readi
 from veilog.cli.shared.paths import in_words, is_pipe, send
 from veilog.cli.shared.reading import (
     Output,
+    asked_of,
     check_target,
     fits,
     opened,
@@ -27,9 +28,7 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
-from veilog.logs.findings import Findings
 from veilog.logs.input.activity_mapping import as_csv, proposed
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import whole as read_whole
 
 
@@ -59,7 +58,7 @@ def info(
             "attributes": None if attributes is None else [attribute.to_json() for attribute in attributes],
             "lifecycle": transitions,
             "persons": None if whole is None else [person.to_json() for person in persons],
-            "read_together": list(variants.read_together),
+            "read_together": [one.english for one in variants.read_together],
         }
     )
     out.show(display.info_table(statistics, variants, in_words(log)))
@@ -83,11 +82,8 @@ def validate(
     """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
     out = Output(json, log)
     source = opened(out, log, reading)
-    findings = Findings(reading.policies(), source.name, collect_all=True)
     with shown_progress() as progress:
-        found = read_whole(
-            source, ReadRequest(reading.declared(), findings, progress=progress, mapping=reading.mapping())
-        )
+        found = read_whole(source, asked_of(source, reading, progress, collect_all=True))
     persons = person_columns(found)
     out.json(
         {
@@ -157,7 +153,7 @@ def convert(
         send(place)
     facts = {"cases": event_log.cases.num_rows, "events": len(event_log)}
     table = place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
-    conditions = [*event_log.read_together, *filter(None, [event_log.mapped])] if table else []
+    conditions = [one.english for one in (*event_log.read_together, *event_log.mapped)] if table else []
     out.json(facts | {"conditions": conditions}, place)
     out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)

@@ -17,6 +17,7 @@ from veilog.errors import InputError, MissingExtraError, ParameterError, meant
 from veilog.logs.findings import Finding
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,14 +112,14 @@ class EventLog:
     metadata: Metadata = field(default_factory=Metadata)
     findings: tuple[Finding, ...] = ()
     source: str | None = None
-    read_together: tuple[str, ...] = ()
+    read_together: tuple[Message, ...] = ()
     """The rules that read all cases at once, so that one case can change how another one is read; and the remedies."""
-    attributes_read_together: tuple[str, ...] = ()
+    attributes_read_together: tuple[Message, ...] = ()
     """Those of them that matter only where attributes are used: they do not change activities, times or order."""
     read_as: str = ""
     """How it was read: by which columns and choices its cases have their events and times; empty if nobody knows."""
-    mapped: str = ""
-    """By what public list activities were grouped on the way in, in a sentence."""
+    mapped: tuple[Message, ...] = ()
+    """By what public lists activities were grouped on the way in."""
 
     def __post_init__(self) -> None:
         for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,13 +18,11 @@ from veilog.logs.findings import Finding, Findings, Policy
 from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.reader import SUFFIXES, ReadRequest, Writer, writer_of
 from veilog.logs.input.reading import grouped, whole
-from veilog.logs.input.roles import ReadOptions
 from veilog.logs.input.source import (
     DEFAULT_LIMIT,
-    EngineConfig,
-    FileLayout,
     Given,
     Progress,
+    ReadOptions,
     Source,
     is_ibis,
     suffix_of,
@@ -34,7 +31,7 @@ from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 
-_DECLARED = frozenset(field.name for field in dataclasses.fields(ReadOptions))
+_DECLARED = frozenset({"case", "activity", "timestamp", "lifecycle", "classifier", "time_format"})
 
 
 class HasLog(Protocol):
@@ -95,18 +92,31 @@ def read(
     ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
     classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
     ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come
-    out of a compressed file, ``processes`` may be more than 1 for large XES files. A table of Ibis comes here with all
+    out of a compressed file, ``processes`` may be more than 1 for large XES files that are not
+    compressed. A table of Ibis comes here with all
     its columns, so it is refused beyond five million events; ``index`` names its column that orders events of equal
     time.
 
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
     of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names it as a condition.
     """
-    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier, time_format)
-    layout = FileLayout(header, sheet, object_type)
-    named = Source(source, means=EngineConfig(index=index), limit=limit, layout=layout)
-    findings = Findings(policies or {}, named.name)
-    return whole(named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top)))
+    options = ReadOptions(
+        case,
+        activity,
+        timestamp,
+        lifecycle,
+        classifier,
+        time_format,
+        header,
+        sheet,
+        object_type,
+        index,
+        mapped_by(map, level, top),
+        limit,
+        processes,
+    )
+    named = Source(source, options)
+    return whole(named, ReadRequest(options, Findings(policies or {}, named.name), progress=progress))
 
 
 def validate(
@@ -134,9 +144,11 @@ def validate(
             meant=meant(name, sorted(_DECLARED)),
             names=", ".join(sorted(_DECLARED)),
         )
-    named = Source(source, limit=limit, layout=FileLayout(header, sheet, object_type))
+    given: dict[str, Any] = {"header": header, "sheet": sheet, "object_type": object_type, **declared}
+    options = ReadOptions(**given, limit=limit, processes=processes)
+    named = Source(source, options)
     findings = Findings(policies or {}, named.name, collect_all=True)
-    return whole(named, ReadRequest(ReadOptions(**declared), findings, None, processes, progress)).findings
+    return whole(named, ReadRequest(options, findings, progress=progress)).findings
 
 
 def read_variants(
@@ -173,13 +185,27 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
     ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
-    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier, time_format)
-    means, layout = EngineConfig(memory_limit, threads, temp_directory, index), FileLayout(header, sheet, object_type)
-    named = Source(source, engine=engine, means=means, limit=limit, layout=layout)
-    findings = Findings(policies or {}, named.name)
-    return grouped(
-        named, ReadRequest(declared, findings, None, processes, progress, mapped_by(map, level, top))
-    ).variants
+    options = ReadOptions(
+        case,
+        activity,
+        timestamp,
+        lifecycle,
+        classifier,
+        time_format,
+        header,
+        sheet,
+        object_type,
+        index,
+        mapped_by(map, level, top),
+        limit,
+        processes,
+        engine,
+        memory_limit,
+        threads,
+        temp_directory,
+    )
+    named = Source(source, options)
+    return grouped(named, ReadRequest(options, Findings(policies or {}, named.name), progress=progress)).variants
 
 
 def write(

@@ -97,10 +97,7 @@ _THINGS = {
 }
 """What a rule leaves out."""
 
-DUPLICATES = (
-    "duplicate-case-id=drop: of cases with one name only the first is read, so one case can take the place of another; "
-    "with --on duplicate-case-id=keep (the default) they are separate cases."
-)
+DUPLICATES = Message("read-together-duplicates")
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
@@ -189,7 +186,7 @@ class Findings:
             return "partly"
         return None if not self._zones else "told" if True in self._zones else "missing"
 
-    def read_together(self) -> tuple[str, ...]:
+    def read_together(self) -> tuple[Message, ...]:
         """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""
         return (DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 

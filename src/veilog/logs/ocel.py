@@ -413,7 +413,7 @@ SQLITE = _ObjectCentric("OCEL 2.0 (SQLite)", (".sqlite",), from_sqlite)
 
 def _chosen(log: ObjectCentricLog, source: Source) -> str:
     """The type whose objects are the cases: the one that is asked for, or the only one."""
-    kinds, wanted = log.kinds(), source.layout.object_type
+    kinds, wanted = log.kinds(), source.options.object_type
     if wanted is None and len(kinds) == 1:
         return next(iter(kinds))
     if wanted is not None and wanted in kinds:

@@ -1,7 +1,7 @@
 """What a file that was made of another keeps of how that was read: its releases take that for granted, too.
 
-It is one attribute of the log, in every format that has a place for these; CSV has none. Only sentences that veilog
-itself writes are taken from it: what a file says in other words never reaches what a release says of itself.
+It is one attribute of the log, in every format that has a place for these; CSV has none. Only codes that veilog
+itself writes are taken from it: what a file says otherwise never reaches what a release says of itself.
 """
 
 from __future__ import annotations
@@ -9,28 +9,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from veilog._language import gettext_noop
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import DUPLICATES
-from veilog.logs.input.reader import OF_AN_ADD_ON
+from veilog.logs.input.activity_mapping import GROUPED
+from veilog.logs.input.reader import BY_ADD_ON
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.variants import Variants
+from veilog.messages import Message, message_from
 
 _KEY = "veilog:read"
-ATTRIBUTES_TOGETHER = gettext_noop(
-    "Whether a column of attributes holds text, numbers or truth values, and in XES and object-centric logs whether it "
-    "belongs to cases or to events, is found out from all of its values, so one case can change how the attributes of "
-    "others are read; a Parquet file or an Arrow table declares the types of its columns."
-)
-UNKNOWN = gettext_noop(
-    "The file was made of another log, and what it notes of how that was read is not known here: one case may have "
-    "changed how others were read."
-)
-_MAPPED = re.compile(r"(?>Activities were grouped by [^\n]{1,400}? \(SHA-256 [0-9a-f]{12}\), which is public\. ?)+")
-"""Each sentence once and for all (atomic): of many with a fault at their end every other cut would be tried."""
+ATTRIBUTES_TOGETHER = Message("read-together-attributes")
+UNKNOWN = Message("read-together-unknown")
+_FIELDS = {
+    **{one.code: set[str]() for one in (DUPLICATES, ATTRIBUTES_TOGETHER, UNKNOWN)},
+    BY_ADD_ON: {"name", "package"},
+    GROUPED: {"how", "digest"},
+}
+"""What a file may say of how it was read, by codes, and the fields of each."""
+_LONGEST_VALUE = 400
 _LONGEST_WAY = 10_000
 _NESTED = re.compile(r"[{\[]")
 _MOST_NESTED = 100
@@ -44,10 +43,10 @@ _USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zon
 class Provenance:
     """How the log was read that a file was made of."""
 
-    together: tuple[str, ...] = ()
+    together: tuple[Message, ...] = ()
     """As :attr:`veilog.logs.eventlog.EventLog.read_together`, and so on."""
-    attributes: tuple[str, ...] = ()
-    mapped: str = ""
+    attributes: tuple[Message, ...] = ()
+    mapped: tuple[Message, ...] = ()
     way: str = ""
 
     def __add__(self, other: Provenance) -> Provenance:
@@ -56,7 +55,7 @@ class Provenance:
         return Provenance(
             tuple(dict.fromkeys([*self.together, *other.together])),
             tuple(dict.fromkeys([*self.attributes, *other.attributes])),
-            " ".join(dict.fromkeys(filter(None, [self.mapped, other.mapped]))),
+            tuple(dict.fromkeys([*self.mapped, *other.mapped])),
             json.dumps(list(ways)) if len(ways) > 1 else "".join(ways),
         )
 
@@ -82,7 +81,8 @@ def noted(log: EventLog) -> EventLog:
     found = Provenance(log.read_together, log.attributes_read_together, log.mapped, _telling(log.read_as))
     if found == Provenance():
         return log
-    attribute = Attribute(_KEY, json.dumps(asdict(found), ensure_ascii=False), "string")
+    said = {name: [one.to_json() for one in getattr(found, name)] for name in ("together", "attributes", "mapped")}
+    attribute = Attribute(_KEY, json.dumps(said | {"way": found.way}, ensure_ascii=False), "string")
     return replace(log, metadata=replace(log.metadata, attributes=(*log.metadata.attributes, attribute)))
 
 
@@ -114,12 +114,12 @@ def _read(text: object) -> Provenance:
     said = _parsed(text)
     if not isinstance(said, dict):
         return Provenance((UNKNOWN,))
-    together, attributes = (_known(said.get(name)) for name in ("together", "attributes"))
-    mapped, way = said.get("mapped", ""), said.get("way", "")
-    if not isinstance(mapped, str) or (mapped and not _MAPPED.fullmatch(mapped)):
-        together, mapped = (*together, UNKNOWN), ""
+    together, attributes, mapped = (_known(said.get(name)) for name in ("together", "attributes", "mapped"))
+    way = said.get("way", "")
     if way != "" and not _is_way(way):
         together, way = (*together, UNKNOWN), ""
+    if any(one.code != GROUPED for one in mapped):
+        together, mapped = (*together, UNKNOWN), ()
     return Provenance(tuple(dict.fromkeys(together)), attributes, mapped, way)
 
 
@@ -141,11 +141,15 @@ def _is_way(way: object) -> bool:
     return isinstance(said, dict) or (isinstance(said, list) and all(isinstance(one, str) for one in said))
 
 
-def _known(sentences: object) -> tuple[str, ...]:
-    """These sentences, those of them that veilog does not write as one that it does."""
-    if not isinstance(sentences, list):
-        return (UNKNOWN,)
-    ours = (DUPLICATES, ATTRIBUTES_TOGETHER, UNKNOWN)
-    return tuple(
-        one if one in ours or (isinstance(one, str) and OF_AN_ADD_ON.fullmatch(one)) else UNKNOWN for one in sentences
-    )
+def _known(messages: object) -> tuple[Message, ...]:
+    """These messages, those of them that veilog does not write as one that it does."""
+    return tuple(map(_message, messages)) if isinstance(messages, list) else (UNKNOWN,)
+
+
+def _message(said: object) -> Message:
+    try:
+        found = message_from(said) if isinstance(said, dict) else UNKNOWN
+    except ValueError:
+        return UNKNOWN
+    fits = all(isinstance(value, str) and len(value) <= _LONGEST_VALUE for value in found.values.values())
+    return found if fits and _FIELDS.get(found.code) == {*found.values} else UNKNOWN

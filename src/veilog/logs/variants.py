@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError
+from veilog.messages import Message
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,9 +132,9 @@ class Variants:
     codes: Int32Array
     offsets: IntArray
     counts: IntArray
-    read_together: tuple[str, ...] = ()
+    read_together: tuple[Message, ...] = ()
     """As of the log that they are of; it says nothing about the multiset, so equality does not look at it."""
-    mapped: str = ""
+    mapped: tuple[Message, ...] = ()
     """As of the log that they are of."""
     read_as: str = ""
     """As of the log that they are of."""

@@ -95,9 +95,9 @@ class Curator:
         self._account = ChargeAccount(unit, seeded=self._randomness.seed is not None, part=part)
         together = held.read_together if log is None else log.read_together
         if together:
-            self._account.assume(Condition("columns-read-together", "program", Message(" ".join(together))))
+            self._account.assume(Condition("columns-read-together", "program", Message.joined(together)))
         if mapped := held.mapped if log is None else log.mapped:
-            self._account.assume(Condition("activities-mapped", "owner", Message(mapped)))
+            self._account.assume(Condition("activities-mapped", "owner", Message.joined(mapped)))
         for about_part in conditions:
             self._account.assume(about_part)
         if part is not None and log is not None and not part.of_time:

@@ -71,7 +71,7 @@ def columns_taken(log: EventLog | StoredLog) -> tuple[Condition, ...]:
     """Return what is taken for granted where an attribute is looked at: which columns there are, and how they were
     read."""
     together = log.attributes_read_together
-    read = (Condition("columns-read-together", "program", Message(" ".join(together))),) if together else ()
+    read = (Condition("columns-read-together", "program", Message.joined(together)),) if together else ()
     return (_COLUMNS_FROM_LOG, *read)
 
 

@@ -19,8 +19,8 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, T
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
 from veilog.logs.input.reader import Reader, ReadRequest
-from veilog.logs.input.roles import AS_IT_IS, ReadOptions, declared_roles
-from veilog.logs.input.source import Given, Source
+from veilog.logs.input.roles import declared_roles
+from veilog.logs.input.source import AS_IT_IS, Given, ReadOptions, Source
 from veilog.logs.tables.events import log_from_table
 from veilog.logs.tables.reader import TableReader
 
@@ -74,7 +74,7 @@ def _read(reader: Reader, source: Source, declared: ReadOptions = AS_IT_IS) -> E
     roles = None
     if isinstance(reader, TableReader):
         roles = declared_roles(reader.columns(source), declared, public=reader.declares)
-    log = reader.read(source, ReadRequest(declared=declared, findings=findings, roles=roles))
+    log = reader.read(source, ReadRequest(declared, findings, roles))
     return as_intervals(log, findings, (roles and roles.transition) or LIFECYCLE) if intervals else log
 
 
@@ -110,7 +110,7 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
         return
     source, findings = Source(given), Findings(collect_all=True)
     names, notes = reader.columns(source), reader.notes(source)
-    roles = declared_roles(names, ReadRequest().declared, public=reader.declares)
+    roles = declared_roles(names, AS_IT_IS, public=reader.declares)
     extra = [name for name in (EVENT_INDEX, notes.case_key) if name in names and name not in roles.named]
     wanted = [name for name in (*roles.named, *extra) if name is not None]
     batches = list(reader.batches(source, ReadRequest(findings=findings, roles=roles), wanted, size=_FEW))

@@ -15,7 +15,7 @@ from veilog.logs.engines import duckdb
 from veilog.logs.engines.duckdb import DuckFiles
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, EngineConfig, Source
+from veilog.logs.input.source import AS_IT_IS, ReadOptions, Source
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 
@@ -24,8 +24,8 @@ KEEP = {"case-without-name": "keep", "missing-timestamp": "keep", "bad-timestamp
 DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp": "drop"}
 
 
-def variants_of(paths: list[Path], roles: Roles, means: EngineConfig = AT_HAND) -> Variants:
-    return DuckFiles(tuple(map(Source, paths)), means).group(roles, Findings()).variants
+def variants_of(paths: list[Path], roles: Roles, options: ReadOptions = AS_IT_IS) -> Variants:
+    return DuckFiles(tuple(map(Source, paths)), options).group(roles, Findings()).variants
 
 
 def parquet(path: Path, case, activity, time) -> Path:
@@ -179,7 +179,7 @@ def test_a_hopeless_memory_limit_says_so(tmp_path: Path) -> None:
 def test_impossible_settings_are_refused_by_name(tmp_path: Path, options: dict) -> None:
     path = parquet(tmp_path / "log.parquet", ["1"], ["a"], pa.array([0], pa.timestamp("us")))
     with pytest.raises(ParameterError) as caught:
-        variants_of([path], ROLES, means=EngineConfig(**options))
+        variants_of([path], ROLES, options=ReadOptions(**options))
     assert caught.value.parameter == next(iter(options))
 
 

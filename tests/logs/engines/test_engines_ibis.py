@@ -22,7 +22,7 @@ from veilog.logs import files
 from veilog.logs.engines import ibis as engines_ibis
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reading import roles_of
-from veilog.logs.input.source import Source
+from veilog.logs.input.source import ReadOptions, Source
 from veilog.logs.stored import storing
 from veilog.logs.stored.storing import store
 from veilog.logs.variants import Variants
@@ -359,7 +359,7 @@ def test_a_job_of_spark_that_dies_half_way_is_told_in_one_line(spark, tmp_path: 
 def test_spark_reads_no_text(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("case,activity,time\n1,a,2024-01-01\n")
     with pytest.raises(InputError, match="Spark reads Parquet here"):
-        roles_of(Source(tmp_path / name, engine="spark"))
+        roles_of(Source(tmp_path / name, ReadOptions(engine="spark")))
 
 
 def test_files_of_different_types_are_refused_by_spark_before_it_starts(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped
-from veilog.logs.input.source import EngineConfig, Source
+from veilog.logs.input.source import ReadOptions, Source
 from veilog.logs.stored.storing import store
 from veilog.logs.synthetic.hospital import hospital
 
@@ -169,7 +169,7 @@ def test_time_zones_are_instants_and_the_span_is_that_in_memory(server: Server) 
         {"case": ["1"] * 3, "activity": list("abc"), "time": pa.array(times, UTC_TIMES), "seq": [0, 1, 2]}
     )
     server.fill(events, COLUMNS)
-    there = grouped(Source("log", engine=server.url(), means=EngineConfig(index="seq")), ReadRequest())
+    there = grouped(Source("log", ReadOptions(engine=server.url(), index="seq")), ReadRequest())
     log = files.read(events.drop_columns(["seq"]))
     assert (there.variants, there.start, there.end) == (log.variants, *log.span)
 

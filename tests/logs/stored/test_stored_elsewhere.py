@@ -24,7 +24,7 @@ from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Policy
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.source import EngineConfig, Source
+from veilog.logs.input.source import ReadOptions, Source
 from veilog.logs.stored import storing
 from veilog.logs.stored import storing as fetching
 from veilog.logs.stored import storing as sorting
@@ -209,7 +209,7 @@ def test_activities_are_grouped_on_the_way_in(tmp_path: Path) -> None:
     log = store("log", engine=as_database(tmp_path, events), map=groups)
     whole = veilog.read(events, map=groups)
     assert log is not None
-    assert log.variants == whole.variants and log.variants.mapped == whole.mapped == log.mapped != ""
+    assert log.variants == whole.variants and log.variants.mapped == whole.mapped == log.mapped != ()
 
 
 # ---- refusals
@@ -304,9 +304,9 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     engine = as_database(tmp_path, events)
     as_folder(tmp_path / "several", events, 1)
     elsewhere = (
-        Source("log", engine=engine),
+        Source("log", ReadOptions(engine=engine)),
         Source(tmp_path / "several"),
-        Source(on_ibis(events), means=EngineConfig(index="seq")),
+        Source(on_ibis(events), options=ReadOptions(index="seq")),
     )
     for source in elsewhere:
         assert told(whole_of(source, ReadRequest(), "pripel")) == told(veilog.read(events))

@@ -21,8 +21,7 @@ from veilog.logs.engines.names import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
-from veilog.logs.input.roles import ReadOptions
-from veilog.logs.input.source import DEFAULT_LIMIT, EngineConfig, FileLayout
+from veilog.logs.input.source import DEFAULT_LIMIT, ReadOptions
 from veilog.logs.variants import Variants
 from veilog.measures.persons import column_of
 from veilog.methods import method_named
@@ -241,11 +240,24 @@ class Reading:
         found = self.mapping()
         return domain if found is None or domain.activities is not None else replace(domain, activities=found.names)
 
-    def declared(self) -> ReadOptions:
-        return ReadOptions(self.case, self.activity, self.timestamp, self.lifecycle, self.classifier, self.time_format)
-
-    def layout(self) -> FileLayout:
-        return FileLayout(self.header, self.sheet, self.object_type)
+    def options(self, grouping: Grouping, *, released: bool = False) -> ReadOptions:
+        """What is said about how the log is read. Where in its file it is need not be said of one that was
+        ``released``."""
+        layout = (None, None, None) if released else (self.header, self.sheet, self.object_type)
+        return ReadOptions(
+            self.case,
+            self.activity,
+            self.timestamp,
+            self.lifecycle,
+            self.classifier,
+            self.time_format,
+            *layout,
+            index=grouping.index,
+            limit=self.most(),
+            engine=grouping.engine,
+            memory_limit=grouping.memory_limit,
+            temp_directory=grouping.temp_directory,
+        )
 
     def most(self) -> int:
         """The bytes that a compressed log may unpack to."""
@@ -283,9 +295,6 @@ class Grouping:
     temp_directory: Annotated[
         Path | None, Parameter(help="Folder for what does not fit into that memory; by default the system's.")
     ] = None
-
-    def means(self) -> EngineConfig:
-        return EngineConfig(self.memory_limit, None, self.temp_directory, self.index)
 
     def needs_events(self, what: str) -> None:
         """Refuse an engine where variants are not enough."""

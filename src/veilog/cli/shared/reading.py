@@ -34,7 +34,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
-from veilog.logs.input.source import AS_FOUND, Progress, Source
+from veilog.logs.input.source import Progress, Source
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
 from veilog.logs.tables.reader import table_reader_of
@@ -112,26 +112,22 @@ def named(log: Path, reading: Reading, grouping: Grouping = HERE, *, released: b
     ``released``."""
     if is_pipe(log):
         log = received(reading.format, reading.most())
-    layout = AS_FOUND if released else reading.layout()
-    return Source(log, engine=grouping.engine, means=grouping.means(), limit=reading.most(), layout=layout)
+    return Source(log, reading.options(grouping, released=released))
 
 
-def _asked(source: Source, reading: Reading, progress: Progress) -> ReadRequest:
-    """How this log is to be read. Two processes pay for themselves on large files only that are not compressed."""
+def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:
+    """How this log is to be read, and whether what stops reading is to be collected. Two processes pay for themselves
+    on large files only that are not compressed."""
     large = not source.packed and source.size > _LARGE_FILE
-    return ReadRequest(
-        reading.declared(),
-        Findings(reading.policies(), source.name),
-        processes=min(2, os.cpu_count() or 1) if large else 1,
-        progress=progress,
-        mapping=reading.mapping(),
-    )
+    processes = min(2, os.cpu_count() or 1) if large else 1
+    options = replace(source.options, processes=processes, mapping=reading.mapping())
+    return ReadRequest(options, Findings(reading.policies(), source.name, collect_all), progress=progress)
 
 
 def read_log(source: Source, reading: Reading) -> EventLog:
     with shown_progress() as progress:
         progress(f"reading {source.path.name}", None)
-        return whole(source, _asked(source, reading, progress))
+        return whole(source, asked_of(source, reading, progress))
 
 
 def read_released(source: Source, reading: Reading) -> EventLog:
@@ -149,7 +145,7 @@ def read_variants(source: Source, reading: Reading) -> Variants:
 def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Finding, ...]]:
     """The variants, first and last time, and what was noticed."""
     with shown_progress() as progress:
-        asked = _asked(source, reading, progress)
+        asked = asked_of(source, reading, progress)
         found = grouped(source, asked)
     return found, asked.findings.result()
 
@@ -157,7 +153,7 @@ def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Findi
 def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> Source:
     """The log that the command is about, once it is shown which columns were guessed: a wrong guess must be seen."""
     source = named(log, reading, grouping)
-    roles = roles_of(source, reading.declared())
+    roles = roles_of(source, source.options)
     if roles is not None and roles.guessed:
         out.show(Text(f"columns: {roles}", style="yellow"))
     return source
@@ -194,11 +190,11 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
     """
     if is_elsewhere(source):
         with shown_progress() as progress:
-            asked = _asked(source, reading, progress)
+            asked = asked_of(source, reading, progress)
             found = stored(source, asked) if for_whole is None else whole_of(source, asked, for_whole)
     elif for_whole is None and is_large(source):
         with shown_progress() as progress:
-            found = stored(source, _asked(source, reading, progress))
+            found = stored(source, asked_of(source, reading, progress))
     else:
         found = None
     return read_log(source, reading) if found is None else found
@@ -215,7 +211,7 @@ def read_needed(source: Source, planned: ReleaseRequest, reading: Reading) -> Ev
 
 def fits(source: Source) -> bool:
     """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
-    if source.engine != "duckdb" or not source.is_file or is_large(source):
+    if source.options.engine != "duckdb" or not source.is_file or is_large(source):
         return False
     reader = table_reader_of(source)
     if reader is None or reader.rows(source) is not None:

@@ -52,7 +52,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
+from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, silent
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
@@ -191,7 +191,7 @@ class DuckFiles:
     """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
 
     files: tuple[Source, ...]
-    means: EngineConfig = AT_HAND
+    options: ReadOptions = AS_IT_IS
 
     def columns(self) -> list[str]:
         return self._reader.columns(self.files[0])
@@ -209,7 +209,7 @@ class DuckFiles:
             # Only the whole log tells which were first.
             log = self._reader.read(files[0], ReadRequest(findings=findings, roles=roles))
             return Grouped(log.variants, *log.span)
-        with connected(self.means) as connection:
+        with connected(self.options) as connection:
             progress("looking at the events", None)
             events = _plain_parquet(connection, files, roles, findings)
             if events is None:
@@ -218,29 +218,29 @@ class DuckFiles:
 
 
 @contextlib.contextmanager
-def connected(means: EngineConfig) -> Iterator[duckdb.DuckDBPyConnection]:
+def connected(options: ReadOptions) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private DuckDB that keeps its limit, fetches no extensions and leaves nothing behind."""
-    with spilling(means) as spill:
+    with spilling(options) as spill:
         config: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
             "preserve_insertion_order": False,
             "temp_directory": str(spill),
         }
-        if means.threads is not None:
-            config["threads"] = means.threads
+        if options.threads is not None:
+            config["threads"] = options.threads
         connection = duckdb.connect(config=config)
         try:
             try:
-                connection.execute(f"SET memory_limit = {sql_text(means.memory_limit)}")
+                connection.execute(f"SET memory_limit = {sql_text(options.memory_limit)}")
             except duckdb.Error as error:
                 raise ParameterError(
-                    "engine-memory-limit-invalid", parameter="memory_limit", memory_limit=means.memory_limit
+                    "engine-memory-limit-invalid", parameter="memory_limit", memory_limit=options.memory_limit
                 ) from error
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
         except duckdb.Error as error:
-            raise _in_words(error, means) from error
+            raise _in_words(error, options) from error
         except RuntimeError as error:
             if "Query interrupted" not in str(error):
                 raise
@@ -249,12 +249,12 @@ def connected(means: EngineConfig) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.close()
 
 
-def _in_words(error: duckdb.Error, means: EngineConfig) -> InputError | ParameterError | EngineError:
+def _in_words(error: duckdb.Error, options: ReadOptions) -> InputError | ParameterError | EngineError:
     reason = str(error).splitlines()[0]
     if _disk_is_full(error):
         return EngineError("engine-disk-full", reason=reason)
     if isinstance(error, duckdb.OutOfMemoryException):
-        return ParameterError("engine-memory-too-small", parameter="memory_limit", memory_limit=means.memory_limit)
+        return ParameterError("engine-memory-too-small", parameter="memory_limit", memory_limit=options.memory_limit)
     return InputError("engine-events-not-readable", reason=reason)
 
 
@@ -412,23 +412,23 @@ class DuckTable:
     database: Path
     table: str
     """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
-    means: EngineConfig = AT_HAND
+    options: ReadOptions = AS_IT_IS
     called: str | None = None
     """What messages call it; where this is None, the file and the table."""
 
     def columns(self) -> list[str]:
-        with connected(self.means) as connection:
+        with connected(self.options) as connection:
             return list(self._opened(connection).names)
 
     def count(self) -> int:
         """How many rows there are."""
-        with connected(self.means) as connection:
+        with connected(self.options) as connection:
             self._opened(connection)
             return int(_one(connection, "count(*)", f"FROM {self._name}")[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
-        with connected(self.means) as connection:
+        with connected(self.options) as connection:
             progress("looking at the events", None)
             schema = self._opened(connection)
             kind = schema.field(roles.timestamp).type
@@ -500,7 +500,7 @@ class DuckTable:
 
     def _index(self, schema: pa.Schema) -> str | None:
         """The column that orders events: the one given, or veilog's own, which stands above the times."""
-        return self.means.index or (EVENT_INDEX if EVENT_INDEX in schema.names else None)
+        return self.options.index or (EVENT_INDEX if EVENT_INDEX in schema.names else None)
 
     def _position(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> str:
         index = self._index(schema)
@@ -543,7 +543,7 @@ class DuckTable:
             raise InputError("times-outside-years", path=where)
         if unplaced and index is not None:
             raise InputError("table-index-has-gaps", path=where, index=index, unplaced=unplaced)
-        alone = index is not None and self.means.index is None  # veilog's own index stands above the times
+        alone = index is not None and self.options.index is None  # veilog's own index stands above the times
         if unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
             refuse_ties(_one(connection, "count(*)", ties)[0], index, where)

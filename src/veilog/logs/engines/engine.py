@@ -24,7 +24,7 @@ import pyarrow as pa
 from veilog.errors import InputError, ParameterError
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import EngineConfig, Progress
+from veilog.logs.input.source import Progress, ReadOptions
 from veilog.logs.variants import Variants
 
 ACTIVITY_BITS = 27
@@ -115,9 +115,9 @@ def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
 
 
 @contextlib.contextmanager
-def spilling(means: EngineConfig) -> Iterator[Path]:
+def spilling(options: ReadOptions) -> Iterator[Path]:
     """A folder for what does not fit into memory, until the end of the block."""
-    folder = temporary_folder(means.temp_directory)
+    folder = temporary_folder(options.temp_directory)
     try:
         yield folder
     finally:

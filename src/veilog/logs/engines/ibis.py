@@ -249,7 +249,7 @@ class _Ibis(TableReader):
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         assert asked.roles is not None, "the columns of a table have roles"
-        there = IbisTable(source.given, source.means.index)
+        there = IbisTable(source.given, source.options.index)
         return there.whole(asked.roles, asked.findings, asked.progress or silent)
 
 

@@ -15,7 +15,7 @@ from veilog.errors import EngineError, InputError, MissingExtraError, ParameterE
 from veilog.logs.engines.engine import VariantSource, first_line
 from veilog.logs.engines.ibis import AS_CLIENT, IbisTable
 from veilog.logs.input.reader import reader_of
-from veilog.logs.input.source import EngineConfig, Source, is_ibis
+from veilog.logs.input.source import ReadOptions, Source, is_ibis
 from veilog.logs.tables.reader import table_reader_of
 from veilog.messages import Message
 
@@ -26,32 +26,33 @@ _SECRETS = ("password", "token", "secret", "key")
 
 def engine_of(source: Source) -> VariantSource | None:
     """Return where the events of this log are grouped; None for one that is read whole, such as XES."""
-    if source.name is None or source.engine not in ("duckdb", "spark"):
+    if source.name is None or source.options.engine not in ("duckdb", "spark"):
         return source.once(_elsewhere)
-    _no_index(source.means)
+    _no_index(source.options)
     files = _of_one_format(source)
-    if source.engine == "spark":
+    if source.options.engine == "spark":
         from veilog.logs.engines.spark import SparkFiles
 
-        return SparkFiles(files, source.means)
+        return SparkFiles(files, source.options)
     if table_reader_of(files[0]) is None:
         return None
     from veilog.logs.engines.duckdb import DuckFiles
 
-    return DuckFiles(files, source.means)
+    return DuckFiles(files, source.options)
 
 
 def _elsewhere(source: Source) -> VariantSource | None:
     """A table that is no file: of Ibis, of a DuckDB database, or where a URL leads, to which it connects once."""
-    engine, means = source.engine, source.means
+    options = source.options
+    engine = options.engine
     if source.name is None:
-        return IbisTable(source.given, means.index) if is_ibis(source.given) else None
+        return IbisTable(source.given, options.index) if is_ibis(source.given) else None
     if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
         from veilog.logs.engines.duckdb import DuckTable
 
-        return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, means)
+        return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, options)
     if "://" in engine:
-        return IbisTable(_connected(source, source.name), means.index, name=source.name)
+        return IbisTable(_connected(source, source.name), options.index, name=source.name)
     raise ParameterError(
         "engine-unknown", parameter="engine", called=called(engine), meant=meant(engine, ("duckdb", "spark"))
     )
@@ -68,8 +69,8 @@ def _of_one_format(source: Source) -> tuple[Source, ...]:
     return files
 
 
-def _no_index(means: EngineConfig) -> None:
-    if means.index is not None:
+def _no_index(options: ReadOptions) -> None:
+    if options.index is not None:
         raise ParameterError("rows-order-of-files", parameter="index")
 
 
@@ -81,7 +82,7 @@ def called(engine: str) -> str:
 
 def _connected(source: Source, name: str) -> Any:
     """The table of this name where the URL leads. The URL may hold a password: no message repeats it."""
-    url = source.engine
+    url = source.options.engine
     kind = url.partition("://")[0]
     try:
         import ibis

@@ -28,7 +28,7 @@ from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AT_HAND, EngineConfig, Progress, Source, silent
+from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, silent
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.messages import Message
@@ -44,7 +44,7 @@ class SparkFiles:
     """One log in one or more Parquet files, in this order."""
 
     files: tuple[Source, ...]
-    means: EngineConfig = AT_HAND
+    options: ReadOptions = AS_IT_IS
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -59,7 +59,7 @@ class SparkFiles:
         _no_text(self.files)
         schema, rows = self._schema(roles)
         progress("starting Spark", None)
-        with session(self.means) as spark:
+        with session(self.options) as spark:
             tasks = max(rows // _EVENTS_A_TASK, 2 * spark.sparkContext.defaultParallelism)
             spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
             view = f"veilog_{secrets.token_hex(8)}"
@@ -142,7 +142,7 @@ def quoted(name: str) -> str:
 
 
 @contextlib.contextmanager
-def session(means: EngineConfig) -> Iterator[Any]:
+def session(options: ReadOptions) -> Iterator[Any]:
     """The session that is active, with settings of its own, or else one of ours that ends with the block."""
     try:
         import ibis  # noqa: F401
@@ -153,8 +153,8 @@ def session(means: EngineConfig) -> Iterator[Any]:
     if active is not None:
         yield _settled(active.newSession())
         return
-    with spilling(means) as folder, _ctrl_c_as_before():
-        context = _started(means, folder)
+    with spilling(options) as folder, _ctrl_c_as_before():
+        context = _started(options, folder)
         logging.getLogger().addFilter(_not_of_java)
         try:
             yield _settled(SparkSession(context))
@@ -188,15 +188,15 @@ def _settled(spark: Any) -> Any:
     return spark
 
 
-def _started(means: EngineConfig, folder: Path) -> Any:
+def _started(options: ReadOptions, folder: Path) -> Any:
     """A Spark of our own on this machine, which says nothing and listens to nobody else."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
     (folder / "log4j2.properties").write_text(_QUIET)
-    memory = f"{_megabytes(means.memory_limit)}m"
+    memory = f"{_megabytes(options.memory_limit)}m"
     settings = {
-        "spark.master": f"local[{means.threads or os.cpu_count() or 1}]",
+        "spark.master": f"local[{options.threads or os.cpu_count() or 1}]",
         "spark.app.name": "veilog",
         "spark.driver.memory": memory,
         "spark.driver.maxResultSize": memory,

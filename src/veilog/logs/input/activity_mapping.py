@@ -27,10 +27,12 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 EVERYTHING_ELSE = "*"
 """The row of all activities that have none of their own."""
 OTHER = "other"
+GROUPED = "activities-grouped"
 _NAMED = 5
 _PART = re.compile(r"[^\W\d_]*\d+|[^\W\d_]+")
 """A word, a number or a code such as T07 in a label."""
@@ -47,7 +49,7 @@ class ActivityMapping:
     groups: Mapping[str, str]
     else_: str | None
     """The group of all others; None where there must be none."""
-    told: str
+    told: Message
     """What the guarantee says of it."""
 
     @property
@@ -74,7 +76,7 @@ class ActivityMapping:
         )
         at = log.events.column_names.index(ACTIVITY)
         events = log.events.set_column(at, log.events.schema.field(at), pa.chunked_array([column]))
-        return replace(log, events=events, mapped=self.told_after(log.mapped))
+        return replace(log, events=events, mapped=(*log.mapped, self.told))
 
     def of_release(self, log: EventLog) -> EventLog:
         """Return a release with its activities mapped. If all of them are groups, its log was mapped before it, and a
@@ -89,12 +91,8 @@ class ActivityMapping:
         mapped = np.array([place[name] for name in named], dtype=np.int32)
         codes = mapped[variants.codes] if len(mapped) else variants.codes
         found = Variants.from_arrays(names, codes, variants.offsets, variants.counts)
-        told = self.told_after(variants.mapped)
+        told = (*variants.mapped, self.told)
         return replace(found, read_together=variants.read_together, mapped=told, read_as=variants.read_as)
-
-    def told_after(self, before: str) -> str:
-        """Return what the guarantee says where activities were grouped before, too."""
-        return " ".join(filter(None, [before, self.told]))
 
     def _named(self, labels: Iterable[str], source: str | None) -> list[str]:
         """The group of each label, in their order; a group is its own, so that a release can be compared with a log."""
@@ -130,7 +128,7 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
         _check("top", top)
         found, else_ = dict(list(found.items())[:top]), OTHER
         how = f"the first {top} of {how}"
-    return ActivityMapping(found, else_, f"Activities were grouped by {how} (SHA-256 {digest}), which is public.")
+    return ActivityMapping(found, else_, Message(GROUPED, how=how, digest=digest))
 
 
 def _in_file(path: Path) -> tuple[dict[str, tuple[str, ...]], str]:

@@ -11,7 +11,6 @@ import contextlib
 import importlib
 import importlib.util
 import os
-import re
 import stat
 import warnings
 from collections.abc import Iterable, Iterator
@@ -24,15 +23,14 @@ from veilog._files import reason
 from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogError
 from veilog.logs.findings import Findings
-from veilog.logs.input.roles import AS_IT_IS, ReadOptions, Roles
-from veilog.logs.input.source import Progress, Source, suffix_of, zipped
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, suffix_of, zipped
 from veilog.messages import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from veilog.logs.eventlog import EventLog
-    from veilog.logs.input.activity_mapping import ActivityMapping
 
 GROUP = "veilog.readers"
 """The group of entry points that other packages name their readers in."""
@@ -76,17 +74,13 @@ _OTHERS = {
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """How a log is to be read: what its owner declares, where findings go, and who is told of the progress."""
+    """How a log is to be read: what was said about it, where findings go, and who is told of the progress."""
 
-    declared: ReadOptions = AS_IT_IS
+    options: ReadOptions = AS_IT_IS
     findings: Findings = field(default_factory=Findings)
     roles: Roles | None = None
     """The columns of a table; None where the format itself says which is which."""
-    processes: int = 1
-    """How many may share a large file."""
     progress: Progress | None = None
-    mapping: ActivityMapping | None = None
-    """Which group each activity belongs to; None where activities stay as they are."""
 
 
 @runtime_checkable
@@ -233,22 +227,13 @@ def added() -> tuple[AddOn, ...]:
     return add_ons(GROUP, Reader)
 
 
-OF_AN_ADD_ON = re.compile(
-    r"The log is read by the add-on '[^'\n]{1,100}' of [^,\n]{1,100}, which is no part of veilog: that one case does "
-    r"not change how it reads another is that package's word\."
-)
-"""What :func:`not_ours` says."""
+BY_ADD_ON = "read-by-add-on"
 
 
-def not_ours(source: Source) -> tuple[str, ...]:
+def not_ours(source: Source) -> tuple[Message, ...]:
     """Return what must be said of a log that another package reads: nobody here knows whether it keeps cases apart."""
     other = _theirs(source.files()[0])
-    if other is None:
-        return ()
-    return (
-        f"The log is read by the add-on {other.name!r} of {other.package}, which is no part of veilog: that one case "
-        "does not change how it reads another is that package's word.",
-    )
+    return () if other is None else (Message(BY_ADD_ON, name=other.name, package=other.package),)
 
 
 @contextlib.contextmanager

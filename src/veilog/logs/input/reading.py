@@ -13,29 +13,29 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.quality_checks import check_width, note_events
 from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
-from veilog.logs.input.roles import AS_IT_IS, Classifiers, ReadOptions, Roles, classifier_words, declared_roles
-from veilog.logs.input.source import Source, is_ibis, silent
+from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
+from veilog.logs.input.source import AS_IT_IS, ReadOptions, Source, is_ibis, silent
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.tables.reader import note, table_reader_of
 
 
 def whole(source: Source, asked: ReadRequest) -> EventLog:
     """Return the log with its events, and which rules read all its cases at once."""
-    if source.means.index is not None and not is_ibis(source.given):
+    if source.options.index is not None and not is_ibis(source.given):
         raise ParameterError("rows-order-already-given", parameter="index")
     reader = reader_of(source)
-    declared = asked.declared
+    declared = asked.options
     intervals = wants_intervals(declared.lifecycle)
     if intervals:
-        if LIFECYCLE in (asked.declared.classifier or ""):
+        if LIFECYCLE in (asked.options.classifier or ""):
             raise ParameterError("classifier-splits-lifecycle", parameter="classifier", lifecycle=LIFECYCLE)
-        asked = replace(asked, declared=_plainly(asked.declared))
+        asked = replace(asked, options=_plainly(asked.options))
     with blaming(source):
         tabular = table_reader_of(source)
         check_layout(source)
         names = [] if tabular is None else tabular.columns(source)
         check_width(len(names), 0, 0, source.name)
-        roles = None if tabular is None else roles_among(names, asked.declared, source)
+        roles = None if tabular is None else roles_among(names, asked.options, source)
         if roles is not None:
             note(source, roles, asked.findings)
         taken = _with_own_starts(roles, names) if intervals and roles is not None else roles
@@ -43,12 +43,12 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
         if intervals:
             transition, start = (LIFECYCLE, START) if taken is None else (taken.transition, taken.begun)
             log = as_intervals(
-                log, asked.findings, transition or LIFECYCLE, start or START, order=asked.declared.day_order
+                log, asked.findings, transition or LIFECYCLE, start or START, order=asked.options.day_order
             )
     before = asked.findings.result()
     note_events(log, asked.findings)
-    if asked.mapping is not None:
-        asked.mapping.note(log.activity_codes[0], asked.findings)
+    if asked.options.mapping is not None:
+        asked.options.mapping.note(log.activity_codes[0], asked.findings)
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     together = (*asked.findings.read_together(), *not_ours(source))
@@ -58,7 +58,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
     findings = (*log.findings, *noticed)
     read = replace(log, metadata=metadata, findings=findings, read_together=together, attributes_read_together=told)
     found = earlier.of(replace(read, read_as=way))
-    return found if asked.mapping is None else asked.mapping.of_log(found)
+    return found if asked.options.mapping is None else asked.options.mapping.of_log(found)
 
 
 def earlier_of(source: Source) -> Provenance:
@@ -106,7 +106,7 @@ def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings
         "lifecycle": None if every else wanted,
         "time format": None if declared.time_format is None else declared.time_format.lower(),
         "zones": findings.zones,
-        "object type": source.layout.object_type,
+        "object type": source.options.object_type,
         "left out": sorted(rule for rule, policy in findings.policies.items() if policy == "drop") or None,
         "before": json.loads(earlier.way) if earlier.way else None,
     }
@@ -121,19 +121,21 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
         return Grouped(log.variants, *log.span)
     with blaming(source):
         check_layout(source)
-        roles = roles_among(engine.columns(), _ends_alone(asked.declared), source)
-        if source.engine == "duckdb" and source.name is not None:
+        roles = roles_among(engine.columns(), _ends_alone(asked.options), source)
+        if source.options.engine == "duckdb" and source.name is not None:
             note(source, roles, asked.findings)
         result = engine.group(roles, asked.findings, asked.progress or silent)
     # An engine elsewhere has no reader, so none of another package.
-    here = source.name is not None and source.engine in ("duckdb", "spark")
+    here = source.name is not None and source.options.engine in ("duckdb", "spark")
     together = (*asked.findings.read_together(), *(not_ours(source) if here else ()))
-    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
-    way = read_as(source, roles, asked.declared, asked.findings, before)
+    before = earlier_of(source).by(used_columns(roles, asked.options)) if here else Provenance()
+    way = read_as(source, roles, asked.options, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
-    if asked.mapping is not None:
-        asked.mapping.note(variants.labels, asked.findings)
-    return replace(result, variants=variants if asked.mapping is None else asked.mapping.of_variants(variants))
+    if asked.options.mapping is not None:
+        asked.options.mapping.note(variants.labels, asked.findings)
+    return replace(
+        result, variants=variants if asked.options.mapping is None else asked.options.mapping.of_variants(variants)
+    )
 
 
 def _ends_alone(declared: ReadOptions) -> ReadOptions:
@@ -163,10 +165,10 @@ def columns_of(source: Source) -> list[str] | None:
 
 def check_layout(source: Source) -> None:
     """Refuse what is said about the inside of a file that has no such thing."""
-    here = source.name is not None and source.engine in ("duckdb", "spark")
+    here = source.name is not None and source.options.engine in ("duckdb", "spark")
     heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
     for name, what in _LAYOUT.items():
-        if getattr(source.layout, name) is not None and name not in heeds:
+        if getattr(source.options, name) is not None and name not in heeds:
             raise ParameterError("log-option-without-meaning", parameter=name, what=what, name=name.replace("_", "-"))
 
 
@@ -189,13 +191,13 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source) -> Role
 
 def _declares(source: Source) -> bool:
     """Whether it is declared which columns there are; where not, a column is there because some event has it."""
-    here = source.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
+    here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
     reader = table_reader_of(source) if here else None
     return reader is None or reader.declares
 
 
 def _classifiers(source: Source) -> Classifiers:
     """The classifiers that a Parquet file of ours kept from XES."""
-    here = source.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
+    here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
     reader = table_reader_of(source) if here else None
     return () if reader is None else reader.notes(source).metadata.classifiers

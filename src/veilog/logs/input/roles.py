@@ -5,53 +5,19 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
+from veilog.logs.input.source import ReadOptions
 from veilog.logs.tables.times import DayOrder
 from veilog.messages import Message
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]
 """(name, keys, scope), as a log says them of itself."""
-
-_TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "month first"}
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """What the owner says about how a log is read, so that it need not be found out from its values."""
-
-    case: str | None = None
-    activity: str | None = None
-    timestamp: str | None = None
-    lifecycle: str | None = None
-    """Only events of this transition count."""
-    classifier: str | None = None
-    """The attributes that make an activity, or the name of a classifier of the log."""
-    time_format: str | None = None
-    """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            said = getattr(self, field.name)
-            if said is not None and not isinstance(said, str):
-                raise ParameterError("column-name-not-text", parameter=field.name, name=field.name, said=said)
-        if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
-            raise ParameterError("time-format-unknown", parameter="time_format", time_format=self.time_format)
-        for name in ("lifecycle", "classifier"):
-            if getattr(self, name) is not None and not getattr(self, name).strip():
-                raise ParameterError("column-name-empty", parameter=name, name=name)
-
-    @property
-    def day_order(self) -> DayOrder | None:
-        return None if self.time_format is None else _TIME_FORMATS[self.time_format.lower()]
-
-
-AS_IT_IS = ReadOptions()
 
 
 @dataclass(frozen=True)
@@ -156,22 +122,28 @@ _TRANSITION = ("lifecycletransition", "lifecycle transition lifecyclephase")
 
 
 def guess_roles(
-    columns: Sequence[str], *, case: str | None = None, activity: str | None = None, timestamp: str | None = None
+    columns: Sequence[str],
+    *,
+    case: str | None = None,
+    activity: str | None = None,
+    timestamp: str | None = None,
+    public: bool = True,
 ) -> Roles:
     """The roles of these columns: those given, else pm4py's names, else usual names (English, German, Dutch, French).
 
     Of several time columns the completion counts, as in pm4py. A date and a time of day in two columns are one time,
     where their names say so or ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists
-    the columns when a role is missing or two columns have equally good names.
+    the columns when a role is missing or two columns have equally good names. Of columns that are not ``public`` only
+    the names that are given or standard count; see :func:`declared_roles`.
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
         raise InputError("column-name-twice", repeated=repeated[0])
-    case_, case_found = _find("case", columns, case, CASE, _CASE)
-    activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _ACTIVITY)
-    both = _date_and_clock(columns, timestamp)
+    case_, case_found = _find("case", columns, case, CASE, _CASE if public else ())
+    activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _ACTIVITY if public else ())
+    both = _date_and_clock(columns, timestamp) if public else None
     timestamp_, clock = both or (timestamp, None)
-    timestamp_, timestamp_found = _find("timestamp", columns, timestamp_, TIMESTAMP, _TIMESTAMP)
+    timestamp_, timestamp_found = _find("timestamp", columns, timestamp_, TIMESTAMP, _TIMESTAMP if public else ())
     if both is not None and timestamp is None:
         timestamp_found = "guessed"
     _check_three(case_, activity_, timestamp_, columns)
@@ -183,7 +155,7 @@ def guess_roles(
         case_found,
         activity_found,
         timestamp_found,
-        transition=_transition(others),
+        transition=_transition(others, public=public),
         clock=clock,
         start=_start(others, timestamp_) if clock is None else None,
     )
@@ -199,48 +171,23 @@ def declared_roles(
     """
     if wants_intervals(declared.lifecycle):
         raise ParameterError("lifecycle-not-merged-here", parameter="lifecycle")
-    if not public:
-        return _fixed_roles(columns, declared, classifiers)
-    roles = guess_roles(columns, case=declared.case, activity=declared.activity, timestamp=declared.timestamp)
-    if declared.lifecycle is not None and roles.transition is None:
-        roles = _of_rows(roles, declared.lifecycle)
-    else:
-        roles = replace(roles, lifecycle=declared.lifecycle)
+    named = {"case": declared.case, "activity": declared.activity, "timestamp": declared.timestamp}
+    roles, lifecycle = guess_roles(columns, **named, public=public), declared.lifecycle
+    if lifecycle is None or roles.transition is not None:
+        roles = replace(roles, lifecycle=lifecycle)
+    elif public:
+        roles = _of_rows(roles, lifecycle)
+    elif lifecycle.strip().casefold() != EVERY:
+        raise no_life_cycle(lifecycle)
+    if lifecycle is not None and not public:  # a start in the same event is an attribute, always
+        roles = replace(roles, lifecycle=lifecycle, start=None)
     keys: tuple[str, ...] = ()
     if declared.classifier is not None:
-        standing = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case}
+        standing = {ACTIVITY: roles.activity, TIMESTAMP: roles.timestamp, CASE: roles.case} if public else {}
         known = [*columns, *(name for name in standing if name not in columns)]
-        found = classifier_keys(declared.classifier, known, classifiers)
+        found = classifier_keys(declared.classifier, known, classifiers, exact=not public)
         keys = tuple(key if key in columns else standing[key] for key in found)
     return replace(roles, classifier=keys, day_order=declared.day_order)
-
-
-def _fixed_roles(columns: Sequence[str], declared: ReadOptions, classifiers: Classifiers) -> Roles:
-    """The roles by the names that are given or else standard; a start in the same event is an attribute, always."""
-    case, case_found = _find("case", columns, declared.case, CASE, ())
-    activity, activity_found = _find("activity", columns, declared.activity, ACTIVITY, ())
-    timestamp, timestamp_found = _find("timestamp", columns, declared.timestamp, TIMESTAMP, ())
-    _check_three(case, activity, timestamp, columns)
-    others = [name for name in columns if name not in (case, activity, timestamp)]
-    every = declared.lifecycle is not None and declared.lifecycle.strip().casefold() == EVERY
-    if declared.lifecycle is not None and not every and LIFECYCLE not in others:
-        raise no_life_cycle(declared.lifecycle)
-    keys: tuple[str, ...] = ()
-    if declared.classifier is not None:
-        keys = classifier_keys(declared.classifier, columns, classifiers, exact=True)
-    return Roles(
-        case,
-        activity,
-        timestamp,
-        case_found,
-        activity_found,
-        timestamp_found,
-        transition=LIFECYCLE if LIFECYCLE in others else None,
-        lifecycle=declared.lifecycle,
-        classifier=keys,
-        day_order=declared.day_order,
-        start=_start(others, timestamp) if declared.lifecycle is None else None,
-    )
 
 
 def _check_three(case: str, activity: str, timestamp: str, columns: Sequence[str]) -> None:
@@ -317,10 +264,10 @@ def _start(columns: Sequence[str], timestamp: str) -> str | None:
     return matches[0] if len(matches) == 1 else None
 
 
-def _transition(columns: Sequence[str]) -> str | None:
+def _transition(columns: Sequence[str], *, public: bool) -> str | None:
     if LIFECYCLE in columns:
         return LIFECYCLE
-    for tier in _TRANSITION:
+    for tier in _TRANSITION if public else ():
         matches = [name for name in columns if _plain(name) in tier.split()]
         if len(matches) == 1:
             return matches[0]

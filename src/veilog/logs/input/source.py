@@ -8,6 +8,7 @@ come out.
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import io
 import os
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pm4py.objects.log.obj import EventLog as Traces
 
+    from veilog.logs.input.activity_mapping import ActivityMapping
+    from veilog.logs.tables.times import DayOrder
+
 DEFAULT_LIMIT = 64 << 30
 """Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""
 
@@ -42,7 +46,7 @@ that a small file that unpacks to one huge value costs neither memory nor minute
 _RATIO_FROM = 1 << 30
 _RATIO = 250
 
-_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
 _COMPRESSED_BLOCK = 1 << 17
 _BUFFER = 1 << 18
 
@@ -68,7 +72,7 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     except OSError as error:
         file.close()
         raise InputError("file-not-readable", path=path, reason=reason(error)) from error
-    if magic == _MAGIC:
+    if magic == GZIP_MAGIC:
         return cast(BinaryIO, io.BufferedReader(_Gunzip(file, path, limit), _BUFFER))
     if path.suffix.lower() == ".gz":
         file.close()
@@ -151,7 +155,7 @@ def consumed_fraction(stream: BinaryIO) -> float:
     if isinstance(raw, _Resumed):
         return consumed_fraction(raw.rest)
     try:
-        if isinstance(raw, _Gunzip | _Unzip):
+        if isinstance(raw, _Unpacked):
             position, size = raw.consumed, raw.size
         else:
             position, size = stream.tell(), os.fstat(stream.fileno()).st_size
@@ -181,60 +185,14 @@ class _Resumed(io.RawIOBase):
         return len(data)
 
 
-class _Unzip(io.RawIOBase):
-    """The one file in a zip as a raw stream; every fault is an InputError that names the zip.
-
-    No more bytes come out of it than the zip says that it has, which is checked against the limit as they come.
-    """
-
-    def __init__(self, path: Path, limit: int | None) -> None:
-        self._path = path
-        self._limit = limit
-        self._file, archive, member = _member(path)
-        self._packed = member.compress_size
-        self.size = member.file_size
-        self.consumed = 0
-        try:
-            self._stream = archive.open(member)
-        except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
-            self.close()
-            raise InputError("zip-member-not-readable", path=path, reason=error) from error
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer).cast("B")  # type: ignore[arg-type]
-        try:
-            data = self._stream.read(len(view))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-            raise InputError("zip-damaged", path=self._path, reason=error) from error
-        view[: len(data)] = data
-        self.consumed += len(data)
-        check_unpacked(self.consumed, self._packed, self._limit, self._path)
-        return len(data)
-
-
-class _Gunzip(io.RawIOBase):
-    """A gzip file of one or more members as a raw stream; every fault is an InputError that names the file."""
+class _Unpacked(io.RawIOBase):
+    """What comes out of a compressed file as a raw stream, checked against the limit as it comes."""
 
     def __init__(self, file: BinaryIO, path: Path, limit: int | None) -> None:
-        self._file = file
-        self._path = path
-        self._limit = limit
-        self._member = zlib.decompressobj(wbits=31)
-        self._pending = b""
-        self._ended = False
+        self._file, self._path, self._limit = file, path, limit
         self._produced = 0
-        self.consumed = 0
-        try:
-            self.size = os.fstat(file.fileno()).st_size
-        except (OSError, ValueError):
-            self.size = 0
+        self.consumed = self.size = 0
+        """Packed bytes that were read, of how many."""
 
     def readable(self) -> bool:
         return True
@@ -252,7 +210,44 @@ class _Gunzip(io.RawIOBase):
         return len(data)
 
     def _next(self, size: int) -> bytes:
-        """Up to ``size`` further bytes, empty only at a proper end."""
+        """Up to ``size`` further bytes, empty only at a proper end; every fault is an InputError."""
+        raise NotImplementedError
+
+
+class _Unzip(_Unpacked):
+    """The one file in a zip. No more bytes come out of it than the zip says that it has."""
+
+    def __init__(self, path: Path, limit: int | None) -> None:
+        file, archive, self._member = _member(path)
+        super().__init__(file, path, limit)
+        self.size = self._member.compress_size
+        try:
+            self._stream = archive.open(self._member)
+        except (zipfile.BadZipFile, NotImplementedError, OSError, RuntimeError) as error:
+            self.close()
+            raise InputError("zip-member-not-readable", path=path, reason=error) from error
+
+    def _next(self, size: int) -> bytes:
+        try:
+            data = self._stream.read(size)
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+            raise InputError("zip-damaged", path=self._path, reason=error) from error
+        self.consumed = self.size * (self._produced + len(data)) // max(self._member.file_size, 1)
+        return data
+
+
+class _Gunzip(_Unpacked):
+    """A gzip file of one or more members."""
+
+    def __init__(self, file: BinaryIO, path: Path, limit: int | None) -> None:
+        super().__init__(file, path, limit)
+        self._member = zlib.decompressobj(wbits=31)
+        self._pending = b""
+        self._ended = False
+        with contextlib.suppress(OSError, ValueError):
+            self.size = os.fstat(file.fileno()).st_size
+
+    def _next(self, size: int) -> bytes:
         while not self._ended:
             if self._member.eof and not self._next_member():
                 break
@@ -282,7 +277,7 @@ class _Gunzip(io.RawIOBase):
         self._pending = self._pending.lstrip(b"\0")
         if len(self._pending) < 2:
             self._pending += self._read()
-        if self._pending[:2] != _MAGIC:
+        if self._pending[:2] != GZIP_MAGIC:
             raise InputError("gzip-trailing-data", path=self._path)
         self._member = zlib.decompressobj(wbits=31)
         return True
@@ -312,17 +307,56 @@ def silent(text: str, fraction: float | None) -> None:
     """The progress of whoever does not want to know."""
 
 
-@dataclass(frozen=True)
-class EngineConfig:
-    """What an engine that runs here may use, and what orders events of equal time."""
+_TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "month first"}
 
-    memory_limit: str = "1GB"
-    threads: int | None = None
-    temp_directory: str | os.PathLike[str] | None = None
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What somebody says about how a log is read, so that it need not be found out from its values."""
+
+    case: str | None = None
+    """The column of the case's name, and so on; a date and a time of day in two columns have a ``+`` between."""
+    activity: str | None = None
+    timestamp: str | None = None
+    lifecycle: str | None = None
+    """Only events of this transition count."""
+    classifier: str | None = None
+    """The attributes that make an activity, or the name of a classifier of the log."""
+    time_format: str | None = None
+    """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
+    header: int | None = None
+    """The line with the names of the columns, from 1 on; 0 where there is none; None: it is looked for."""
+    sheet: str | None = None
+    """Of a workbook."""
+    object_type: str | None = None
+    """Of an object-centric log: the objects of this type are the cases."""
     index: str | None = None
     """A column that orders events of equal time, for tables that have no order of rows."""
+    mapping: ActivityMapping | None = None
+    """Which group each activity belongs to; None where activities stay as they are."""
+    limit: int | None = DEFAULT_LIMIT
+    """The bytes that may come out of a compressed file."""
+    processes: int = 1
+    """How many may share a large file."""
+    engine: str = "duckdb"
+    """What groups the events into variants; see :mod:`veilog.logs.engines.names`."""
+    memory_limit: str = "1GB"
+    """What an engine that runs here may use, and so on."""
+    threads: int | None = None
+    temp_directory: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("case", "activity", "timestamp", "lifecycle", "classifier", "time_format"):
+            said = getattr(self, name)
+            if said is not None and not isinstance(said, str):
+                raise ParameterError("column-name-not-text", parameter=name, name=name, said=said)
+        if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
+            raise ParameterError("time-format-unknown", parameter="time_format", time_format=self.time_format)
+        for name in ("lifecycle", "classifier"):
+            if getattr(self, name) is not None and not getattr(self, name).strip():
+                raise ParameterError("column-name-empty", parameter=name, name=name)
+        if self.header is not None and self.header < 0:
+            raise ParameterError("header-line-missing", parameter="header", header=self.header)
         if not _MEMORY.fullmatch(self.memory_limit):  # also where no engine is started that would refuse it
             raise ParameterError(
                 "engine-memory-limit-invalid", parameter="memory_limit", memory_limit=self.memory_limit
@@ -330,48 +364,20 @@ class EngineConfig:
         if self.threads is not None and self.threads < 1:
             raise ParameterError("threads-too-few", parameter="threads", threads=self.threads)
 
-
-AT_HAND = EngineConfig()
-
-
-@dataclass(frozen=True)
-class FileLayout:
-    """Where in a file the log is, as far as its owner says so."""
-
-    header: int | None = None
-    """The line with the names of the columns, from 1 on; 0 where there is none; None: it is looked for."""
-    sheet: str | None = None
-    """Of a workbook."""
-    object_type: str | None = None
-    """Of an object-centric log: the objects of this type are the cases."""
-
-    def __post_init__(self) -> None:
-        if self.header is not None and self.header < 0:
-            raise ParameterError("header-line-missing", parameter="header", header=self.header)
+    @property
+    def day_order(self) -> DayOrder | None:
+        return None if self.time_format is None else _TIME_FORMATS[self.time_format.lower()]
 
 
-AS_FOUND = FileLayout()
+AS_IT_IS = ReadOptions()
 
 
 class Source:
     """One log, as somebody names it, and what was found out of it so far."""
 
-    def __init__(
-        self,
-        given: object,
-        *,
-        engine: str = "duckdb",
-        means: EngineConfig = AT_HAND,
-        limit: int | None = DEFAULT_LIMIT,
-        layout: FileLayout = AS_FOUND,
-    ) -> None:
+    def __init__(self, given: object, options: ReadOptions = AS_IT_IS) -> None:
         self.given: Any = given
-        self.engine = engine
-        """Who groups its events into variants; see :mod:`veilog.logs.engines.names`."""
-        self.means = means
-        self.limit = limit
-        """The bytes that may come out of a compressed file."""
-        self.layout = layout
+        self.options = options
         self.name = _name_of(given)
         """Of a file, of several, or of a table of an engine; None for a table in memory, which has none."""
         self._known: dict[Callable[[Source], object], object] = {}
@@ -444,7 +450,7 @@ class Source:
 
     def begin(self, size: int) -> bytes:
         """Return the first bytes of the file, unpacked. The next :meth:`stream` begins with them again."""
-        stream = open_input(self.path, limit=self.limit)
+        stream = open_input(self.path, limit=self.options.limit)
         try:
             begun = stream.read(size)
         except BaseException:
@@ -469,7 +475,7 @@ class Source:
         The file is opened for it, unless :meth:`begin` did so; who needs a second pass opens it a second time.
         """
         if self._begun is None:
-            return open_input(self.path, limit=self.limit)
+            return open_input(self.path, limit=self.options.limit)
         begun, stream, closing = self._begun
         self._begun = None
         closing.detach()
@@ -495,7 +501,7 @@ def _files(source: Source) -> tuple[Source, ...]:
         found = [path for path in matches if not path.is_dir()]
         if not found:
             raise InputError("pattern-without-file", path=source.name)
-    return tuple(Source(path, means=source.means, limit=source.limit, layout=source.layout) for path in sorted(found))
+    return tuple(Source(path, source.options) for path in sorted(found))
 
 
 def _suffix_in_zip(source: Source) -> str:

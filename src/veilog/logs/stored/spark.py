@@ -368,8 +368,8 @@ def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredL
         parts = max(-(-rows // _PIECE), min(_PIECES_A_CORE * cores(spark), -(-rows // _LEAST)))
         case, order = (_named(schema, name) for name in (roles.case, there.order or roles.timestamp))
         sorted_ = _numbered(frame, case, parts).repartition(parts, case).sortWithinPartitions(case, order)
-    empty = _Maker(roles, asked.findings.policies, there.name, asked.mapping, schema).log(schema.empty_table())
-    maker = _Maker(roles, asked.findings.policies, there.name, asked.mapping, schema, empty.shape)
+    empty = _Maker(roles, asked.findings.policies, there.name, asked.options.mapping, schema).log(schema.empty_table())
+    maker = _Maker(roles, asked.findings.policies, there.name, asked.options.mapping, schema, empty.shape)
     log = _kept(sorted_, maker, parts, cases, asked.findings)
     zoneless = any(finding.rule == "timestamp-without-zone" for finding in asked.findings.result())
     asked.findings.note_zones(told=not zoneless, missing=zoneless)  # its workers' columns are of one type

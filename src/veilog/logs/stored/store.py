@@ -30,6 +30,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, E
 from veilog.logs.findings import Finding
 from veilog.logs.tables.cells import is_text
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 _MERGED = 16
 _ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
@@ -117,7 +118,7 @@ class StoredLog:
         raise TypeError("A log that is kept somewhere does not travel: a function that needs it has seen too much.")
 
     @property
-    def read_together(self) -> tuple[str, ...]:
+    def read_together(self) -> tuple[Message, ...]:
         return self.shape.read_together
 
     @property
@@ -125,11 +126,11 @@ class StoredLog:
         return self.shape.read_as
 
     @property
-    def mapped(self) -> str:
+    def mapped(self) -> tuple[Message, ...]:
         return self.shape.mapped
 
     @property
-    def attributes_read_together(self) -> tuple[str, ...]:
+    def attributes_read_together(self) -> tuple[Message, ...]:
         return self.shape.attributes_read_together
 
     def __repr__(self) -> str:

@@ -49,8 +49,8 @@ from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among, used_columns
-from veilog.logs.input.roles import ReadOptions, Roles
-from veilog.logs.input.source import EngineConfig, Given, Progress, Source, silent
+from veilog.logs.input.roles import Roles
+from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
 from veilog.logs.stored.store import StoredLog, keep, misfit
 from veilog.logs.tables.cells import is_text, plain_type
@@ -228,14 +228,14 @@ def count_of(there: IbisTable) -> int:
         return int(fetched(there.table.aggregate(n=there.table.count()))["n"][0].as_py())
 
 
-def copied(there: IbisTable, means: EngineConfig, folder: Path, progress: Progress) -> DuckTable:
+def copied(there: IbisTable, options: ReadOptions, folder: Path, progress: Progress) -> DuckTable:
     """The table in a database in this folder, as a view, since its rows come in no order."""
     names = [name.lower() for name in there.columns()]
     if len(set(names)) < len(names):
         raise InputError("column-names-differ-in-case", path=there.name)
     rows, done = count_of(there), 0
     path = folder / "fetched.duckdb"
-    with connected(means) as connection:
+    with connected(options) as connection:
         connection.execute(f"ATTACH {sql_text(str(path))} AS here")
         with contextlib.closing(_batches_there(there)) as tables:
             for table in tables:
@@ -246,7 +246,7 @@ def copied(there: IbisTable, means: EngineConfig, folder: Path, progress: Progre
             raise InputError("table-without-rows", path=there.name)
         connection.execute("CREATE VIEW here.log AS FROM here.rows")
         connection.execute("DETACH here")
-    return DuckTable(path, "log", means, called=there.name or "the table")
+    return DuckTable(path, "log", options, called=there.name or "the table")
 
 
 def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool) -> None:
@@ -431,7 +431,7 @@ def is_large(source: Source) -> bool:
 
 def is_elsewhere(source: Source) -> bool:
     """Whether the log is no single file: several that are one, or a table of an engine."""
-    return source.several or source.engine != "duckdb"
+    return source.several or source.options.engine != "duckdb"
 
 
 def store(
@@ -465,10 +465,22 @@ def store(
     With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
     and do what is asked of them.
     """
-    named = Source(source, engine=engine, means=EngineConfig(memory_limit, threads, temp_directory, index))
-    declared = ReadOptions(case, activity, timestamp, lifecycle, classifier)
+    options = ReadOptions(
+        case,
+        activity,
+        timestamp,
+        lifecycle,
+        classifier,
+        index=index,
+        mapping=mapped_by(map, level, top),
+        engine=engine,
+        memory_limit=memory_limit,
+        threads=threads,
+        temp_directory=temp_directory,
+    )
+    named = Source(source, options)
     findings = Findings(policies or {}, named.name)
-    return stored(named, ReadRequest(declared, findings, progress=progress, mapping=mapped_by(map, level, top)), where)
+    return stored(named, ReadRequest(options, findings, progress=progress), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
@@ -480,7 +492,7 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
     there = _engine(source)
     here = isinstance(there, DuckFiles)
     check_layout(source)
-    findings, roles = asked.findings, roles_among(there.columns(), asked.declared, source)
+    findings, roles = asked.findings, roles_among(there.columns(), asked.options, source)
     if here:
         note(source, roles, findings)
     if where == "engine":
@@ -489,16 +501,16 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
         with _rows(source, there, roles, asked) as (connection, rows):
             if rows is None:
                 return None
-            log = keep(_logs(connection, rows, roles, source, asked), temp_directory=source.means.temp_directory)
+            log = keep(_logs(connection, rows, roles, source, asked), temp_directory=source.options.temp_directory)
     if log is None and here and source.is_file:
         return None
     if log is None:
         raise misfit(source.name)
-    before = earlier_of(source).by(used_columns(roles, asked.declared)) if here else Provenance()
-    way = read_as(source, roles, asked.declared, findings, before)
-    shape = before.of(replace(log.shape, mapped="", read_together=findings.read_together(), read_as=way))
-    if asked.mapping is not None:
-        shape = replace(shape, mapped=asked.mapping.told_after(shape.mapped))
+    before = earlier_of(source).by(used_columns(roles, asked.options)) if here else Provenance()
+    way = read_as(source, roles, asked.options, findings, before)
+    shape = before.of(replace(log.shape, mapped=(), read_together=findings.read_together(), read_as=way))
+    if asked.options.mapping is not None:
+        shape = replace(shape, mapped=(*shape.mapped, asked.options.mapping.told))
     return replace(log, shape=shape, findings=findings.result())
 
 
@@ -523,7 +535,7 @@ def _engine(source: Source) -> VariantSource:
         return there
     if there is None:
         raise InputError("store-source-not-kept", path=source.name)
-    raise ParameterError("engine-files-without-events", parameter="engine", engine=source.engine)
+    raise ParameterError("engine-files-without-events", parameter="engine", engine=source.options.engine)
 
 
 def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
@@ -550,9 +562,9 @@ def _rows(
     progress = asked.progress or silent
     with contextlib.ExitStack() as stack:
         if isinstance(there, IbisTable):
-            folder = stack.enter_context(spilling(source.means))
-            there = copied(there, source.means, folder, progress)
-        connection = stack.enter_context(connected(source.means))
+            folder = stack.enter_context(spilling(source.options))
+            there = copied(there, source.options, folder, progress)
+        connection = stack.enter_context(connected(source.options))
         progress("looking at the events", None)
         if isinstance(there, DuckTable):
             rows: RowQuery | None = there.listed(connection, roles, asked.findings)
@@ -576,7 +588,7 @@ def _logs(
 
     def made(table: pa.Table) -> EventLog:
         log = log_from_table(table, chosen, asked.findings, source=name)
-        return log if asked.mapping is None else asked.mapping.of_log(log)
+        return log if asked.options.mapping is None else asked.options.mapping.of_log(log)
 
     done = 0
     waiting: deque[Future[EventLog]] = deque()

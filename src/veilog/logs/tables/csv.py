@@ -122,11 +122,11 @@ def sniffed(source: Source) -> Dialect:
     best = _Cut([])
     chosen = preferred[0]
     for delimiter, cut in _headers(lines, found, source).items():
-        if cut.better(best, named=source.layout.header != 0):
+        if cut.better(best, named=source.options.header != 0):
             best, chosen = cut, delimiter
     if not best.columns:
         raise InputError("header-row-too-long", path=path)
-    headed = source.layout.header != 0
+    headed = source.options.header != 0
     names = tuple((name if headed else "") or f"column {i + 1}" for i, name in enumerate(best.columns))
     return Dialect(chosen, encoding, names, best.line, headed, best.titles)
 
@@ -151,7 +151,7 @@ def _rows(lines: list[str], delimiter: str, source: Source) -> _Starts | None:
 def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dict[str, _Cut]:
     """The header that each delimiter finds, all of them on one line: the first with three names under any delimiter.
     Later lines may be data, and what one case holds must not decide how others are cut."""
-    wanted = source.layout.header
+    wanted = source.options.header
     if wanted:
         for rows in found.values():
             if wanted not in rows:

@@ -190,11 +190,11 @@ def _checked(source: Source) -> Any:
             raise InputError("workbook-locked-or-old", path=path) from error
         raise InputError("workbook-not-excel", path=path, reason=error) from error
     for part in members:
-        check_unpacked(part.file_size, part.compress_size, source.limit, path)
+        check_unpacked(part.file_size, part.compress_size, source.options.limit, path)
         if part.filename.endswith("sharedStrings.xml") and part.file_size > _SHARED:
             raise InputError("workbook-texts-too-large", path=path, shared=_SHARED >> 20)
     check_unpacked(
-        sum(part.file_size for part in members), sum(part.compress_size for part in members), source.limit, path
+        sum(part.file_size for part in members), sum(part.compress_size for part in members), source.options.limit, path
     )
     return file
 
@@ -303,7 +303,7 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     sheets = {sheet.name: book.get_sheet_by_name(sheet.name) for sheet in book.sheets_metadata if _has_cells(sheet)}
     begun: dict[str, list[_Row]] = {name: [*islice(_rows(sheet), _LOOKED_AT)] for name, sheet in sheets.items()}
     metadata, types = _beside(sheets, begun, source)
-    wanted = source.layout.sheet
+    wanted = source.options.sheet
     tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
     if wanted is None and len(tables) > 1:
         raise InputError(
@@ -366,7 +366,7 @@ def _beside(
 
 def _header_of(rows: list[_Row], source: Source) -> int:
     """The line of the header, from 1 on; 0 where there is none."""
-    declared = source.layout.header
+    declared = source.options.header
     if declared is None:
         width = max(map(len, rows))
         return 1 + header_among([[*map(_text, row), *[""] * (width - len(row))] for row in rows])

@@ -69,7 +69,7 @@ class TableReader(ABC):
     """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
     decide what a column means for others: roles go by fixed names."""
     heeds: tuple[str, ...] = ()
-    """What of a :class:`veilog.logs.input.source.FileLayout` means something in this format."""
+    """Of ``header``, ``sheet`` and ``object_type`` those that mean something in this format."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes

@@ -146,9 +146,7 @@ class Converted:
 def convert(kind: str, raw: pa.Array) -> Converted:
     """The values of one column, still escaped, as an Arrow array of its type."""
     if kind == "date":
-        offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32)[raw.offset : raw.offset + len(raw) + 1]
-        data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)
-        dates = parse_dates(data, offsets)
+        dates = parse_dates(raw)
         every = bool(dates.ok.all())
         us = dates.us if every else dates.us[dates.ok]
         return Converted(from_numpy(us).view(TIMESTAMP_TYPE), None if every else dates.ok, dates)

@@ -1,15 +1,15 @@
 """The blocks of an XES file, of the whole file or of a part of it that another process reads.
 
-A file is split before a trace. Each part is checked as a document of its own: all but the first begin with an added
-``<log>``, all but the last end with an added ``</log>``. A part that ends inside a comment, an attribute's value or
-another element is no well-formed document then, so a wrong split is an error, never a different log; the caller
-answers any trouble by reading the file in one piece.
+A file that is not compressed is split before a trace. Each part is checked as a document of its own: all but the first
+begin with an added ``<log>``, all but the last end with an added ``</log>``. A part that ends inside a comment, an
+attribute's value or another element is no well-formed document then, so a wrong split is an error, never a different
+log; the caller answers any trouble by reading the file in one piece.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
+import mmap
 import pickle
 import re
 import stat
@@ -21,7 +21,7 @@ from typing import IO, BinaryIO
 
 from veilog._process import interpreter
 from veilog.errors import InputError
-from veilog.logs.input.source import MAX_VALUE, consumed_fraction, open_input
+from veilog.logs.input.source import GZIP_MAGIC, MAX_VALUE, consumed_fraction, open_input
 from veilog.logs.xes.scan import ByteSource, Fast, Plain, Scanner, XesBlock, count_lines, too_long
 from veilog.logs.xes.values import Element, Note, TextPiece, Unusual, parse_piece, stray_note, unescape
 
@@ -30,10 +30,7 @@ Progress = Callable[[float], None]
 BLOCK = 2 << 20
 SMALLEST = 16 << 20
 """Below this size a second process costs more than it brings."""
-_GZIP_FIRST = 0.55
-"""Share of a compressed file that the first process takes: the others have to unpack what comes before their part."""
 _TRACE = re.compile(rb"<trace[\s/>]")
-_OVERLAP = 6
 # Another process reads XES and nothing else: a bare package in veilog's place saves it all other imports.
 _BOOT = """
 import pickle, sys, types
@@ -47,7 +44,7 @@ work(sys.stdin.buffer, sys.stdout.buffer)
 
 @dataclass(frozen=True)
 class XesPart:
-    """From the first trace at or after byte ``start`` (0: the file's start) up to the first at or after ``stop``."""
+    """From the trace at byte ``start`` (0: the file's start) up to that at byte ``stop`` (None: the file's end)."""
 
     start: int = 0
     stop: int | None = None
@@ -122,64 +119,18 @@ def _check_length(data: bytes, line: int, path: str) -> None:
 
 def _texts(stream: BinaryIO, source: ByteSource, part: XesPart) -> Iterator[bytes]:
     """The checked text of a part, block by block; raises at its end unless it was complete."""
-    if not part.start and part.stop is None:
-        while raw := stream.read(BLOCK):
-            yield source.feed(raw)
-        yield source.finish()
-        return
-    assert isinstance(source, Fast)
     if part.start:
+        assert isinstance(source, Fast)
+        stream.seek(part.start)
         source.open_part()
-    chunks = _part_bytes(stream, part)
-    ended = False
-    for raw, last in chunks:
-        ended = last
+    left = sys.maxsize if part.stop is None else part.stop - part.start
+    while raw := stream.read(min(BLOCK, left)):
+        left -= len(raw)
         yield source.feed(raw)
-    if ended:
+    if part.stop is not None:
+        assert isinstance(source, Fast)
         source.close_part()
     yield source.finish()
-
-
-def _part_bytes(stream: BinaryIO, part: XesPart) -> Iterator[tuple[bytes, bool]]:
-    """(bytes, whether the part ends with them before the end of the file)."""
-    position = part.start
-    _skip(stream, position)
-    begun, held = not part.start, b""
-    while True:
-        raw = stream.read(BLOCK)
-        data, held = held + raw, b""
-        if not begun:
-            match = _TRACE.search(data)
-            if match is None:
-                if not raw:
-                    raise Unusual
-                held = data[-_OVERLAP:]
-                position += len(data) - len(held)
-                continue
-            position += match.start()
-            data, begun = data[match.start() :], True
-        if part.stop is not None and position + len(data) > part.stop:
-            match = _TRACE.search(data, max(0, part.stop - position))
-            if match is not None:
-                yield data[: match.start()], True
-                return
-            if raw:
-                data, held = data[:-_OVERLAP], data[-_OVERLAP:]
-        yield data, False
-        position += len(data)
-        if not raw:
-            return
-
-
-def _skip(stream: BinaryIO, size: int) -> None:
-    if stream.seekable():
-        stream.seek(size)
-        return
-    while size:
-        block = stream.read(min(size, BLOCK))
-        if not block:
-            raise Unusual
-        size -= len(block)
 
 
 def _root(raw: bytes, line: int, path: str) -> tuple[Element, TextPiece]:
@@ -245,21 +196,16 @@ def work(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def _bounds(path: Path, processes: int) -> list[int] | None:
-    """Where to split a file, in bytes of its text; ``None`` if it is too small or not an ordinary file."""
+    """The traces to split a file before, as places in it; ``None`` if it is too small, packed or no ordinary file."""
     try:
         found = path.stat()
-        if not stat.S_ISREG(found.st_mode) or processes < 2:
+        processes = min(processes, found.st_size // SMALLEST)
+        if not stat.S_ISREG(found.st_mode) or processes < 2 or path.suffix.lower() == ".zip":
             return None
-        with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
-            size = found.st_size
-            if packed and size > 8:
-                file.seek(-4, os.SEEK_END)
-                size = int.from_bytes(file.read(4), "little")  # the size unpacked, up to 4 GiB: only a hint
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content[:2] == GZIP_MAGIC:
+                return None
+            traces = [_TRACE.search(content, found.st_size * i // processes) for i in range(1, processes)]
     except OSError:
         return None
-    processes = min(processes, size // SMALLEST)
-    if processes < 2:
-        return None
-    first = _GZIP_FIRST if packed and processes == 2 else 1 / processes
-    return [int(size * (first + (1 - first) * i / (processes - 1))) for i in range(processes - 1)]
+    return sorted({trace.start() for trace in traces if trace is not None}) or None

@@ -28,8 +28,8 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.roles import AS_IT_IS, ReadOptions, classifier_keys
-from veilog.logs.input.source import DEFAULT_LIMIT, Source
+from veilog.logs.input.roles import classifier_keys
+from veilog.logs.input.source import AS_IT_IS, DEFAULT_LIMIT, ReadOptions, Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
@@ -409,10 +409,10 @@ class _Xes:
         return read_xes(
             path,
             findings=asked.findings,
-            limit=source.limit,
-            processes=asked.processes,
+            limit=source.options.limit,
+            processes=asked.options.processes,
             progress=None if say is None else lambda fraction: say(f"reading {path.name}", fraction),
-            declared=asked.declared,
+            declared=asked.options,
         )
 
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:

@@ -6,6 +6,8 @@ Dates are ``YYYY-MM-DDThh:mm:ss`` (or a space for the ``T``), a fraction of 1 to
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,8 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from veilog._typing import AnyArray, BoolArray, Int32Array, IntArray
+from veilog._typing import AnyArray, BoolArray, IntArray
 from veilog.logs.metadata import Attribute, Metadata
 
 NO_ZONE = -(1 << 15)
@@ -173,144 +176,65 @@ class Dates:
     lost: BoolArray
 
 
-# First day of every month of the years 0 to 9999, and how many days it has.
-_MONTHS = np.arange("0000-01", "10000-02", dtype="datetime64[M]").astype("datetime64[D]").astype(np.int64)
-_MONTH_DAYS = np.diff(_MONTHS).astype(np.uint8)
-_ROUNDS = 6
+_ZONE = re.compile(rb"([+-])([0-9]{2}):?([0-9]{2})?\Z")
+_SHORTEST = 19
+"""Bytes of a date without a fraction and a zone."""
+_COLONS = (13, 16)
+"""Where they stand in a date that has its seconds; Arrow takes others, too."""
 
 
-def parse_dates(data: npt.NDArray[np.uint8], offsets: Int32Array) -> Dates:
-    """Dates from the bytes of a binary column: rows of the same length and layout are parsed together."""
-    n = len(offsets) - 1
-    result = Dates(
-        np.zeros(n, dtype=np.int64),
-        np.zeros(n, dtype=np.bool_),
-        np.full(n, NO_ZONE, dtype=np.int16),
-        np.zeros(n, dtype=np.bool_),
-    )
-    lengths = np.diff(offsets)
-    rest = [np.arange(0)]
-    for length in np.unique(lengths).tolist():
-        rows = np.arange(n) if (lengths == length).all() else np.flatnonzero(lengths == length)
-        if not 19 <= length <= 35:
-            rest.append(rows)
-            continue
-        if len(rows) == n:
-            matrix = data[offsets[0] : offsets[-1]].reshape(n, length)
-        else:
-            matrix = data[offsets[:-1][rows][:, None] + np.arange(length)]
-        for _ in range(_ROUNDS):
-            layout = _DATE.fullmatch(bytes(matrix[0]).decode("latin-1"))
-            if layout is None:
-                break
-            good = _parse_layout(matrix, rows, layout, result)
-            if good.all():
-                rows = rows[:0]
-                break
-            rows, matrix = rows[~good], matrix[~good]
-            if good[0]:
-                continue
-            break
-        rest.append(rows)
-    for row in np.concatenate(rest).tolist():
-        # References and line breaks inside a date are legal; the caller gives raw text, so resolve them here.
-        found = parse_date(unescape(bytes(data[offsets[row] : offsets[row + 1]])))
-        if found is not None:
-            result.us[row], result.zones[row], result.lost[row] = found
-            result.ok[row] = True
-    return result
+def parse_dates(raw: pa.Array) -> Dates:
+    """Dates from a binary column, where they are alike all at once and else one by one."""
+    alike = _parse_alike(raw)
+    if alike is not None:
+        return alike
+    # References and line breaks inside a date are legal; the caller gives raw text, so resolve them here.
+    found = [parse_date(unescape(value)) for value in raw.to_pylist()]
+    us, zones, lost = zip(*(date or (0, NO_ZONE, False) for date in found), strict=True)
+    ok = np.array([date is not None for date in found], dtype=np.bool_)
+    return Dates(np.array(us, dtype=np.int64), ok, np.array(zones, dtype=np.int16), np.array(lost, dtype=np.bool_))
 
 
-def _parse_layout(matrix: npt.NDArray[np.uint8], rows: IntArray, layout: re.Match[str], result: Dates) -> BoolArray:
-    """Parse the rows that have the punctuation of ``layout``; returns which of them did and are valid dates."""
-    text = np.ascontiguousarray(matrix.T)
-    fraction, zone = layout.group(7) or "", layout.group(8) or ""
-    pattern = layout.group(0)
-    digits = text - np.uint8(48)
-    is_digit = [i for i, c in enumerate(pattern) if c.isdigit()]
-    good: BoolArray = digits[is_digit].max(axis=0) <= 9
-    for i, character in enumerate(pattern):
-        if character.isdigit() or (i == len(pattern) - len(zone) and character in "+-"):
-            continue
-        good &= text[i] == ord(character)
+def _parse_alike(raw: pa.Array) -> Dates | None:
+    """Dates by Arrow; None unless all are dates of XES that have a zone, or all are such without one."""
+    offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32)[raw.offset : raw.offset + len(raw) + 1]
+    data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)
+    if np.diff(offsets).min() < _SHORTEST or any((data[offsets[:-1] + place] != ord(":")).any() for place in _COLONS):
+        return None
+    text = raw.cast(pa.string())
+    for unit, zone in itertools.product(("us", "ns"), ("UTC", None)):
+        with contextlib.suppress(pa.ArrowInvalid):
+            us = to_numpy(text.cast(pa.timestamp(unit, zone)).view(pa.int64()))
+            finer = us % 1000 != 0 if unit == "ns" else np.zeros(len(us), dtype=np.bool_)
+            us = us // 1000 if unit == "ns" else us
+            if us.min() < _MIN_US or us.max() > _MAX_US:
+                return None
+            zones = np.full(len(us), NO_ZONE, dtype=np.int16) if zone is None else _zones(raw, text)
+            return Dates(us, np.ones(len(us), dtype=np.bool_), zones, finer)
+    return None
 
-    def number(start: int, length: int) -> IntArray:
-        value: IntArray = digits[start].astype(np.int64)
-        for i in range(start + 1, start + length):
-            value *= 10
-            value += digits[i]
-        return value
 
-    year, month, day = number(0, 4), number(5, 2), number(8, 2)
-    hour, minute, second = number(11, 2), number(14, 2), number(17, 2)
-    good &= (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1) & (hour <= 23) & (minute <= 59) & (second <= 59)
-    index = np.where(good, year * 12 + month - 1, 0)
-    good &= day <= _MONTH_DAYS[index]
-    us = (_MONTHS[index] + day - 1) * 86_400 + hour * 3600 + minute * 60 + second
-    offset = np.zeros(len(rows), dtype=np.int64)
-    if zone and zone not in "Zz":
-        at = len(pattern) - len(zone)
-        hours = number(at + 1, 2)
-        minutes = number(len(pattern) - 2, 2) if len(zone) > 3 else np.zeros_like(hours)
-        sign = text[at]
-        good &= ((sign == 43) | (sign == 45)) & (hours <= 23) & (minutes <= 59)
-        offset = np.where(sign == 45, -1, 1) * (hours * 60 + minutes)
-        us -= offset * 60
-    us *= 1_000_000
-    lost = np.zeros(len(rows), dtype=np.bool_)
-    if fraction:
-        kept = min(len(fraction), 6)
-        us += number(20, kept) * 10 ** (6 - kept)
-        if len(fraction) > 6:
-            lost = number(26, len(fraction) - 6) > 0
-    good &= (us >= _MIN_US) & (us <= _MAX_US)
-    chosen = rows if good.all() else rows[good]
-    result.us[chosen] = us[good]
-    result.ok[chosen] = True
-    result.zones[chosen] = offset[good] if zone else NO_ZONE
-    result.lost[chosen] = lost[good]
-    return good
+def _zones(raw: pa.Array, text: pa.Array) -> npt.NDArray[np.int16]:
+    """The offsets of dates that all have one, in minutes."""
+    if pc.all(pc.ends_with(text, "Z")).as_py():
+        return np.zeros(len(raw), dtype=np.int16)
+    ends = pc.binary_slice(raw, -6, None).dictionary_encode()
+    found = [_ZONE.search(end) for end in ends.dictionary.to_pylist()]
+    minutes = [0 if m is None else int(m[1] + b"1") * (60 * int(m[2]) + int(m[3] or 0)) for m in found]
+    return np.array(minutes, dtype=np.int16)[to_numpy(ends.indices)]
 
 
 def format_dates(us: pa.Array) -> pa.Array:
     """:func:`format_date` for microseconds since 1970 in UTC; raises OverflowError outside the years 1 to 9999."""
-    known = to_numpy(us.drop_null())
-    if len(known) and (int(known.min()) < _MIN_US or int(known.max()) > _MAX_US):
+    bounds = pc.min_max(us).as_py()
+    if bounds["min"] is not None and (bounds["min"] < _MIN_US or bounds["max"] > _MAX_US):
         raise OverflowError
-    ms, rest = np.divmod(known, 1000)
-    days, ms_of_day = np.divmod(ms, 86_400_000)
-    date = days.astype("datetime64[D]")
-    month_start = date.astype("datetime64[M]")
-    months = month_start.astype(np.int64) + 1970 * 12
-    numbers = (
-        (0, 4, months // 12),
-        (5, 2, months % 12 + 1),
-        (8, 2, (date - month_start.astype("datetime64[D]")).astype(np.int64) + 1),
-        (11, 2, ms_of_day // 3_600_000),
-        (14, 2, ms_of_day // 60_000 % 60),
-        (17, 2, ms_of_day // 1000 % 60),
-        (20, 3, ms_of_day % 1000),
-    )
-    template = np.frombuffer(b"0000-00-00T00:00:00.000+00:00", dtype=np.uint8)
-    columns = np.repeat(template[:, None], len(known), axis=1)
-    for start, width, number in numbers:
-        left = number.astype(np.int32)
-        for i in range(start + width - 1, start - 1, -1):
-            left, digit = np.divmod(left, 10)
-            columns[i] += digit.astype(np.uint8)
-    data = np.ascontiguousarray(columns.T)
-    offsets = np.arange(len(known) + 1, dtype=np.int32) * len(template)
-    text = pa.StringArray.from_buffers(len(known), pa.py_buffer(offsets), pa.py_buffer(data))
-    if rest.any():
-        fine = np.flatnonzero(rest)
-        moments = [format_date(ROOT_TIME + timedelta(microseconds=v)) for v in known[fine].tolist()]
-        place = np.arange(len(known))
-        place[fine] = len(known) + np.arange(len(fine))
-        text = pa.concat_arrays([text, from_texts(moments)]).take(from_numpy(place))
-    if not us.null_count:
-        return text
-    absent = to_numpy(us.is_null())
-    return text.take(from_numpy(np.cumsum(~absent) - 1, absent))
+    ms = pc.divide(us, 1000)
+    text = ms.cast(pa.timestamp("ms")).cast(pa.string())
+    fine = pc.not_equal(pc.multiply(ms, 1000), us)
+    if pc.any(fine).as_py():
+        text = pc.if_else(fine, us.cast(pa.timestamp("us")).cast(pa.string()), text)
+    return pc.binary_join_element_wise(pc.binary_replace_slice(text, 10, 11, "T"), "+00:00", "")
 
 
 SCALARS = ("string", "date", "int", "float", "boolean", "id")

@@ -21,8 +21,8 @@ from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import roles_of, whole
-from veilog.logs.input.roles import ReadOptions, guess_roles
-from veilog.logs.input.source import FileLayout, Source
+from veilog.logs.input.roles import guess_roles
+from veilog.logs.input.source import ReadOptions, Source
 from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.tables.times import DayOrder, parse_times
 from veilog.messages import Message
@@ -42,7 +42,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
     stages = Stages(progress, READING)
     stages.at("Looking at the columns")
-    source = _source(path, columns)
+    source = Source(path, _options(columns))
     found = ReadLog(problem=None, inside=_inside(source))
     if found.inside is not None and found.inside.chosen is None:
         which = gettext("Say below which one is the log.")
@@ -53,10 +53,10 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         columns = _meant(columns, names)
         shown = Columns(_listed(names, columns), _chosen(columns), taken=None, how=None)
         found = replace(found, preview=_shown_table(_first_rows(source)), columns=shown)
-        taken, how = _recognised(names, _declared(columns))
+        taken, how = _recognised(names, _options(columns))
         found = replace(found, columns=replace(shown, taken=taken, how=how))
         try:
-            roles = roles_of(source, _declared(columns))
+            roles = roles_of(source, _options(columns))
         except (InputError, ParameterError) as error:
             if isinstance(error, ParameterError):
                 return _not_so(found, error)
@@ -90,7 +90,7 @@ def _not_so(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
     """The log as its owner had it read, to release it; errors in words for a page."""
     try:
-        source = _source(path, columns)
+        source = Source(path, _options(columns))
         names = _column_names(source)
         return _read(source, columns if names is None else _meant(columns, names), progress)
     except VeilogError as error:
@@ -106,13 +106,13 @@ def in_words(error: VeilogError) -> InputError:
 
 
 def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
-    return whole(source, ReadRequest(_declared(columns), Findings(_policies(columns), source.name), progress=progress))
+    return whole(source, ReadRequest(_options(columns), Findings(_policies(columns), source.name), progress=progress))
 
 
-def _declared(columns: Mapping[str, str]) -> ReadOptions:
-    """The columns of case, activity and timestamp, the format of times and what counts of starts and ends, where they
-    were chosen."""
-    return ReadOptions(**{name: columns.get(name) or None for name in HOW_READ if name not in _LAYOUT})
+def _options(columns: Mapping[str, str]) -> ReadOptions:
+    """How the log is to be read, as far as that was chosen."""
+    chosen: dict[str, Any] = {name: columns.get(name) or None for name in HOW_READ}
+    return ReadOptions(**chosen)
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
@@ -166,7 +166,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
     stopping: list[Finding] = []
     try:
         every = Findings(_policies(columns), source.name, collect_all=True)
-        findings = whole(source, ReadRequest(_declared(columns), every)).findings
+        findings = whole(source, ReadRequest(_options(columns), every)).findings
         stopping = [finding for finding in findings if finding.policy == "fail"]
     except VeilogError:
         pass  # what reading said is said below
@@ -193,12 +193,6 @@ _TYPES = gettext_noop(
 )
 
 
-def _source(path: Path, columns: Mapping[str, str]) -> Source:
-    """The file, and where in it the log is, as far as that was chosen."""
-    layout = FileLayout(sheet=columns.get("sheet") or None, object_type=columns.get("object_type") or None)
-    return Source(path, layout=layout)
-
-
 def _inside(source: Source) -> InnerTables | None:
     """What the file has several of, if only one can be the log, and which one that is."""
     try:
@@ -208,7 +202,7 @@ def _inside(source: Source) -> InnerTables | None:
     what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
     if reader is None or what is None:
         return None
-    chosen = getattr(source.layout, what)
+    chosen = getattr(source.options, what)
     try:
         among = reader.notes(source).among
     except InputError as error:
