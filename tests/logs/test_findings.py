@@ -144,7 +144,8 @@ def test_times_that_stand_for_none_are_noticed(tmp_path: Path) -> None:
         for more in ([f"1,out,{tomorrow},x"], ["1,out,9999-12-31T00:00,x", "2,out,1900-01-01T00:00,x"])
     ]
     assert "unlikely-time" not in said[0]
-    assert said[1]["unlikely-time"] == (2, "9999-12-31T00:00:00 in case '1'")
+    count, example = said[1]["unlikely-time"]
+    assert count == 2 and example.startswith("9999-12-31T00:00:00 ") and example.endswith("'1'")
 
 
 @pytest.mark.slow

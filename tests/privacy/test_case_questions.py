@@ -20,6 +20,7 @@ from scipy import stats
 from veilog.audits.bounds import evidence_of_maximum
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.adding import _firsts
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _last_below, attribute_level
@@ -409,9 +410,9 @@ def test_a_charge_says_what_was_asked() -> None:
     assert [str(c.plain().sensitivity) for c in guarantee.charges] == [
         "9 (L1, clipped)",
         "2 (L1)",
-        "3 values by 1 each",
+        str(Message("sensitivity-values", by=3)),
     ]
-    assert str(guarantee.charges[0].plain().mechanism) == "discrete Laplace, scale 9/epsilon in steps of 1/16"
+    assert guarantee.charges[0].plain().mechanism == Message("noise-laplace-in-steps", scale="9/epsilon", grid=16)
 
 
 def test_with_a_delta_sums_of_events_have_the_noise_that_it_pays_for() -> None:

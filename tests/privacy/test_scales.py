@@ -20,6 +20,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.cases import Coding
 from veilog.privacy.clipping import check_sums
@@ -494,7 +495,7 @@ def test_a_delta_of_one_is_no_guarantee_and_a_smaller_one_is() -> None:
     assert most.proven and most.delta == 0.6
     whole = curator.guarantee(at_least=(Fraction(1), Fraction(1)))
     assert not whole.proven
-    assert "add up to 1 or more" in whole.in_words()
+    assert str(Message("deltas-reach-one")) in whole.in_words()
 
 
 def test_every_bin_counts_the_first_and_the_last_too() -> None:

@@ -56,23 +56,30 @@ def test_given_columns_win_and_how_each_was_found_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "given_", "problem"),
+    ("columns", "given_", "code", "values"),
     [
-        (["a", "b"], {}, "No column looks like the case"),
-        (["case", "activity"], {}, "No column looks like the timestamp"),
-        (["case id", "case number", "activity", "time"], {}, "Several columns could be the case"),
-        (["case", "activity", "time", "zeitpunkt"], {}, "Several columns could be the timestamp"),
-        (["case", "activity", "time"], {"activity": "Activity"}, "no column 'Activity' for the activity"),
-        (["case", "activity", "time"], {"activity": "case"}, "must be three columns"),
-        (["case", "case", "activity", "time"], {}, "Two columns are called 'case'"),
+        (["a", "b"], {}, "column-role-not-found", {"role": "case"}),
+        (["case", "activity"], {}, "column-role-not-found", {"role": "timestamp"}),
+        (["case id", "case number", "activity", "time"], {}, "column-role-ambiguous", {"role": "case"}),
+        (["case", "activity", "time", "zeitpunkt"], {}, "column-role-ambiguous", {"role": "timestamp"}),
+        (
+            ["case", "activity", "time"],
+            {"activity": "Activity"},
+            "column-for-role-missing",
+            {"given": "Activity", "role": "activity"},
+        ),
+        (["case", "activity", "time"], {"activity": "case"}, "column-roles-not-distinct", {}),
+        (["case", "case", "activity", "time"], {}, "column-name-twice", {"name": "case"}),
     ],
 )
-def test_missing_or_ambiguous_roles_are_refused_with_the_way_out(columns, given_, problem: str) -> None:
-    with pytest.raises(InputError, match=problem) as caught:
+def test_missing_or_ambiguous_roles_are_refused_with_the_way_out(
+    columns, given_, code: str, values: dict[str, str]
+) -> None:
+    with refused(InputError, code, **values) as caught:
         guess_roles(columns, **given_)
-    if "Two columns" not in problem:
+    if code != "column-name-twice":
         assert "--case NAME --activity NAME --timestamp NAME" in in_command(caught.value)
-        assert "Say which with `case='NAME'` `activity='NAME'`" in str(caught.value)
+        assert "`case='NAME'` `activity='NAME'`" in str(caught.value)
         assert all(repr(name) in str(caught.value) for name in columns)
 
 

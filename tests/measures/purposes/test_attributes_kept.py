@@ -28,6 +28,7 @@ from veilog.measures.measure import Pair
 from veilog.measures.purposes import Asked, judge
 from veilog.measures.purposes.attributes.columns import PARTS, Attribute, Values, compared
 from veilog.measures.purposes.attributes.purpose import ATTRIBUTES, marginals, without
+from veilog.messages import Message
 from veilog.report.purposes import shown
 
 
@@ -326,6 +327,6 @@ def test_logs_without_attributes_say_so() -> None:
     plain = log(["ab", "b"])
     result = judge(Pair(plain, plain), ["attributes"])["attributes"]
     assert result.grade == "not judged"
-    assert "has no attributes to compare" in result.reason
+    assert result.reason == str(Message("purpose-without-attributes"))
     result = judge(Pair(of_cases(ward=["A", "B"] * 3), Variants.from_dict({("a",): 2})), ["attributes"])["attributes"]
-    assert "only the variants were given" in result.reason
+    assert result.reason == str(Message("measure-of-variants-only", name="released"))

@@ -19,6 +19,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import started
 from veilog.logs.variants import Sequences
+from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted, released_cases
 from veilog.methods._events.extras import enriched
 from veilog.methods._events.times import processing
@@ -134,7 +135,7 @@ def test_a_release_says_where_noise_hides_how_long_events_take(epsilon: str, rou
     curator = Curator(LOG.variants, log=LOG, randomness=source)
     times = np.arange(cases.events) * 60_000_000
     with_starts(curator, Fraction(epsilon), Fraction(0), cases, times, said.append)
-    assert any("How long events take is rough" in str(text) for text in said) == rough
+    assert ("durations-of-events-rough" in [message.code for message in said]) == rough
     with spoken("nl"):
         assert all(stated(text) != text for text in said)
 
@@ -152,8 +153,8 @@ def test_starts_cost_a_part_of_the_share_of_times() -> None:
     ]
     asked = {str(c.purpose).partition(" (")[0]: c.epsilon for c in release.guarantee.charges[-2:]}
     assert asked == {
-        "how long events take, by activity": Fraction("0.12") * 4 / 5,
-        "events that begin before the one before ended, in all and by activity, in 1/2520": Fraction("0.12") / 5,
+        str(Message("how-long-events-take-by-activity")): Fraction("0.12") * 4 / 5,
+        str(Message("events-overlapping")): Fraction("0.12") / 5,
     }
     assert [c.code for c in release.guarantee.conditions if "column" in c.code] == ["columns-from-log"]
     assert release.log.events.column(START).type == TIMESTAMP_TYPE
