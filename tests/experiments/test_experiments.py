@@ -23,6 +23,9 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.messages import Message
 from veilog.methods import METHODS
 
+# Labels of columns and a title of a table.
+BEST, ONLY_REAL, GOOD_FOR = "best of the others", "only real", "What releases are good for"
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -311,7 +314,7 @@ def test_the_frontier_states_the_best_for_every_log_and_epsilon(compared: Run) -
     pure = frontier.best(compared.rows, "hospital", "1", pure=True)
     assert pure is not None
     assert "delta" not in pure[0]
-    assert {"evolve, delta 1e-4", "evolve, only real, delta 1e-4"} <= set(frontier.tables(compared.rows)[1].head)
+    assert {"evolve, delta 1e-4", f"evolve, {ONLY_REAL}, delta 1e-4"} <= set(frontier.tables(compared.rows)[1].head)
 
 
 def test_the_frontier_says_which_methods_its_runs_do_not_tell_from_the_best() -> None:
@@ -361,18 +364,18 @@ def test_the_frontier_in_brief_has_the_log_itself_our_own_and_the_best_of_the_ot
         row("laplace", told, similarity=0.5, fitness=0.45, precision=1.0, next_activity=0.6, rules=0.01),
         row("sapa", told, similarity=0.6, fitness=0.9, precision=0.3, next_activity=0.7, rules=0.03),
     ]
-    table = {table.title: table for table in frontier.tables(rows)}["What releases are good for"]
+    table = {table.title: table for table in frontier.tables(rows)}[GOOD_FOR]
     column = {name: place for place, name in enumerate(table.head)}
     found = {line[1]: line for line in table.rows}
-    assert found["fitness / precision"][column["best of the others"]] == "0.900 / 0.300 (sapa)", "F would say laplace"
+    assert found["fitness / precision"][column[BEST]] == "0.900 / 0.300 (sapa)", "F would say laplace"
     assert found["fitness / precision"][column["the log itself"]] == "0.900 / 0.500"
     assert found["fitness / precision"][column["leak line"]] == "-", "it was not measured"
     assert found["next activity"][2:4] == ("0.800", "0.750")
-    assert found["error of rules"][column["best of the others"]] == "0.010 (laplace)"
-    assert "What releases are good for" not in {table.title for table in frontier.tables(rows[1:2])}
+    assert found["error of rules"][column[BEST]] == "0.010 (laplace)"
+    assert GOOD_FOR not in {table.title for table in frontier.tables(rows[1:2])}
     few = {plot.name: plot.drawing for plot in frontier.plots(rows)}["frontier-brief"]
     assert isinstance(few, Panels)
-    assert "best of the others" in few.grids["a"] and "sapa" not in few.grids["a"]
+    assert BEST in few.grids["a"] and "sapa" not in few.grids["a"]
 
 
 @pytest.mark.nightly(but=1)

@@ -315,14 +315,15 @@ def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path
     assert veilog.read_variants(tmp_path) == log.variants
     assert veilog.validate(path) == log.findings
     (together,) = log.read_together
-    assert "'lines' of veilog-other 1.2" in together
+    assert "'lines'" in together and "veilog-other 1.2" in together
     assert veilog.read_variants(path).read_together == log.variants.read_together == (together,)
     told = veilog.release(log.variants, "laplace", epsilon=1, domain=veilog.Domain(["register"], 2)).guarantee
     assert [str(c.text) for c in told.conditions if c.code == "columns-read-together"] == [together]
     assert ".lines" in known_suffixes()
-    with pytest.raises(InputError, match=r"no file of lines.*|damaged\.lines"):
-        (tmp_path / "damaged.lines").write_text("{")
+    (tmp_path / "damaged.lines").write_text("{")
+    with pytest.raises(InputError) as caught:
         veilog.read(tmp_path / "damaged.lines")
+    assert caught.value.path == str(tmp_path / "damaged.lines")
     with refused(veilog.OutputError, "file-suffix-unknown"):
         veilog.write(log, tmp_path / "out.lines")
 

@@ -110,8 +110,9 @@ def test_labels_may_be_any_text() -> None:
 
 
 def test_time_and_threshold_are_limited() -> None:
-    with pytest.raises(OutOfTimeError, match="Not done after 1e-09 seconds"):
+    with pytest.raises(OutOfTimeError) as caught:
         discover(log("ab ba"), clock=Clock(1e-9))
+    assert caught.value.seconds == 1e-9
     with refused(ParameterError, "model-noise-out-of-range"):
         discover(log("ab"), noise=1.1)
 

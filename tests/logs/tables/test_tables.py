@@ -66,7 +66,7 @@ def test_given_columns_win_and_how_each_was_found_is_said() -> None:
             ["case", "activity", "time"],
             {"activity": "Activity"},
             "column-for-role-missing",
-            {"given": "Activity", "role": "activity"},
+            {"given": "Activity"},
         ),
         (["case", "activity", "time"], {"activity": "case"}, "column-roles-not-distinct", {}),
         (["case", "case", "activity", "time"], {}, "column-name-twice", {"name": "case"}),
