@@ -244,9 +244,9 @@ def test_a_refused_cell_says_why_and_the_run_goes_on(
 ) -> None:
     monkeypatch.setenv("VEILOG_TEST_REFUSED", "1")
     done = run(COUNTED, folder, tmp_path, runs=3)
-    assert [row.problem for row in done.rows] == [None, str(Message("disk-full")), None]
+    assert [row.problem for row in done.rows] == [None, str(ParameterError("disk-full")), None]
     page = results.markdown(done, "the command")
-    assert f"| hospital | travas | 1 | {Message('disk-full')} |" in page
+    assert f"| hospital | travas | 1 | {ParameterError('disk-full')} |" in page
     assert "`the command`" in page
     assert run(COUNTED, folder, tmp_path, runs=3).computed == 0, "it would be refused again"
 
