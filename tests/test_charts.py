@@ -78,7 +78,7 @@ def test_equal_logs_draw_equal_lines() -> None:
 def test_without_times_the_picture_says_why_and_shows_the_variants() -> None:
     picture = drawn(LOG, LOG.variants)
     shown = words(picture)
-    assert str(Message("durations-of-variants", name="original")) in shown and "Cases by variant" in shown
+    assert str(Message("durations-of-variants", name="released")) in shown and "Cases by variant" in shown
     assert not list(picture.iter(f"{SVG}polyline"))
 
 
