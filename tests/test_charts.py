@@ -18,6 +18,7 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, active_cases, case_durations
+from veilog.messages import Message
 
 LOG = hospital(60, seed=1)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -76,7 +77,8 @@ def test_equal_logs_draw_equal_lines() -> None:
 @pytest.mark.slow
 def test_without_times_the_picture_says_why_and_shows_the_variants() -> None:
     picture = drawn(LOG, LOG.variants)
-    assert "only the variants were given" in words(picture) and "Cases by variant" in words(picture)
+    shown = words(picture)
+    assert str(Message("durations-of-variants", name="released")) in shown and "Cases by variant" in shown
     assert not list(picture.iter(f"{SVG}polyline"))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import Message
 
 ROOT = Path(__file__).parents[1]
 
@@ -56,9 +57,8 @@ def test_it_is_listed_with_its_package_and_a_broken_one_is_warned_of(installed: 
     assert ours["ends"]["package"] == "veilog-ends 1.0"
     assert ours["ends"]["parameters"][0]["name"] == "least"
     assert "package" not in ours["evolve"]
-    assert (
-        "broken" not in ours and "broken-add-on 2.0 adds 'broken' to veilog.methods, which is left out" in done.stderr
-    )
+    assert "broken" not in ours
+    assert all(name in done.stderr for name in ("broken-add-on 2.0", "'broken'", "veilog.methods"))
 
 
 @pytest.mark.slow
@@ -70,7 +70,8 @@ def test_the_command_releases_with_it(installed: Path, log: Path, tmp_path: Path
     assert facts["guarantee"]["status"] == "proven" and facts["guarantee"]["epsilon"] == 1.0
     assert facts["parameters"] == {"least": 8} and target.exists()
     (theirs,) = [c for c in facts["guarantee"]["conditions"] if c["code"] == "method-of-another-package"]
-    assert theirs["said_by"] == "program" and "ends is of veilog-ends 1.0, which is no part of" in theirs["text"]
+    assert theirs["said_by"] == "program"
+    assert theirs["text"] == Message("method-of-another-package", method="ends", package="veilog-ends 1.0").english
     of_ours = (*options[:4], "-p", "depth=3", *options[6:])
     ours = run(installed, "release", str(log), str(target), "-m", "laplace", *of_ours, "--overwrite")
     assert "method-of-another-package" not in ours.stdout

@@ -41,8 +41,9 @@ def test_a_label_of_its_own_is_caught_where_the_labels_are_those_of_the_log(meth
     assert found.derived_epsilon == 0.5 and [c.code for c in found.conditions] == ["activities-from-log"]
     assert found.breaks == "activities-from-log"
     assert found.audited_epsilon > 0.5
-    assert "The condition activities-from-log does not hold for these logs" in found.verdict
-    assert "more than the 0.5" in found.verdict and "report this" not in found.verdict
+    (verdict,) = found.verdicts
+    assert verdict.code == "audit-beyond-condition-more"
+    assert (verdict.values["condition"], verdict.values["claim"]) == ("activities-from-log", 0.5)
     told = found.to_json()
     assert told["breaks"] == "activities-from-log" and told["conditions"][0]["code"] == "activities-from-log"  # type: ignore[index]
 
@@ -52,7 +53,7 @@ def test_a_label_of_its_own_is_caught_where_the_labels_are_those_of_the_log(meth
 def test_a_label_of_its_own_is_not_seen_where_the_labels_are_declared(method: str) -> None:
     found = audited(method, some(LABEL))
     assert found.conditions == () and found.breaks is None
-    assert found.audited_epsilon <= 0.5 and "Nothing contradicts the claim:" in found.verdict
+    assert found.audited_epsilon <= 0.5 and [v.code for v in found.verdicts] == ["audit-contradicts-nothing"]
 
 
 @pytest.mark.nightly
@@ -77,8 +78,10 @@ def test_what_is_beyond_the_guarantee_is_proved_apart_from_what_is_within() -> N
     assert found.breaks is None and found.audited_epsilon <= 0.5
     assert [b.breaks for b in found.beyond] == ["activities-from-log", "unit"]
     assert found.beyond[0].audited_epsilon > 0.5
-    assert "where its conditions hold" in found.verdict and "activities-from-log does not hold" in found.verdict
-    assert "20 cases, of whom this release promises nothing" in found.verdict
+    within, condition, unit = found.verdicts
+    assert within.code == "audit-contradicts-nothing-where-conditions-hold"
+    assert condition.code == "audit-beyond-condition-more" and condition.values["condition"] == "activities-from-log"
+    assert unit.code == "audit-beyond-unit" and unit.values["cases"] == 20
     assert [b["attack"] for b in found.to_json()["beyond"]] == [LABEL, PERSON_20]  # type: ignore[attr-defined]
     assert [attack for attack, _ in found.tried] == ["a canary variant", LABEL, PERSON_20]
 
@@ -112,7 +115,7 @@ def test_who_has_more_cases_than_nobody_has_is_caught() -> None:
     assert [c.code for c in found.conditions] == ["nobody-has-more"]
     (beyond,) = found.beyond
     assert (beyond.breaks, beyond.cases) == ("nobody-has-more", 20)
-    assert beyond.audited_epsilon > 1 and "The condition nobody-has-more does not hold" in found.verdict
+    assert beyond.audited_epsilon > 1 and found.verdicts[1].values["condition"] == "nobody-has-more"
 
 
 @pytest.mark.nightly
@@ -155,7 +158,7 @@ def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.M
     monkeypatch.setattr(veilog.Release, "to_json", telling)
     found = audited("travas", [pair], epsilon=1, delta="1e-3")
     assert found.score == "seconds told" and found.audited_epsilon > 1
-    assert "contradicts the derived epsilon" in found.verdict
+    assert found.verdicts[0].code == "audit-contradicts-derived"
 
 
 @pytest.mark.nightly

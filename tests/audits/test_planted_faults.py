@@ -96,15 +96,15 @@ def test_a_planted_fault_is_caught(name: str) -> None:
     white = found.white_box
     assert white is not None
     named = {
-        "a question not charged": "a question was answered and nothing was charged for it",
-        "seed reused": "the same noise was drawn in one run after another",
+        "a question not charged": "audit-fault-uncharged",
+        "seed reused": "audit-fault-noise-of-runs",
     }
     if name in named:
-        assert named[name] in white.faults
-        assert named[name] in found.verdict
+        assert named[name] in [fault.code for fault in white.faults]
+        assert found.verdicts[0].code == "audit-fault"
     else:
         assert max(found.audited_epsilon, white.free_epsilon) > 1
-        assert "contradicts" in found.verdict
+        assert found.verdicts[0].code == "audit-contradicts-derived"
 
 
 if __name__ == "__main__":

@@ -209,6 +209,6 @@ def test_a_planted_fault_is_caught(name: str, fault: str) -> None:
     # That nothing was charged is seen in any run, what is told by how often answers come in many.
     found = audited(name, FAULTS[fault], RUNS if fault != "not charged" else RUNS // 10)
     if fault == "not charged":
-        assert "a question was answered and nothing was charged for it" in found.faults
+        assert "audit-fault-uncharged" in [fault.code for fault in found.faults]
     else:
         assert max(found.factor, found.free.epsilon / found.shape[0].asked[0].epsilon) > 1

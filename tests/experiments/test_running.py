@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from refusals import sentence
 
 import veilog
 from veilog.cli import main
@@ -35,6 +36,7 @@ from veilog.experiments.experiment import (
 from veilog.experiments.known_logs import LOGS, KnownLog, find
 from veilog.experiments.runner import ExperimentRun, run
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import Message
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +51,7 @@ def counted(given: Given, cell: Cell) -> Measured:
     marks = Path(os.environ["VEILOG_TEST_MARKS"])
     (marks / f"{len(list(marks.iterdir()))}-{cell.run}").touch()
     if cell.run == int(os.environ.get("VEILOG_TEST_REFUSED", -1)):
-        raise ParameterError("This log is too small for it.")
+        raise ParameterError("disk-full")
     if cell.run == int(os.environ.get("VEILOG_TEST_STOPPED", -1)):
         raise KeyboardInterrupt
     if cell.run == int(os.environ.get("VEILOG_TEST_KILLED", -1)):
@@ -233,7 +235,7 @@ def test_a_cell_that_is_not_run_has_its_reason(
 
 def test_the_file_of_a_log_is_missed_in_words(tmp_path: Path, marks: Path) -> None:
     done = run(replace(COUNTED, cells=lambda profile: iter([Cell("sepsis")])), None, tmp_path)
-    assert done.rows[0].problem == "This needs the file of a log, and there is none."
+    assert done.rows[0].problem == Message("experiment-log-missing").english
 
 
 @pytest.mark.slow
@@ -242,9 +244,9 @@ def test_a_refused_cell_says_why_and_the_run_goes_on(
 ) -> None:
     monkeypatch.setenv("VEILOG_TEST_REFUSED", "1")
     done = run(COUNTED, folder, tmp_path, runs=3)
-    assert [row.problem for row in done.rows] == [None, "This log is too small for it.", None]
+    assert [row.problem for row in done.rows] == [None, str(ParameterError("disk-full")), None]
     page = results.markdown(done, "the command")
-    assert "| hospital | travas | 1 | This log is too small for it. |" in page
+    assert f"| hospital | travas | 1 | {ParameterError('disk-full')} |" in page
     assert "`the command`" in page
     assert run(COUNTED, folder, tmp_path, runs=3).computed == 0, "it would be refused again"
 
@@ -256,7 +258,7 @@ def test_a_killed_process_costs_one_cell_which_is_tried_again(
     monkeypatch.setenv("VEILOG_TEST_KILLED", "0")
     done = run(COUNTED, folder, tmp_path, runs=3, processes=2)
     assert [row.get("cases") for row in done.rows] == [None, 150.0, 150.0]
-    assert "Its process ended with 9" in (done.rows[0].problem or "")
+    assert done.rows[0].problem == Message("experiment-process-ended", status=9).english
     monkeypatch.delenv("VEILOG_TEST_KILLED")
     again = run(COUNTED, folder, tmp_path, runs=3)
     assert (again.computed, again.rows[0].get("cases")) == (1, 150.0)
@@ -291,7 +293,7 @@ def test_a_folder_without_logs_is_refused_in_words(
         (tmp_path / content).write_text("no log")
     assert main(["experiment", "frontier", "--logs", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
     said = " ".join(capsys.readouterr().err.split())
-    assert "The folder has no event logs." in said
+    assert sentence("experiment-folder-without-logs") in said
     assert "Traceback" not in said
     assert not (tmp_path / "out").exists()
 

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ledger_tools import OTHER, SMALL, guarantee
+from refusals import refused
 
 from veilog.cli import main
 from veilog.errors import BudgetError, ParameterError
@@ -76,7 +78,7 @@ def test_half_of_delta_is_for_the_deltas_of_the_releases() -> None:
     account = composed(Fraction(5), MILLIONTH)
     assert account.left == (5, MILLIONTH / 2)
     assert let_through(account, (TENTH, MILLIONTH / 10)) == 5
-    with pytest.raises(BudgetError, match=r"delta = 6e-07 was asked for, and of 1e-06 in all 5e-07 is left"):
+    with refused(BudgetError, "budget-exceeded", word="delta", asked="6e-07", budget="1e-06", left="5e-07"):
         check_paid(account, (TENTH, MILLIONTH * 6 / 10), "case")
 
 
@@ -87,11 +89,9 @@ def test_a_plan_lets_through_so_many_of_so_much(ledger: Ledger) -> None:
     assert abs(float(account.budget[0]) / 4.69 - 1) < 0.02
     assert let_through(account, (TENTH, NONE)) == 100
     assert let_through(account, (TENTH / 2, NONE)) == 100, "a smaller one takes a place as well"
-    with pytest.raises(
-        BudgetError, match=r"epsilon = 0\.2 was asked for, and it has 100 releases left, of at most eps.* 0\.1 each"
-    ):
+    with refused(BudgetError, "plan-exceeded", pair="epsilon = 0.2", remaining=100, pair_2="epsilon = 0.1"):
         ledger.reserve(SMALL, "laplace", epsilon=2 * TENTH)
-    with pytest.raises(BudgetError, match="delta = 1e-09 was asked for"):
+    with refused(BudgetError, "plan-exceeded", pair="epsilon = 0.1, delta = 1e-09"):
         ledger.reserve(SMALL, "laplace", epsilon=TENTH, delta=Fraction(1, 10**9))
     held = ledger.reserve(SMALL, "laplace", epsilon=TENTH)
     assert held.entered.account().releases_left == 99
@@ -105,10 +105,10 @@ def test_a_planned_epsilon_is_that_of_its_releases() -> None:
     assert plan == FixedSchedule(0, 50, each)
     found = planned_epsilon({each: 50}, MILLIONTH)
     assert found is not None and 0 <= budget[0] - found <= Fraction(1, 10**9)
-    with pytest.raises(ParameterError, match="does not suffice for those of its releases"):
+    with refused(ParameterError, "plan-delta-too-small"):
         planned_budget((), "case", 0, 5000, each, MILLIONTH)
     for releases in (0, -1, 10**7, True):
-        with pytest.raises(ParameterError, match="A plan is of 1 to"):
+        with refused(ParameterError, "plan-releases-out-of-range"):
             planned_budget((), "case", 0, releases, each, MILLIONTH)
 
 
@@ -124,7 +124,7 @@ def test_what_was_released_before_counts_by_the_sum(ledger: Ledger) -> None:
     alone, budget = planned_budget((), "case", 0, 10, (TENTH, NONE), MILLIONTH)
     assert planned.counting == replace(alone, since=3) and planned.budget == (budget[0] + 3 * TENTH, MILLIONTH)
     assert planned.composed == (3 * TENTH, 0)
-    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+    with refused(ParameterError, "plan-budget-used-up"):
         ledger.set_budget(SMALL, "0.3", "1e-6", composed=True)
 
 
@@ -163,16 +163,16 @@ def test_a_plan_is_of_one_to_a_million_releases(ledger: Ledger, releases: int) -
 
 
 def test_composing_takes_a_delta_and_releases_that_are_bounded(ledger: Ledger) -> None:
-    with pytest.raises(ParameterError, match="Composing takes a delta"):
+    with refused(ParameterError, "plan-delta-not-positive"):
         ledger.set_budget(SMALL, 2, composed=True)
-    with pytest.raises(ParameterError, match="needs one for epsilon"):
+    with refused(ParameterError, "ledger-delta-without-epsilon"):
         ledger.set_budget(SMALL, None, composed=True)
     ledger.reserve(SMALL, "laplace", epsilon=None)
     for call in (
         lambda: ledger.set_budget(SMALL, 2, "1e-6", composed=True),
         lambda: ledger.set_plan(SMALL, 2, 1, "1e-6"),
     ):
-        with pytest.raises(BudgetError, match="do not compose"):
+        with refused(BudgetError, "account-not-composable"):
             call()
     assert ledger.show()[0].counting is None
 
@@ -305,8 +305,7 @@ def test_a_hundred_releases_at_a_tenth_in_words_and_numbers(
     assert abs(float(found.planned) / 4.69 - 1) < 0.02 and 5 < found.composed < Fraction("5.21")
     assert main(["ledger", "show", str(ledger.path), "--delta", "1e-6", "--json", str(tmp_path / "out")]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "together epsilon = 0.4 at delta = 1e-06, if what each costs was settled before the first" in shown
-    assert "if that was chosen after seeing earlier ones, within a limit of so much" in shown
+    assert re.search(r"epsilon = 0\.4\b.*delta = 1e-06\b", shown)
     (told,) = json.loads((tmp_path / "out").read_text())["accounts"]
     assert told["together"] == {"delta": 1e-6, "costs_planned": pytest.approx(0.4, rel=1e-3), "costs_chosen": 0.4}
     assert "counting" not in told
@@ -320,12 +319,12 @@ def test_rules_are_set_and_shown_by_the_command(tmp_path: Path, capsys: pytest.C
     log.write_text("case,activity,time\n" + "".join(f"{i},a,2024-01-0{1 + i % 9}\n" for i in range(30)))
     out = tmp_path / "out.json"
     assert main(["ledger", "set", str(log), "--releases", "10", "--each", "0.1", "--delta", "1e-6"]) == 0
-    assert "10 releases of at most epsilon = 0.1; 10 are left" in " ".join(capsys.readouterr().out.split())
+    assert re.search(r"\b10 .*epsilon = 0\.1; 10\b", " ".join(capsys.readouterr().out.split()))
     arguments = ["ledger", "set", str(log), "--epsilon", "2", "--delta", "1e-6", "--composed", "--json", str(out)]
     assert main(arguments) == 0
     told = json.loads(out.read_text())
     assert told["counting"]["how"] == "composed" and told["left"] == {"epsilon": 2.0, "delta": 5e-7}
-    assert "half of delta is for that" in capsys.readouterr().out
+    assert "by composition" in capsys.readouterr().out
     for wrong in (
         ["--releases", "10"], ["--each", "1"], ["--releases", "3", "--each", "1"], ["--composed"],
         ["--each-delta", "0"],
@@ -345,7 +344,7 @@ def test_a_composed_limit_goes_on_only_where_none_is_lowered(ledger: Ledger) -> 
         anew = ledger.set_budget(SMALL, epsilon, delta, composed=True)
         assert isinstance(anew.counting, Composed) and anew.counting.since == 3
         ledger.set_budget(SMALL, 6, "1e-6", composed=True)
-    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+    with refused(ParameterError, "plan-budget-used-up"):
         ledger.set_budget(SMALL, "0.3", "1e-6", composed=True)
 
 
@@ -407,7 +406,7 @@ def test_a_plan_is_over_where_other_releases_come_to_it(ledger: Ledger, planned_
     assert both.budget == budget and both.counting is None
     assert both.spent == both.composed == (5 + TENTH, 0) and both.left == (0, MILLIONTH)
     assert both.strength == "none in practice"
-    with pytest.raises(BudgetError, match="does not suffice"):
+    with refused(BudgetError, "budget-exceeded"):
         ledger.reserve(planned, "laplace", epsilon=TENTH)
 
 
@@ -416,9 +415,9 @@ def test_a_limit_that_is_refused_puts_nothing_together(ledger: Ledger) -> None:
     for data in (SMALL, OTHER):
         ledger.reserve(data, "laplace", epsilon=Fraction(3))
     before = ledger.show()
-    with pytest.raises(ParameterError, match="leaves nothing of this budget"):
+    with refused(ParameterError, "plan-budget-used-up"):
         ledger.set_budget(OTHER, 5, "1e-6", composed=True, account=1)
-    with pytest.raises(ParameterError, match="does not suffice"):
+    with refused(ParameterError, "plan-delta-too-small"):
         ledger.set_plan(OTHER, 3, TENTH, "1e-9", each_delta="1e-9", account=1)
     assert ledger.show() == before
 
@@ -431,7 +430,7 @@ def test_a_rule_goes_on_where_data_without_releases_come_to_it(ledger: Ledger) -
     ledger.reserve(OTHER, "laplace", epsilon=Fraction(5)).withdraw()
     grown = ledger.enter(OTHER, account=1)
     assert grown.releases_left == 0 and isinstance(grown.counting, FixedSchedule) and grown.counting.since == 0
-    with pytest.raises(BudgetError, match="0 releases left"):
+    with refused(BudgetError, "plan-exceeded", remaining=0):
         ledger.reserve(OTHER, "laplace", epsilon=TENTH)
 
 

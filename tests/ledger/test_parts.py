@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ledger_tools import SMALL, guarantee
+from refusals import refused, sentence
 
 import veilog
 from veilog.cli import main
@@ -98,12 +99,10 @@ def test_months_cost_their_maximum_and_the_whole_adds_to_each(path: Path) -> Non
     found = ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.4")).entered.account()
     assert found.spent == (Fraction("0.9"), 0) and found.left == (Fraction("0.1"), 0)
     assert found.left_for("month=2024-02") == (Fraction("0.3"), 0)
-    with pytest.raises(
-        BudgetError, match=r"0\.2 was asked for, and of 1 in all 0\.1 is left for the cases of month=2024-01"
-    ):
+    with refused(BudgetError, "budget-of-part-exceeded", asked="0.2", budget="1", left="0.1", part="month=2024-01"):
         ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), part=Part.of("month=2024-01"))
     ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), part=Part.of("month=2024-02"))
-    with pytest.raises(BudgetError, match=r"0\.1 is left\."):
+    with refused(BudgetError, "budget-exceeded", left="0.1"):
         ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"))
     ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("ward=A"))
     assert ledger.show()[0].spent == (1, 0), "another rule adds its own largest"
@@ -122,9 +121,9 @@ def test_releases_of_parts_are_entered_and_refused_before_any_question(path: Pat
     assert found.spent == (1, 0)
     assert [entry.part for entry in found.entries] == ["urgency=1", "urgency=2"]
     assert [entry.guarantee and entry.guarantee["part"] for entry in found.entries] == [e.part for e in found.entries]
-    with pytest.raises(BudgetError, match="for the cases of urgency=2"):
+    with refused(BudgetError, "budget-of-part-exceeded", part="urgency=2"):
         openly.release(log, "laplace", epsilon=1, part="urgency=2", ledger=ledger)
-    with pytest.raises(BudgetError, match="0 is left"):
+    with refused(BudgetError, "budget-exceeded", left="0"):
         openly.release(log, "laplace", epsilon=1, ledger=ledger)
 
 
@@ -153,9 +152,7 @@ def test_parts_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Pa
     assert account.spent == (2, 0) and account.left_for("month=2024-05") == (1, 0)
     assert [entry.part for entry in account.entries] == ["month=2024-03", "month=2024-04", "month=2024-04"]
     spend("start", "2024-05")
-    with pytest.raises(
-        BudgetError, match=r"is left for the cases of month=2024-04\.$|for the cases of month=2024-04\."
-    ):
+    with refused(BudgetError, "budget-of-parts-read-apart-exceeded", part="month=2024-04"):
         spend("start", "2024-04")
         spend("start", "2024-04")
     assert account.together(Fraction(1, 10**6)) is not None
@@ -183,7 +180,7 @@ def test_the_part_is_shown_and_exported(path: Path, tmp_path: Path, capsys: pyte
     ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), part=Part.of("ward=[b]A"))
     assert main(["ledger", "show", str(path), "--json", str(tmp_path / "out.json")]) == 0
     shown = capsys.readouterr().out
-    assert "ward=[b]A" in shown and "the dearest counts, if every case stays in its part" in shown
+    assert "ward=[b]A" in shown
     (told,) = json.loads((tmp_path / "out.json").read_text())["accounts"]
     assert [release.get("part") for release in told["releases"]] == [None, "ward=[b]A"]
     rows = list(csv.DictReader(io.StringIO(as_csv(ledger.show()))))
@@ -262,7 +259,7 @@ def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsy
     ]
     assert main(again) == 3
     assert main(["release", str(log), str(out), *common, "--account", "ward-8"]) == 2
-    assert "Did you mean 'ward-7'" in " ".join(capsys.readouterr().err.split())
+    assert sentence("did-you-mean", near="ward-7") in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

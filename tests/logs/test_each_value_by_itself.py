@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from refusals import refused
 
 import veilog
 from veilog.errors import InputError
@@ -27,7 +28,7 @@ def test_another_date_does_not_say_which_number_is_the_day(tmp_path: Path, date:
     path = tmp_path / "log.csv"
     path.write_text(f"case,activity,time\nc,a,{date}\nx,a,{other}\n", encoding="utf-8")
     for read in (veilog.read, veilog.read_variants):
-        with pytest.raises(InputError, match="does not say whether"):
+        with refused(InputError, "date-order-seems-day-first", "date-order-seems-month-first", "date-order-unclear"):
             read(path)
     assert veilog.read(path, time_format="dd/mm/yyyy" if other[0] == "2" else "mm/dd/yyyy").variants.cases == 2
 
@@ -45,7 +46,7 @@ def test_the_time_of_a_second_column_is_in_doubt_whatever_the_first_ones_are(tmp
     path = tmp_path / "log.csv"
     path.write_text(f"case,activity,date,time\nc,a,,5/6/2024 10:00\nx,a,{other},10:00\n")
     for read in (veilog.read, veilog.read_variants):
-        with pytest.raises(InputError, match="does not say whether"):
+        with refused(InputError, "date-order-seems-day-first", "date-order-seems-month-first", "date-order-unclear"):
             read(path)
 
 

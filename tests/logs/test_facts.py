@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -45,9 +46,8 @@ def test_the_patient_is_pointed_out_and_nothing_else() -> None:
         PersonColumn("Patient", 399, 800, 6, 2, 796, True),
         PersonColumn("case:person", 399, 800, 6, 2, 796, True),
     )
-    assert str(found[0]) == (
-        "`Patient`: 399 values for 800 cases, up to 6 each: --unit Patient --max-cases 2 (796 of the cases count then)"
-    )
+    assert re.findall(r"\d+", str(found[0])) == ["399", "800", "6", "2", "796"]
+    assert "--unit Patient --max-cases 2" in str(found[0])
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refused
 
 from veilog._files import Naming, atomic_target, check_writable
 from veilog.errors import InputError, OutputError
@@ -244,8 +245,9 @@ def test_a_full_disk_is_an_output_error_that_names_the_file(tmp_path: Path) -> N
         with atomic_target(tmp_path / "out.csv"):
             raise OSError(28, "No space left on device")
 
-    with pytest.raises(OutputError, match=r"out\.csv: .*No space left"):
+    with refused(OutputError, "file-not-writable") as caught:
         full()
+    assert str(caught.value.path).endswith("out.csv")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -332,6 +334,6 @@ def test_validate_reports_everything_that_reading_stops_at(tmp_path: Path) -> No
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
 def test_a_device_is_called_that_whatever_its_name_ends_in() -> None:
     log = hospital(3, seed=1)
-    with pytest.raises(OutputError, match="This is a device or a pipe") as caught:
+    with refused(OutputError, "file-is-device") as caught:
         files.write(log, "/dev/full")
-    assert "Give the name of a file" in str(caught.value)
+    assert caught.value.advice

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refused
 from surfaces import in_command
 from table_tools import found
 
@@ -92,7 +93,7 @@ def test_one_more_case_in_a_text_changes_no_other(tmp_path: Path, base: str, how
     path.write_bytes((HEADER + BASES[base]).encode())
     dropped_all = how == "drop" and base == "no time"
     if dropped_all:
-        with pytest.raises(InputError, match="Not one event is left"):
+        with refused(InputError, "table-without-events-left"):
             files.read(path, **READINGS[how])
     before = {} if dropped_all else cases_of(files.read(path, **READINGS[how]))
     for what, row in OTHERS.items():
@@ -367,7 +368,7 @@ def test_starts_and_completes_are_pointed_out_with_the_remedy(tmp_path: Path) ->
     log = files.read(path)
     finding = next(f for f in log.findings if f.rule == "lifecycle-transitions")
     assert finding.count == 600
-    assert finding.example == "300 of 1,200 events are `start`, 300 are `START`"
+    assert re.findall(r"[\d,]*\d|`\w+`", finding.example) == ["300", "1,200", "`start`", "300", "`START`"]
     assert "lifecycle='complete'" in finding.advice
     assert "classifier=" in finding.advice
     for kept in (files.read(path, lifecycle="complete"), files.read(path, lifecycle="Complete")):
@@ -427,13 +428,13 @@ def test_a_classifier_may_be_one_of_the_log(tmp_path: Path) -> None:
 def test_what_is_declared_of_events_must_be_there(tmp_path: Path) -> None:
     path = tmp_path / "log.xes"
     path.write_bytes(xes(trace("1", event("a", step="start"))))
-    with pytest.raises(ParameterError, match=r"No event is the transition 'complete'.*'start'"):
+    with refused(ParameterError, "lifecycle-transition-missing", said="complete", known="'start'"):
         files.read(path, lifecycle="complete")
-    with pytest.raises(ParameterError, match=r"names 'role', which is no attribute.*concept:name"):
+    with refused(ParameterError, "classifier-attribute-missing", words="role"):
         files.read(path, classifier="concept:name role")
     (tmp_path / "log.csv").write_text("case,activity,time\n1,a,2024-01-01\n")
     for attempt in (files.read, files.read_variants):
-        with pytest.raises(ParameterError, match="no 'lifecycle:transition'"):
+        with refused(ParameterError, "lifecycle-column-missing", lifecycle="lifecycle:transition"):
             attempt(tmp_path / "log.csv", lifecycle="complete")
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from refusals import refused
 
 import veilog
 from veilog.errors import InputError
@@ -306,7 +307,7 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 @pytest.mark.slow
 def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path, adding: Any) -> None:
     path = written(tmp_path / "log.lines", 4)
-    with pytest.raises(InputError, match=r"Known suffixes: .*\.parquet, .*\.zip\."):
+    with refused(InputError, "format-unknown"):
         veilog.read(path)
     adding(lines=Lines())
     log = veilog.read(path)
@@ -320,10 +321,11 @@ def test_a_reader_of_another_package_reads_what_none_of_ours_does(tmp_path: Path
     told = veilog.release(log.variants, "laplace", epsilon=1, domain=veilog.Domain(["register"], 2)).guarantee
     assert [str(c.text) for c in told.conditions if c.code == "columns-read-together"] == [str(together)]
     assert ".lines" in known_suffixes()
-    with pytest.raises(InputError, match=r"no file of lines.*|damaged\.lines"):
-        (tmp_path / "damaged.lines").write_text("{")
+    (tmp_path / "damaged.lines").write_text("{")
+    with pytest.raises(InputError) as caught:
         veilog.read(tmp_path / "damaged.lines")
-    with pytest.raises(veilog.OutputError, match="suffix is not known"):
+    assert caught.value.path == str(tmp_path / "damaged.lines")
+    with refused(veilog.OutputError, "file-suffix-unknown"):
         veilog.write(log, tmp_path / "out.lines")
 
 
@@ -362,7 +364,7 @@ def test_an_add_on_that_crashes_is_blamed_by_its_package(tmp_path: Path, adding:
     path = tmp_path / "log.lines"
     path.write_text("{")
     for attempt in (veilog.read, veilog.read_variants, veilog.validate):
-        with pytest.raises(InputError, match=r"log\.lines.*'crashing' of veilog-other 1\.2 failed \(JSONDecodeError"):
+        with refused(InputError, "add-on-failed", name="crashing", package="veilog-other 1.2", kind="JSONDecodeError"):
             attempt(path)
 
 

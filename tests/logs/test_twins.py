@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from refusals import refused
 
 import veilog
 from veilog import InputError, ParameterError, Variants
@@ -69,10 +70,10 @@ def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers()
     assert all(2.5 < one.length < 7 for one in made)
     told = [Sizes.of(twin_of(replace(sizes, off=(0.0, 10.0)), seed)) for seed in range(4)]
     assert np.ptp([one.length for one in told]) < 0.3
-    with pytest.raises(ParameterError, match="23 bins of lengths"):
+    with refused(ParameterError, "twin-bins-wrong", number=23):
         replace(sizes, answers=answers[1:])
     for off in ((1.0,), (1.0, -1.0), (1.0, 2.0, 3.0, 4.0)):
-        with pytest.raises(ParameterError, match="Noise puts nothing off"):
+        with refused(ParameterError, "twin-offset-invalid"):
             replace(sizes, off=off)
 
 
@@ -83,7 +84,7 @@ def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
     told = replace(sizes, held=(210.0, 120.0, 240.0))
     mended, given = ([Sizes.of(twin_of(one, seed)).ten or 0 for seed in range(5)] for one in (sizes, told))
     assert max(given) < min(mended)
-    with pytest.raises(ParameterError, match="3 answers about the most frequent"):
+    with refused(ParameterError, "twin-heads-wrong", number=3):
         replace(sizes, held=(1.0,))
 
 
@@ -140,7 +141,7 @@ def test_every_event_is_mapped_by_itself_and_the_release_says_so() -> None:
     }
     conditions = veilog.release(mapped, "travas", epsilon=1, delta="1e-3").guarantee.conditions
     assert [condition.code for condition in conditions] == ["activities-mapped"]
-    assert "Activities were grouped by a list (SHA-256" in str(conditions[0].text)
+    assert "(SHA-256 " in str(conditions[0].text)
 
 
 def test_a_log_and_its_variants_are_mapped_alike() -> None:
@@ -159,7 +160,7 @@ def test_adding_a_case_adds_a_case_after_mapping() -> None:
 
 
 def test_activities_without_a_row_are_named() -> None:
-    with pytest.raises(InputError, match=r"no row for 'c', 'd'\..*\*,other"):
+    with refused(InputError, "map-row-missing", names="'c', 'd'"):
         load_mapping({"a": "x", "b": "x"}).of_variants(LOG)
 
 
@@ -181,9 +182,9 @@ def test_top_keeps_the_first_of_a_list_and_needs_one(tmp_path: Path) -> None:
     log.write_text("case,activity,timestamp\n" + "".join(f"1,{a},2024-01-0{i}\n" for i, a in enumerate("abc", 1)))
     found = veilog.read_variants(log, map=names, top=2)
     assert found.to_dict() == {("a", "other", "c"): 1}
-    with pytest.raises(ParameterError, match="Which 2 activities are meant is not said"):
+    with refused(ParameterError, "map-top-without-level", top=2):
         veilog.read_variants(log, top=2)
-    with pytest.raises(ParameterError, match="A level is one of a map"):
+    with refused(ParameterError, "map-level-without-map"):
         veilog.read(log, level=2)
 
 

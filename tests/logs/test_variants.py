@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
@@ -107,6 +108,6 @@ def test_impossible_variants_are_refused(build, message: str) -> None:
 
 @pytest.mark.parametrize("count", [2.9, 0.5, float("nan"), float("inf"), "x", None])
 def test_a_count_that_is_no_whole_number_is_refused_and_not_rounded(count: object) -> None:
-    with pytest.raises(InputError, match="is no number of cases"):
+    with refused(InputError, "variant-count-not-number"):
         Variants.from_dict({("a",): count, ("b",): 1})  # type: ignore[dict-item]
     assert Variants.from_dict({("a",): 2.0, ("b",): np.int64(1)}).to_dict() == {("a",): 2, ("b",): 1}  # type: ignore[dict-item]

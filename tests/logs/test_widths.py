@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from refusals import refused
 from xes_tools import event, trace
 
 import veilog
@@ -79,7 +80,7 @@ def test_a_table_has_no_more_either(tmp_path: Path) -> None:
 def test_a_header_that_is_too_long_is_called_so(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("case,activity,time," + ",".join(f"lab_{place}" for place in range(20_000)) + "\n")
-    with pytest.raises(InputError, match="longer than 64 KiB"):
+    with refused(InputError, "header-row-over-sample", sample=64):
         veilog.read(path)
 
 

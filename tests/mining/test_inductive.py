@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 import veilog
 from veilog.errors import ParameterError
@@ -109,9 +110,10 @@ def test_labels_may_be_any_text() -> None:
 
 
 def test_time_and_threshold_are_limited() -> None:
-    with pytest.raises(OutOfTimeError, match="Not done after 1e-09 seconds"):
+    with pytest.raises(OutOfTimeError) as caught:
         discover(log("ab ba"), clock=Clock(1e-9))
-    with pytest.raises(ParameterError, match="noise threshold"):
+    assert caught.value.seconds == 1e-9
+    with refused(ParameterError, "model-noise-out-of-range"):
         discover(log("ab"), noise=1.1)
 
 

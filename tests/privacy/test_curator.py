@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from scipy import stats
 
 from veilog.errors import ParameterError
@@ -88,7 +89,7 @@ def test_the_noise_of_the_concentration_has_the_scale_that_is_charged() -> None:
 @pytest.mark.parametrize(("number", "share"), [(0, "1/2"), (True, "1/2"), (1.5, "1/2"), (3, "0"), (3, "1"), (3, "7/5")])
 def test_a_concentration_that_makes_no_sense_is_refused_unasked(number: int, share: str) -> None:
     curator = Curator(log([("a",)]))
-    with pytest.raises(ParameterError, match=r"number must be|A share is"):
+    with refused(ParameterError, "question-number-not-whole", "question-share-out-of-range"):
         curator.concentration(number, Fraction(share), 1)
     assert not curator.contacted
 
@@ -190,7 +191,7 @@ def test_a_huge_universe_costs_what_comes_back() -> None:
 
 def test_a_threshold_that_would_flood_the_memory_is_refused_before_anything_is_spent() -> None:
     curator = Curator(log([("a",)]))
-    with pytest.raises(ParameterError, match="empty bins would survive"):
+    with refused(ParameterError, "histogram-empty-bins-survive"):
         curator.histogram(lambda s: s.lengths, 2**60, "0.1", keep_above=5)
     assert curator.guarantee().charges == ()
 
@@ -204,7 +205,7 @@ def test_an_impossible_size_is_refused(size: int) -> None:
 @pytest.mark.parametrize("assign", [lambda s: [0.5] * len(s), lambda s: [0], lambda s: s.nothing, lambda s: 1 // 0])
 def test_an_assignment_that_fails_is_charged_and_says_nothing(assign: Any) -> None:
     curator = Curator(log([("a",), ("b",), ("c",)]))
-    with pytest.raises(ParameterError, match="The function that was given to a question failed") as caught:
+    with refused(ParameterError, "question-function-failed") as caught:
         curator.histogram(assign, 3, 1)
     assert caught.value.__cause__ is None and caught.value.__context__ is None
     assert [c.epsilon for c in curator.charges] == [1]
@@ -228,9 +229,9 @@ def test_a_bin_out_of_range_is_none(assign: Any) -> None:
 )
 def test_a_function_that_looks_at_other_cases_is_refused(assign: Any) -> None:
     curator = Curator(log([("a",), ("b",), ("a", "b"), ("a", "b", "c"), ("c",)]))
-    with pytest.raises(ParameterError, match="does not treat each case by itself"):
+    with refused(ParameterError, "question-function-mixes-cases"):
         curator.histogram(assign, 9, 1)
-    with pytest.raises(ParameterError, match="does not treat each case by itself"):
+    with refused(ParameterError, "question-function-mixes-cases"):
         curator.sums(lambda s: (np.arange(len(s)), np.zeros(len(s), int), np.asarray(assign(s))), 1, 9, 1)
     assert len(curator.charges) == 2
 
@@ -276,10 +277,10 @@ def test_three_thirds_are_one() -> None:
 def test_a_peek_leaves_no_guarantee() -> None:
     curator = Curator(log([("a",)]))
     curator.count(1)
-    curator.peek("the rules are read from the raw log")
+    curator.peek("rules read")
     guarantee = curator.guarantee(nominal_epsilon=1)
     assert (guarantee.status, guarantee.epsilon, guarantee.nominal_epsilon) == ("none", None, 1.0)
-    assert guarantee.reasons == (Message("the rules are read from the raw log"),)
+    assert guarantee.reasons == (Message("rules read"),)
 
 
 def test_a_seed_leaves_no_guarantee() -> None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from test_stored_questions import in_pieces
 
 import veilog
@@ -208,18 +209,18 @@ def test_every_day_is_in_one_month_week_quarter_and_year() -> None:
 
 def test_a_part_of_variants_is_refused_in_words() -> None:
     variants = veilog.Variants.from_dict({("a",): 3})
-    with pytest.raises(ParameterError, match="known of an event log only, not of variants"):
+    with refused(ParameterError, "part-of-variants"):
         openly.release(variants, "laplace", epsilon=1, part="month=2024-01")
-    with pytest.raises(ParameterError, match="known of an event log only, not of variants"):
+    with refused(ParameterError, "part-of-variants"):
         bounded(variants, ONE_CASE, noise.seeded(1), Part.of("month=2024-01"))
 
 
 def test_an_attribute_that_is_not_there_or_parts_nothing_is_refused() -> None:
     whole = log([Case(((None, "A"),))])
-    with pytest.raises(ParameterError, match=r"no attribute 'room'.*case:ward"):
+    with refused(ParameterError, "part-attribute-missing", rule="room"):
         Part.of("room=1").of_log(whole)
     when = replace(whole, cases=whole.cases.append_column("when", pa.array([0], TIMESTAMP_TYPE)))
-    with pytest.raises(ParameterError, match="which part no cases"):
+    with refused(ParameterError, "part-attribute-type-unsuited"):
         Part.of("when=1").of_log(when)
 
 
@@ -232,8 +233,9 @@ def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: 
     assert str(told["neighbours"]).endswith("; only cases that started in 2024-01 (UTC) were looked at")
     released.save(tmp_path / "out.xes")
     text = (tmp_path / "out.xes").read_text()
-    assert 'key="privacy:part" value="month=2024-01"' in text and "only cases that started in 2024-01" in text
-    assert released.remarks[0] == Message("only-looked", in_words=Message("cases-of-period", period="2024-01"))
+    cases = Message("cases-of-period", period="2024-01")
+    assert 'key="privacy:part" value="month=2024-01"' in text and str(cases) in text
+    assert released.remarks[0] == Message("only-looked", in_words=cases)
     assert "part" not in openly.release(whole, "laplace", epsilon=3, seed=1).guarantee.to_json()
 
 
@@ -268,13 +270,13 @@ def test_a_span_of_days_is_its_days() -> None:
     assert sum(counts) == Part.of(f"began={days[0]}..{days[-1]}").of_log(log).number_of_cases
     january = Part.of("began=2024-01-01..2024-02-01").of_log(log).number_of_cases
     assert january == Part.of("month=2024-01").of_log(log).number_of_cases > 0
-    assert spans[0].of_time and "started from 2024-01-01 on and before 2024-02-10" in str(spans[0].in_words)
+    assert spans[0].of_time and spans[0].in_words == Message("cases-between", first="2024-01-01", end="2024-02-10")
     assert Part.of("case:began=x").rule == "case:began"
 
 
 @pytest.mark.parametrize("text", ["began=none", "began=2024-03-01", "began=20240301..20240302", "began=a..b..c"])
 def test_what_is_no_span_of_days_is_refused(text: str) -> None:
-    with pytest.raises(ParameterError, match="no span of days"):
+    with refused(ParameterError, "part-value-invalid"):
         Part.of(text)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from veilog._plain import InJson, ToJson
 from veilog.audits.bounds import Tally
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import Code, Condition
 
 Broken = Code | Literal["unit"]
@@ -15,6 +16,10 @@ Broken = Code | Literal["unit"]
 
 def _named(tried: tuple[tuple[str, float], ...]) -> list[dict[str, object]]:
     return [{"attack": name, "seemed": seemed} for name, seemed in tried]
+
+
+def _in_english(faults: tuple[Message, ...]) -> list[str]:
+    return [fault.english for fault in faults]
 
 
 _EVENT = InJson(name="event", as_=lambda tally: str(tally.event))
@@ -35,12 +40,14 @@ class OutOfScopeResult(ToJson):
     def audited_epsilon(self) -> float:
         return self.tally.epsilon
 
-    def says(self, claim: float, confidence: float) -> str:
-        seen = f"epsilon is at least {self.audited_epsilon:.3g} at {confidence:.0%} confidence"
+    def says(self, claim: float, confidence: float) -> Message:
+        seen = {"epsilon": self.audited_epsilon, "confidence": confidence}
         if self.breaks == "unit":
-            return f"A person with {self.cases} cases, of whom this release promises nothing: {seen}."
-        more = f", more than the {claim:g} that holds where it does" if self.audited_epsilon > claim else ""
-        return f"The condition {self.breaks} does not hold for these logs ({self.attack}): there {seen}{more}."
+            return Message("audit-beyond-unit", cases=self.cases, **seen)
+        of = {"condition": self.breaks, "attack": self.attack}
+        if self.audited_epsilon > claim:
+            return Message("audit-beyond-condition-more", claim=claim, **of, **seen)
+        return Message("audit-beyond-condition", **of, **seen)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class WhiteBox(ToJson):
     """Through which event."""
     questions: tuple[str, ...]
     """What was asked, as far as it was scored."""
-    faults: tuple[str, ...]
+    faults: Annotated[tuple[Message, ...], InJson(as_=_in_english)]
     """What is wrong whatever the bounds are."""
 
 
@@ -108,22 +115,26 @@ class AuditResult(ToJson):
 
     @property
     def verdict(self) -> str:
-        more = [found.says(self.claim, self.confidence) for found in self.beyond]
-        return " ".join([self._within(), *more])
+        return " ".join(found.english for found in self.verdicts)
 
-    def _within(self) -> str:
+    @property
+    def verdicts(self) -> tuple[Message, ...]:
+        """What the audit says of the guarantee, and then of each attack that is beyond it."""
+        return (self._within(), *(found.says(self.claim, self.confidence) for found in self.beyond))
+
+    def _within(self) -> Message:
         if self.white_box is not None and self.white_box.faults:
-            return f"The audit found a fault: {'; '.join(self.white_box.faults)}. Please report this."
+            return Message("audit-fault", faults="; ".join(map(str, self.white_box.faults)))
         if self.breaks is not None:
             found = OutOfScopeResult(self.breaks, self.attack, self.score, self.tally, self.person_cases)
             return found.says(self.claim, self.confidence)
-        seen = f"at least {self.audited_epsilon:.3g} at {self.confidence:.0%} confidence"
         free = 0.0 if self.white_box is None else self.white_box.free_epsilon
         most = max(self.audited_epsilon, free)
         if self.derived_epsilon is not None and most > self.derived_epsilon:
-            seen = f"at least {most:.3g} at {self.confidence:.0%} confidence"
-            return f"The audit contradicts the derived epsilon: it is {seen}. Please report this."
+            return Message("audit-contradicts-derived", epsilon=most, confidence=self.confidence)
+        seen = {"epsilon": self.audited_epsilon, "confidence": self.confidence}
         if self.audited_epsilon > self.nominal_epsilon:
-            return f"The nominal epsilon does not hold: it is {seen}."
-        given = " where its conditions hold" if self.conditions else ""
-        return f"Nothing contradicts the claim{given}: epsilon is {seen}."
+            return Message("audit-contradicts-nominal", **seen)
+        if self.conditions:
+            return Message("audit-contradicts-nothing-where-conditions-hold", **seen)
+        return Message("audit-contradicts-nothing", **seen)

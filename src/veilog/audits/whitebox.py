@@ -45,6 +45,7 @@ from veilog.audits.bounds import (
 from veilog.audits.recording import AuditRun, RecordedAnswer, RecordedRun, Recorder
 from veilog.audits.results import AuditResult, WhiteBox
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.methods.method import Progress
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.unit import ONE_CASE
@@ -86,7 +87,7 @@ class WhiteProof:
     """The event through which the factor was proved; its epsilon is that of the bound that assumes nothing else."""
     free: Tally
     """The event through which most was proved without the shape of the noise."""
-    faults: tuple[str, ...]
+    faults: tuple[Message, ...]
     tried: tuple[tuple[str, float], ...]
 
     @property
@@ -365,27 +366,27 @@ def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray
 # Faults -------------------------------------------------------------------------------------------------------------
 
 
-def _faults(whole: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> tuple[str, ...]:
+def _faults(whole: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> tuple[Message, ...]:
     """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice.
 
     ``whole`` are runs of all attempts to their end; the ``runs`` are of one attempt.
     """
     found: dict[str, None] = {}
     if any(answer.priced is None for one in (*whole, *runs) for answer in one.answers):
-        found["a question was answered and nothing was charged for it"] = None
+        found["audit-fault-uncharged"] = None
     if any(math.isnan(answer.evidence) for one in runs for answer in one.answers):
-        found["an answer came out that neither log can give"] = None
+        found["audit-fault-impossible-answer"] = None
     longest = max((len(one.answers) for one in runs), default=0)
     for place in range(longest):
         told = [one.answers[place] for one in runs if len(one.answers) > place and one.answers[place].noise]
         often = Counter((answer.noise, answer.chance) for answer in told)
         for (_, chance), times in often.most_common(1):
             if times > 1 and len(told) * bdtrc(times - 1, len(told), chance) < _RARELY:
-                found["the same noise was drawn in one run after another"] = None
+                found["audit-fault-noise-of-runs"] = None
     for one, other in combinations(range(longest), 2):
         pairs = [(r.answers[one], r.answers[other]) for r in runs if len(r.answers) > other and r.answers[other].noise]
         same = sum(a.noise == b.noise for a, b in pairs)
         chance = max((b.chance for _, b in pairs), default=1.0)
         if same and bdtrc(same - 1, len(pairs), chance) < _RARELY:
-            found["the same noise was drawn for two questions of a run"] = None
-    return tuple(found)
+            found["audit-fault-noise-of-questions"] = None
+    return tuple(map(Message, found))

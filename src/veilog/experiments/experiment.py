@@ -511,7 +511,7 @@ def models(original: Variants, made: Variants, cell: Cell, noise: float = 0.2) -
             again = model_quality(original, made, noise=noise, seconds=cell.models, prefixes=PREFIXES)
             if again.precision is not None:
                 quality = again
-                remark = f"precision: estimated from {PREFIXES} prefixes; all of them took over {cell.models:g} s."
+                remark = Message("experiment-precision-estimated", prefixes=PREFIXES, seconds=cell.models).english
     except VeilogError as error:
         return dict.fromkeys(OF_MODELS), str(error)
     return {name: getattr(quality, name) for name in OF_MODELS}, remark

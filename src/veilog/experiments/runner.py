@@ -21,6 +21,7 @@ from veilog.errors import OutputError, ParameterError, VeilogError, meant
 from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Given, Measured, Profile, Reason, Row
 from veilog.experiments.fingerprints import of_measure, of_method
 from veilog.experiments.known_logs import LOGS, find, missing
+from veilog.messages import Message
 
 Measure = Callable[[Given, Cell], Measured]
 Task = tuple[Cell, Path | None, Path]
@@ -117,7 +118,7 @@ class _Worker:
             self.child.pipe.send((place, task))
 
     def died(self) -> CellResult:
-        why = f"Its process ended with {self.child.end(5)}; there may not have been enough memory."
+        why = Message("experiment-process-ended", status=self.child.end(5)).english
         return CellResult(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
 
     def stop(self) -> None:

@@ -440,14 +440,17 @@ class LastSpan:
             )
 
     @property
-    def in_words(self) -> str:
+    def in_words(self) -> Message:
         """Which day this is, and what becomes of days that were paid for and never written."""
-        said = f"{self.end}, where release {self.entry.number} on account {self.account!r} ended"
-        said += ", which came out empty" if self.entry.empty else ""
-        if self.lost:
-            numbers = ", ".join(str(entry.number) for entry in self.lost)
-            said += f"; what release {numbers} had of later days was never written, so these are paid for again"
-        return said
+        numbers = ", ".join(str(entry.number) for entry in self.lost)
+        return Message(
+            "span-begins",
+            end=self.end,
+            number=self.entry.number,
+            account=self.account,
+            empty=Message("span-begins-empty") if self.entry.empty else "",
+            lost=Message("span-begins-lost", numbers=numbers) if self.lost else "",
+        )
 
 
 def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:

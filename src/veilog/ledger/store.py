@@ -163,7 +163,7 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
                     if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                         raise
                 if waiting is not None:
-                    waiting(f"waiting for the ledger {place.name}", None)
+                    waiting(str(Message("ledger-waited-for", ledger=place.name)), None)
 
         for setting in _SETTINGS:
             insist(setting)

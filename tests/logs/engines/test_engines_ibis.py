@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from spark_session import spark_here
 
 from veilog.errors import EngineError, InputError, ParameterError
@@ -84,7 +85,7 @@ def test_ibis_on_duckdb_gives_the_variants_of_the_log_read_whole(rows, unit: str
 def test_times_finer_than_a_microsecond_are_refused_and_others_of_that_type_are_not() -> None:
     time = pa.array([900, 100, -1000, -900], pa.int64()).cast(pa.timestamp("ns"))
     events = pa.table({"case": ["1"] * 4, "activity": list("abcd"), "time": time, "seq": [0, 1, 2, 3]})
-    with pytest.raises(InputError, match="3 times are finer than a microsecond"):
+    with refused(InputError, "times-finer-than-microsecond", found=3):
         files.read_variants(on_duckdb(events), index="seq")
     assert files.read_variants(on_duckdb(events.slice(2, 1)), index="seq").to_dict() == {("c",): 1}
 
@@ -99,14 +100,14 @@ def test_whole_numbers_and_dates_are_taken_as_they_are_elsewhere() -> None:
 @pytest.mark.slow
 def test_open_ties_are_refused_and_counted_unless_they_make_no_difference() -> None:
     events = table([("1", "a", 0), ("1", "b", 0), ("2", "c", 1), ("2", "c", 1), ("3", "x", 0), ("3", "y", 0)])
-    with pytest.raises(InputError, match=r"^2 times, a case has several activities at once.*`index="):
+    with refused(InputError, "order-activities-tied", ties=2):
         files.read_variants(on_duckdb(events))
-    with pytest.raises(InputError, match="several activities at once"):
+    with refused(InputError, "order-activities-tied"):
         files.read(on_duckdb(events))
     alike = events.filter(pa.array([False, False, True, True, False, False]))
     assert files.read_variants(on_duckdb(alike)).to_dict() == {("c", "c"): 1}
     flat = events.set_column(3, "seq", pa.array([1] * 6, pa.int64()))
-    with pytest.raises(InputError, match="the same time and the same 'seq'"):
+    with refused(InputError, "order-index-ties", index="seq"):
         files.read_variants(on_duckdb(flat), index="seq")
 
 
@@ -161,17 +162,17 @@ def test_empty_names_are_gaps_as_well() -> None:
 def test_columns_that_the_engine_types_differently_are_named(column: str, values: list, wanted: str) -> None:
     events = table([("1", "a", 0), ("1", "b", 1)])
     events = events.set_column(events.column_names.index(column), column, pa.array(values))
-    with pytest.raises(InputError, match=f"{column!r} holds .* cannot be taken for .*{wanted}"):
+    with refused(InputError, "column-type-of-engine", name=column, wanted=wanted):
         files.read_variants(on_duckdb(events), index="seq")
 
 
 def test_a_missing_index_and_an_empty_table_are_errors() -> None:
     events = table([("1", "a", 0), ("1", "b", 1)])
-    with pytest.raises(InputError, match="There is no column 'nr'"):
+    with refused(InputError, "table-index-missing", index="nr"):
         files.read_variants(on_duckdb(events), index="nr")
-    with pytest.raises(InputError, match="index 'seq' is missing in 1 rows"):
+    with refused(InputError, "engine-index-has-gaps", index="seq", found=1):
         files.read_variants(on_duckdb(events.set_column(3, "seq", pa.array([1, None], pa.int64()))), index="seq")
-    with pytest.raises(InputError, match="no rows"):
+    with refused(InputError, "table-without-rows"):
         files.read_variants(on_duckdb(events.slice(0, 0)), index="seq")
 
 
@@ -207,7 +208,7 @@ def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.Monk
         return cases.group_by("v").agg(n=cases.count())
 
     monkeypatch.setattr(engines_ibis, "counted", unsorted)
-    with pytest.raises(EngineError, match="does not keep the order"):
+    with refused(EngineError, "engine-order-not-kept"):
         files.read_variants(there, index="seq")
 
 
@@ -224,7 +225,7 @@ def test_an_engine_that_takes_spellings_for_one_name_is_not_used(
     assert files.read_variants(there, index="seq").to_dict() == {("a", "b"): 1}, "by characters it is used"
     collated.execute(f'ALTER TABLE log ALTER "{column}" TYPE VARCHAR COLLATE {collation}')
     for reads in (files.read, files.read_variants):
-        with pytest.raises(InputError, match=f"'{column}' texts are the same that differ .* binary collation"):
+        with refused(InputError, "column-texts-conflated", name=column):
             reads(there, index="seq")
 
 
@@ -312,7 +313,7 @@ def test_a_table_of_spark_is_grouped_in_its_session(spark, request: pytest.Fixtu
     there = ibis.pyspark.connect(spark).table("log")
     assert files.read_variants(there, index="seq") == read(events)
     assert files.read(there, index="seq").variants == read(events)
-    with pytest.raises(InputError, match="1 times, a case has several"):
+    with refused(InputError, "order-activities-tied", ties=1):
         files.read_variants(there.filter(there.case == "1"))
 
 
@@ -334,7 +335,7 @@ def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     for found, wanted in ((log.whole().events, whole.events), (log.whole().cases, whole.cases)):
         names = [name for name in wanted.column_names if name != EVENT_INDEX]
         assert found.select(names).to_pylist() == wanted.select(names).to_pylist()
-    with pytest.raises(InputError, match="the table: 2 times, a case has several activities at once"):
+    with refused(InputError, "order-activities-tied", ties=2):
         store(there.drop("seq"))
     del log, found
     gc.collect()  # the connections of the iterator, while their warnings are ignored
@@ -358,23 +359,24 @@ def test_a_job_of_spark_that_dies_half_way_is_told_in_one_line(spark, tmp_path: 
 @pytest.mark.parametrize("name", ["log.csv", "log.xes"])
 def test_spark_reads_no_text(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("case,activity,time\n1,a,2024-01-01\n")
-    with pytest.raises(InputError, match="Spark reads Parquet here"):
+    with refused(InputError, "spark-text-not-read"):
         roles_of(Source(tmp_path / name, ReadOptions(engine="spark")))
 
 
 def test_files_of_different_types_are_refused_by_spark_before_it_starts(tmp_path: Path) -> None:
     write(tmp_path, "1.parquet", table([("1", "a", 0)]))
     write(tmp_path, "2.parquet", table([("1", "a", 0)], pa.timestamp("ms")))
-    with pytest.raises(InputError, match=r"2\.parquet: Its columns have other types than those of 1\.parquet"):
+    with refused(InputError, "spark-column-types-differ", name="1.parquet") as caught:
         files.read_variants(tmp_path, engine="spark")
+    assert str(caught.value.path).endswith("2.parquet")
 
 
 def test_an_index_is_for_tables_only(tmp_path: Path) -> None:
     write(tmp_path, "1.parquet", table([("1", "a", 0)]))
     for engine in ("duckdb", "spark"):
-        with pytest.raises(ParameterError, match="Rows of files have an order"):
+        with refused(ParameterError, "rows-order-of-files"):
             files.read_variants(tmp_path / "1.parquet", engine=engine, index="seq")
-    with pytest.raises(ParameterError, match="have an order"):
+    with refused(ParameterError, "rows-order-already-given"):
         files.read(tmp_path / "1.parquet", index="seq")
 
 
@@ -397,5 +399,5 @@ def test_infinite_times_are_refused_as_those_beyond_the_calendar_are(infinite: s
     """What was said was of Python's dates, and that the engine gave up."""
     connection = ibis.duckdb.connect()
     connection.raw_sql(f"CREATE TABLE log AS SELECT '1' c, 'a' a, unnest([TIMESTAMP '{infinite}', '2024-01-01']) t")
-    with pytest.raises(InputError, match="outside the years 1 to 9999, or infinite ones"):
+    with refused(InputError, "times-outside-years-infinite"):
         read(connection.table("log"), case="c", activity="a", timestamp="t")

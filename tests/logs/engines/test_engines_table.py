@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 
 from veilog.cli import main
 from veilog.errors import EngineError, InputError, ParameterError
@@ -65,7 +66,7 @@ def test_a_view_with_open_ties_needs_an_index(tmp_path: Path) -> None:
     events = events_of([("1", "z", 0), ("1", "a", 0), ("2", "a", 0), ("2", "a", 0)])
     more = ("CREATE VIEW v AS SELECT * FROM log", "CREATE VIEW w AS SELECT * FROM log WHERE \"case\" = '2'")
     engine = database(tmp_path, events, *more)
-    with pytest.raises(InputError, match=r"^.*v: 1 times, a case has several activities at once.*`index="):
+    with refused(InputError, "order-activities-tied", ties=1):
         files.read_variants("v", engine=engine)
     assert files.read_variants("v", engine=engine, index="seq").to_dict() == {("z", "a"): 1, ("a", "a"): 1}
     assert files.read_variants("w", engine=engine).to_dict() == {("a", "a"): 1}
@@ -121,16 +122,16 @@ def test_numbers_and_dates_serve_as_names_and_times(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_what_is_not_there_is_said_with_what_is(tmp_path: Path) -> None:
     engine = database(tmp_path, events_of([("1", "a", 0)]), "CREATE VIEW other AS SELECT 1 AS one")
-    with pytest.raises(InputError, match=r"no table 'events'.*It has: log, other\."):
+    with refused(InputError, "database-table-missing", table="events", names="log, other"):
         files.read_variants("events", engine=engine)
-    with pytest.raises(InputError, match="no column 'nr'"):
+    with refused(InputError, "table-index-missing", index="nr"):
         files.read_variants("log", engine=engine, index="nr")
-    with pytest.raises(InputError, match="No column looks like the case"):
+    with refused(InputError, "column-role-not-found"):
         files.read_variants("other", engine=engine)
-    with pytest.raises(InputError, match="no such database"):
+    with refused(InputError, "database-missing"):
         files.read_variants("log", engine=f"duckdb:{tmp_path / 'none.duckdb'}")
     (tmp_path / "text.duckdb").write_text("no database at all, but long enough to be looked at" * 100)
-    with pytest.raises(InputError, match="cannot be opened"):
+    with refused(InputError, "database-not-opened"):
         files.read_variants("log", engine=f"duckdb:{tmp_path / 'text.duckdb'}")
 
 
@@ -189,7 +190,7 @@ def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, str, str]) 
 
 def test_what_is_not_looked_at_in_a_database_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "log", "--engine", database(tmp_path, events_of([("1", "a", 0)]))]) == 0
-    assert "attributes, the life cycle and persons were not looked at" in " ".join(capsys.readouterr().out.split())
+    assert {"attributes,", "life", "cycle", "persons", "not"} <= set(capsys.readouterr().out.split())
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
@@ -199,5 +200,5 @@ def test_an_engine_without_arrays_says_what_it_cannot_do(tmp_path: Path) -> None
         connection.execute('CREATE TABLE log ("case" TEXT, activity TEXT, timestamp TIMESTAMP)')
         connection.execute("INSERT INTO log VALUES ('1', 'a', '2024-01-01 08:00:00')")
         connection.commit()
-    with pytest.raises(EngineError, match=r"cannot make variants of events .*Copy the table to a Parquet file"):
+    with refused(EngineError, "engine-without-variants"):
         files.read_variants("log", engine=f"sqlite://{tmp_path}/log.db")

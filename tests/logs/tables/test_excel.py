@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import refused
 from table_tools import found, times
 
 import veilog
@@ -80,8 +81,10 @@ def test_cells_keep_their_types(tmp_path: Path) -> None:
 def test_lines_are_those_of_the_sheet(tmp_path: Path) -> None:
     """Blank rows count for the line, and are no rows."""
     path = written(tmp_path, ["Export"], [], HEADER, [1, "a", AT], [], [1, "b", "soon"])
-    with pytest.raises(InputError, match=r"log\.xlsx:6: A timestamp cannot be read: 'soon'"):
+    with refused(InputError, "finding-with-example", rule="bad-timestamp", example="'soon'") as caught:
         veilog.read(path)
+    assert str(caught.value.path).endswith("log.xlsx")
+    assert caught.value.line == 6
     assert found(veilog.read(path, policies={"bad-timestamp": "drop"}))["title-lines"] == 1
 
 
@@ -97,17 +100,17 @@ def test_a_header_may_be_told_and_columns_beyond_it_have_places(tmp_path: Path) 
     assert log.events["column 4"].to_pylist() == ["more"]
     names = {"case": "column 1", "activity": "column 2", "timestamp": "column 3"}
     assert len(veilog.read(written(tmp_path, [1, "x", AT]), header=0, **names)) == 1
-    with pytest.raises(InputError, match="no header on line 7"):
+    with refused(InputError, "sheet-header-missing", declared=7):
         veilog.read(path, header=7)
 
 
 def test_a_sheet_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     path = written(tmp_path, HEADER, [1, "a", AT], Notes=[["x"]])
-    with pytest.raises(InputError, match=r"There is no sheet 'Log'\. The workbook has: 'Sheet', 'Notes'"):
+    with refused(InputError, "sheet-missing", wanted="Log", names="'Sheet', 'Notes'"):
         veilog.read(path, sheet="Log")
-    with pytest.raises(InputError, match="The sheet 'Empty' is empty"):
+    with refused(InputError, "sheet-empty", chosen="Empty"):
         veilog.read(written(tmp_path, HEADER, [1, "a", AT], Empty=[]), sheet="Empty")
-    with pytest.raises(InputError, match="No sheet of this workbook has a table"):
+    with refused(InputError, "sheet-none-with-table"):
         veilog.read(written(tmp_path, ["only", "two"]))
 
 
@@ -124,34 +127,35 @@ def test_what_is_no_workbook_is_refused(tmp_path: Path, content: bytes, said: st
     path.write_bytes(content)
     with pytest.raises(InputError, match=said):
         veilog.read(path)
-    with pytest.raises(InputError, match="There is no such file"):
+    with refused(InputError, "file-missing"):
         veilog.read(tmp_path / "none.xlsx")
 
 
 def test_a_zip_of_something_else_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "log.xlsx", "w") as archive:
         archive.writestr("a.txt", "a")
-    with pytest.raises(InputError, match="This workbook cannot be read"):
+    with refused(InputError, "workbook-not-readable"):
         veilog.read(tmp_path / "log.xlsx")
 
 
 def test_a_damaged_part_is_refused(tmp_path: Path) -> None:
     path = changed(written(tmp_path, HEADER, [1, "a", AT]), "xl/worksheets/sheet1.xml", lambda xml: xml[:-40])
-    with pytest.raises(InputError, match="This workbook cannot be read"):
+    with refused(InputError, "workbook-not-readable"):
         veilog.read(path)
 
 
 def test_a_workbook_unpacks_to_no_more_than_is_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path, HEADER, *([1, "a", AT] for _ in range(2000)))
-    with pytest.raises(InputError, match="unpacks to more than 5000 bytes"):
+    with refused(InputError, "file-unpacked-too-large", limit=5000):
         veilog.read(path, limit=5000)
     monkeypatch.setattr(excel, "_CELLS", 4000)
-    with pytest.raises(InputError, match=r"log\.xlsx:\d+: The sheet has more than"):
+    with refused(InputError, "sheet-cells-too-many") as caught:
         veilog.read(path)
+    assert str(caught.value.path).endswith("log.xlsx")
     monkeypatch.setattr(excel, "_SHARED", 10)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("xl/sharedStrings.xml", bytes(11))
-    with pytest.raises(InputError, match="The texts of this workbook"):
+    with refused(InputError, "workbook-texts-too-large"):
         veilog.read(path)
 
 
@@ -165,7 +169,7 @@ def test_a_size_that_is_a_lie_brings_no_more_out(tmp_path: Path) -> None:
     assert int.from_bytes(raw[place : place + 4], "little") == size
     raw[place : place + 4] = (size // 4).to_bytes(4, "little")
     path.write_bytes(raw)
-    with pytest.raises(InputError, match="This workbook cannot be read"):
+    with refused(InputError, "workbook-not-readable"):
         veilog.read(path)
 
 

@@ -60,10 +60,14 @@ def test_no_row_of_data_is_taken_for_the_header(names: list[str], data: st.DataO
 
 def test_lines_are_counted_from_the_start_of_the_file(tmp_path: Path) -> None:
     text = "Export\n\nward 3\ncase,activity,time\n1,a,2024-01-01\n1,b,soon\n"
-    with pytest.raises(InputError, match=r"log\.csv:6: A timestamp cannot be read: 'soon'"):
+    with refused(InputError, "finding-with-example", rule="bad-timestamp", example="'soon'") as caught:
         read(tmp_path, text)
-    with pytest.raises(InputError, match=r"log\.csv:6: This row has 4 fields, the header has 3\."):
+    assert str(caught.value.path).endswith("log.csv")
+    assert caught.value.line == 6
+    with refused(InputError, "row-fields-differ", number=4, number_2=3) as caught:
         read(tmp_path, text.replace("1,b,soon", "1,b,2024-01-02,x"))
+    assert str(caught.value.path).endswith("log.csv")
+    assert caught.value.line == 6
     log = read(tmp_path, text, policies={"bad-timestamp": "drop"})
     assert found(log)["title-lines"] == 2
     assert found(read(tmp_path, "\n\ncase,activity,time\n1,a,2024-01-01\n")) == {"timestamp-without-zone": 1}
@@ -73,23 +77,26 @@ def test_without_a_header_the_first_line_is_a_row(tmp_path: Path) -> None:
     names = {"case": "column 1", "activity": "column 2", "timestamp": "column 3"}
     log = read(tmp_path, "1,a,2024-01-01,x\n1,b,2024-01-02,y\n", header=0, **names)
     assert log.events["column 4"].to_pylist() == ["x", "y"]
-    with pytest.raises(InputError, match=r"log\.csv:2: A timestamp cannot be read"):
+    with refused(InputError, "finding-with-example", rule="bad-timestamp") as caught:
         read(tmp_path, "1,a,2024-01-01\n1,b,soon\n", header=0, **names)
+    assert str(caught.value.path).endswith("log.csv")
+    assert caught.value.line == 2
     with refused(InputError, "row-fields-unlike-first") as caught:
         read(tmp_path, "1,a,2024-01-01\n1,b\n", header=0, **names)
     assert caught.value.line == 2
-    with pytest.raises(InputError, match=r"`header=0`, and which column is what"):
+    with refused(InputError, "column-role-not-found", role="case"):
         read(tmp_path, "1,a,2024-01-01\n1,b,2024-01-02\n")
-    with pytest.raises(InputError, match="No row starts on line 9"):
+    with refused(InputError, "header-row-missing", wanted=9):
         read(tmp_path, "case,activity,time\n", header=9)
 
 
 def test_what_a_format_does_not_have_cannot_be_told(tmp_path: Path) -> None:
     table = pa.table({"case": ["1"], "activity": ["a"], "time": ["2024-01-01"]})
-    for options, said in (({"header": 1}, "header"), ({"sheet": "a"}, "sheets"), ({"object_type": "a"}, "types")):
-        with pytest.raises(ParameterError, match=said):
+    for options in ({"header": 1}, {"sheet": "a"}, {"object_type": "a"}):
+        (name,) = options
+        with refused(ParameterError, "log-option-without-meaning", name=name.replace("_", "-")):
             veilog.read(table, **options)
-    with pytest.raises(ParameterError, match="There is no line -1"):
+    with refused(ParameterError, "header-line-missing", header=-1):
         veilog.read(table, header=-1)
 
 
@@ -127,7 +134,7 @@ def test_a_number_says_by_its_size_what_it_counts(text: str, micros: int, unit: 
 def test_other_numbers_are_no_times(text: str) -> None:
     assert parse_times(pa.array([text])).bad.tolist() == [True]
     if -(2**63) <= int(text) < 2**63:
-        with pytest.raises(InputError, match="holds int64, not timestamps"):
+        with refused(InputError, "column-not-timestamps", kind="int64"):
             convert_times(pa.array([int(text)]), "t", None)
 
 
@@ -136,7 +143,7 @@ def test_units_may_be_mixed_and_are_said(tmp_path: Path) -> None:
     log = read(tmp_path, "case,activity,time\n1,a,1710317730\n1,b,1710317731000\n1,c,2024-03-14\n")
     assert times(log) == ["2024-03-13T08:15:30+00:00", "2024-03-13T08:15:31+00:00", "2024-03-14T00:00:00+00:00"]
     finding = next(finding for finding in log.findings if finding.rule == "epoch-numbers")
-    assert (finding.count, finding.example) == (2, "seconds and milliseconds since 1970")
+    assert finding.count == 2 and {"seconds", "milliseconds"} <= set(finding.example.split())
 
 
 def test_numbers_of_tables_with_types_are_times_too(tmp_path: Path) -> None:
@@ -156,7 +163,7 @@ def test_two_whole_times_are_no_date_and_time_of_day(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"case,activity,begun,over\n{rows}")
     for reading in (veilog.read, veilog.read_variants):
-        with pytest.raises(InputError, match=r"begun and over hold two times each, not a date and its time of day\."):
+        with refused(InputError, "column-times-not-date-clock"):
             reading(path, timestamp="begun+over")
     # A date without a time of day has nothing to lose.
     path.write_text("case,activity,begun,over\n1,a,2024-01-01 00:00,2024-01-01 09:30\n")
@@ -203,8 +210,12 @@ def test_a_date_and_a_time_of_day_are_one_time(tmp_path: Path, day: str, clock: 
 def test_a_time_of_day_that_cannot_be_read_is_a_finding_with_its_line(tmp_path: Path) -> None:
     text = "case,activity,date,time\n1,a,2024-03-13,08:15\n1,b,2024-03-13,morning\n"
     for attempt in (veilog.read, veilog.read_variants):
-        with pytest.raises(InputError, match=r"log\.csv:3: A timestamp cannot be read: '2024-03-13 morning'"):
+        with refused(
+            InputError, "finding-with-example", rule="bad-timestamp", example="'2024-03-13 morning'"
+        ) as caught:
             read(tmp_path, text) if attempt is veilog.read else attempt(tmp_path / "log.csv")
+        assert str(caught.value.path).endswith("log.csv")
+        assert caught.value.line == 3
 
 
 def test_one_column_of_times_is_enough_where_it_is_named_or_has_a_better_name(tmp_path: Path) -> None:
@@ -218,7 +229,7 @@ def test_one_column_of_times_is_enough_where_it_is_named_or_has_a_better_name(tm
 def test_which_number_is_the_day_is_asked_for_in_two_columns_too(tmp_path: Path) -> None:
     text = "case,activity,date,time\n1,a,3/4/2024,08:15\n"
     for attempt in (lambda **o: read(tmp_path, text, **o), lambda **o: veilog.read_variants(tmp_path / "log.csv", **o)):
-        with pytest.raises(InputError, match=r"'3/4/2024.* does not say whether"):
+        with refused(InputError, "date-order-unclear", doubtful="3/4/2024 08:15"):
             attempt()
         attempt(time_format="dd/mm/yyyy")
 
@@ -248,7 +259,7 @@ def test_both_times_of_a_row_are_kept(tmp_path: Path) -> None:
     assert both.events["lifecycle:transition"].to_pylist() == ["start", "start", "complete", "complete"]
     assert veilog.read_variants(tmp_path / "log.csv", lifecycle="all") == both.variants
     assert "start-and-end" not in found(both) | found(read(tmp_path, SPANS, lifecycle="complete"))
-    with pytest.raises(ParameterError, match="does not say which events are 'schedule'"):
+    with refused(ParameterError, "lifecycle-column-missing", wanted="schedule"):
         read(tmp_path, SPANS, lifecycle="schedule")
 
 
@@ -278,8 +289,10 @@ def test_the_line_of_an_event_is_that_of_its_row(tmp_path: Path) -> None:
         lambda: read(tmp_path, text, lifecycle="all"),
         lambda: veilog.read_variants(tmp_path / "log.csv", lifecycle="all"),
     ):
-        with pytest.raises(InputError, match=r"log\.csv:3: A timestamp cannot be read: 'soon'"):
+        with refused(InputError, "finding-with-example", rule="bad-timestamp", example="'soon'") as caught:
             attempt()
+        assert str(caught.value.path).endswith("log.csv")
+        assert caught.value.line == 3
 
 
 def test_starts_and_ends_of_other_types_are_two_events_too(tmp_path: Path) -> None:

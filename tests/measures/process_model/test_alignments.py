@@ -1,6 +1,7 @@
 """Fitness by optimal alignments."""
 
 import pytest
+from refusals import refused
 
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.variants import Variants
@@ -80,7 +81,7 @@ def test_too_many_states_give_no_number(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_command_refuses_what_nobody_hears() -> None:
     from veilog.cli.checking.compare import _asked
 
-    with pytest.raises(ParameterError, match="for the purpose discovery"):
+    with refused(ParameterError, "purpose-not-asked-for"):
         _asked(("attributes",), Asked(alignments=True))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from openly import release
+from refusals import refused
 
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
@@ -85,13 +86,13 @@ def test_the_f_score_is_the_harmonic_mean(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_logs_without_events_and_wrong_bounds_are_named() -> None:
-    with pytest.raises(ParameterError, match="released log has no events"):
+    with refused(ParameterError, "model-log-without-events"):
         model_quality(SMALL, Variants.from_dict({(): 3}))
-    with pytest.raises(ParameterError, match="noise"):
+    with refused(ParameterError, "model-noise-out-of-range"):
         model_quality(SMALL, SMALL, noise=2.0)
-    with pytest.raises(ParameterError, match="positive"):
+    with refused(ParameterError, "model-limits-not-positive"):
         model_quality(SMALL, SMALL, seconds=0)
-    with pytest.raises(ParameterError, match="at least one prefix"):
+    with refused(ParameterError, "model-precision-without-prefix"):
         model_quality(SMALL, SMALL, prefixes=0)
 
 

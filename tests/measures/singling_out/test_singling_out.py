@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from rich.console import Console
 
 from veilog.cli import display
@@ -216,7 +217,7 @@ def test_shares_are_shares_and_what_stands_alone_is_guessed(a: Variants, b: Vari
     try:
         result = singling_out(a, b)
     except ParameterError as error:
-        assert a.lengths.max() == 1 and "more than 1 event" in str(error)
+        assert a.lengths.max() == 1 and error.code == "singling-cases-too-short"
         return
     for row in result.results:
         for rate in [*vars(row.singled_out).values(), *vars(row.guessed).values()]:
@@ -233,7 +234,7 @@ def test_compare_says_why_there_is_no_risk_to_speak_of() -> None:
     result = compare(log(("a", 5)), log(("a", 4)))
     assert result.singling_out is None
     assert result.not_computed["singling_out"].code == "singling-cases-too-short"
-    with pytest.raises(ParameterError, match="no cases"):
+    with refused(ParameterError, "singling-without-cases"):
         singling_out(log(), log(("ab", 1)))
 
 

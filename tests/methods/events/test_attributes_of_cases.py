@@ -223,9 +223,9 @@ def test_what_goes_with_the_path_is_said_by_the_activity_and_charged_without_its
     kinds = ("bone", "skin", "eye")
     log = log_of([({"kind": kinds[i % 2]}, [{"activity": a} for a in path]) for i, path in enumerate(paths)])
     made = released(log, attributes=["kind"], epsilon=8, domain=Domain(attributes={"kind": kinds}), seed=1)
-    assert any("kind by whether 'X-ray' occurs" in str(remark) for remark in made.remarks)
+    assert any("'X-ray'" in str(remark) for remark in made.remarks)
     asked = [str(charge.purpose) for charge in made.guarantee.charges]
-    assert "kind by whether activity 1 occurs" in " ".join(asked) and "X-ray" not in " ".join(asked)
+    assert "activity 1" in " ".join(asked) and "X-ray" not in " ".join(asked)
 
 
 def test_the_error_is_of_those_that_have_a_value() -> None:

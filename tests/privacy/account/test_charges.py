@@ -296,7 +296,7 @@ def test_a_person_costs_so_many_cases(question: str) -> None:
     assert (of_person.cases, of_person.epsilon) == (4, 4 * of_case.epsilon)
     words = of_case.plain()
     assert of_person.plain().mechanism == words.mechanism
-    assert str(of_person.plain().sensitivity) == f"{words.sensitivity}, times 4 cases of a person"
+    assert of_person.plain().sensitivity == Message("sensitivity-of-person", sensitivity=words.sensitivity, n=4)
 
 
 @pytest.mark.parametrize("question", ["count", "concentration", "fine sums", "bins", "partitions"])

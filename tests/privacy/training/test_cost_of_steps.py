@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from dp_accounting import pld
+from refusals import refused
 from scipy import stats
 
 from veilog.errors import ParameterError
@@ -102,9 +103,9 @@ def test_a_small_delta_of_many_steps_is_not_lost_in_floats() -> None:
 
 def test_so_small_a_delta_that_floats_cannot_tell_is_refused() -> None:
     assert composed_epsilon(PARTS, 1e-20) == math.inf
-    with pytest.raises(ParameterError, match="No training step is affordable"):
+    with refused(ParameterError, "training-not-affordable"):
         smallest_epsilon(PARTS, Fraction(1, 10**20), 10.0)
-    with pytest.raises(ParameterError, match="No training step is affordable"):
+    with refused(ParameterError, "training-not-affordable"):
         calibrated(PARTS, Fraction(1), Fraction(1, 10**20))
 
 
@@ -139,7 +140,7 @@ def test_the_bound_is_tight_for_little_and_for_much_noise(multiplier: float) -> 
 
 @pytest.mark.slow
 def test_what_no_noise_can_pay_for_is_refused() -> None:
-    with pytest.raises(ParameterError, match="No training step is affordable"):
+    with refused(ParameterError, "training-not-affordable"):
         calibrated([NoisedSteps("all", 1.0, 1.0, 1000)], Fraction(1, 10**8), Fraction(1, 10**12))
 
 

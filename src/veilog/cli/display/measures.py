@@ -350,5 +350,5 @@ def _inside(result: AuditResult) -> list[tuple[str, str]]:
     return [
         ("which is", f"at least {white.factor:.0%} of what was charged for: {'; '.join(white.questions)}"),
         ("without the shape of the noise", f"at least {white.free_epsilon:.4g}"),
-        *(("fault", fault) for fault in white.faults),
+        *(("fault", str(fault)) for fault in white.faults),
     ]

@@ -9,6 +9,7 @@ from veilog.measures import Pair
 from veilog.measures.purposes import Asked, Judgement, judge
 from veilog.measures.purposes.conformance import read_model
 from veilog.measures.purposes.conformance.purpose import conformance_rate
+from veilog.messages import Message
 
 ORIGINAL = Variants.from_dict({("a", "b"): 70, ("a", "c", "b"): 25, ("a", "c"): 5})
 WORSE = Variants.from_dict({("a", "b"): 60, ("a", "c"): 40})
@@ -83,7 +84,7 @@ def test_without_a_model_the_originals_own_rules_are_one() -> None:
     assert judged(kept, None).aspects["rules"].value == pytest.approx((0.05 + 0.1 + 1) / 3)
     none = judged(WORSE, None, Variants.from_dict({("a", "b"): 5, ("b", "a"): 5}))
     assert none.grade == "not judged"
-    assert "No model was given" in none.reason
+    assert none.reason == str(Message("conformance-without-model"))
 
 
 def test_a_model_that_cannot_be_read_is_the_reason(tmp_path: Path) -> None:
