@@ -103,15 +103,18 @@ def test_nothing_but_the_log_goes_to_standard_output(pipes: Pipes, logs: Path, t
 
 
 @pytest.mark.nightly
-def test_a_release_from_a_pipe_is_the_release_of_the_file(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
+def test_a_release_from_and_to_pipes_is_the_release_of_files(pipes: Pipes, logs: Path, tmp_path: Path) -> None:
     path, ledger = logs / "log.csv", tmp_path / "log.ledger"
     assert pipes("release", path, tmp_path / "released.xes", *RELEASE, "--no-ledger") == 0
-    arguments = ("release", "-", tmp_path / "piped.xes", "--format", "csv", *RELEASE, "--ledger", ledger)
+    arguments = ("release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", ledger)
     assert pipes(*arguments, given=path.read_bytes()) == 0
-    assert (tmp_path / "piped.xes").read_bytes() == (tmp_path / "released.xes").read_bytes()
+    assert pipes.out == (tmp_path / "released.xes").read_bytes()
+    assert pipes.words == ""
+    assert "protection" in pipes.err
     assert ledger.exists()
-    given = ("compare", "-", tmp_path / "released.xes", "--format", "csv", "--json", "-")
-    assert pipes(*given, given=path.read_bytes()) == 0
+    assert (
+        pipes("compare", "-", tmp_path / "released.xes", "--format", "csv", "--json", "-", given=path.read_bytes()) == 0
+    )
     assert 0 < json.loads(pipes.words)["relative_log_similarity"] <= 1
     assert pipes("risk", "-", "--format", "csv", given=path.read_bytes()) == 0
 
@@ -133,7 +136,7 @@ def test_a_release_from_a_pipe_is_the_release_of_the_file(pipes: Pipes, logs: Pa
         (("ledger", "set", "LOG", "--epsilon", "1", "--format", "csv"), 2, "format-without-pipe"),
         (("convert", "LOG", "x.parquet", "--to", "xes"), 2, "output-format-for-file"),
         (("convert", "-", "x.parquet", "--format", "csv", "--to", "xes"), 2, "output-format-for-file"),
-        (("release", "LOG", "-", *RELEASE), 2, None),
+        (("release", "LOG", "-", *RELEASE), 2, "format-missing-of-output"),
     ],
 )
 def test_what_is_missing_is_refused(
@@ -228,3 +231,26 @@ def test_the_next_option_is_no_file_for_json(pipes: Pipes, logs: Path, monkeypat
     monkeypatch.chdir(logs)
     assert pipes("compare", "log.csv", "log.xes", "--json", "--no-models") == 2
     assert not Path("--no-models").exists()
+
+
+@pytest.mark.slow
+def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(place: Path) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("veilog.cli.releasing.release.send", closed)
+    monkeypatch.setenv("XDG_DATA_HOME", str(pipes.folder))
+    assert pipes("release", logs / "log.csv", "-", "--format", "csv", *RELEASE, "--no-ledger") == 5
+    (kept,) = pipes.folder.glob("veilog/kept/*.parquet")
+    assert f"waits in {kept}" in pipes.err
+    assert veilog.read(kept).cases.num_rows
+
+
+@pytest.mark.nightly
+def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Path) -> None:
+    """Schedulers of jobs start programs with it closed (>&-); the release was paid for, and ended with a traceback."""
+    words = ["release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", str(tmp_path / "l.ledger")]
+    ran = _closed(">&-", words, logs / "log.csv", tmp_path)
+    assert ran.returncode == 5
+    kept = tmp_path / "l.ledger.kept" / "1.parquet"
+    assert str(kept) in ran.stderr and veilog.read(kept).variants.cases > 0

@@ -356,3 +356,26 @@ def test_a_start_that_never_ends_for_want_of_memory_can_be_ended(
     finally:
         started.kill()
         started.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("interruptible")
+def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_kept(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was said to be in a folder of the command, which was gone by then."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    made_durable = veilog._files._sync_folder
+
+    def told(folder: Path) -> None:
+        made_durable(folder)
+        if "veilog-pipe-" in folder.name:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr("veilog._files._sync_folder", told)
+    words = ["release", str(log), "-", "--to", "csv", *RELEASE, "--ledger", str(tmp_path / "own.ledger")]
+    assert main(words) == 143
+    kept = tmp_path / "own.ledger.kept" / "1.parquet"
+    said = capsys.readouterr().err
+    assert f"The release used its epsilon, and waits in {kept}" in said
+    assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows

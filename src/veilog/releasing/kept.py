@@ -8,11 +8,13 @@ nothing. It is what the recipient would get, and its folder is for the data owne
 from __future__ import annotations
 
 import contextlib
+import secrets
 import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from veilog._files import mark
+from veilog._places import data_folder
 from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef
@@ -66,6 +68,13 @@ def kept_until_written(
     finally:
         _held.discard(entry)
     remove_kept(entry)
+
+
+def place_elsewhere() -> Path:
+    """Return a new file for a release that is in no ledger and could not be written where it should."""
+    place = data_folder() / "kept" / f"{secrets.token_hex(4)}{_SUFFIX}"
+    _made(place.parent)
+    return place
 
 
 def how_to_write(entry: EntryRef) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
+from veilog._files import mark
 from veilog.cli import display
 from veilog.cli.checking.report import NO_REPORT, Reports
 from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
@@ -28,14 +30,16 @@ from veilog.cli.shared.options import (
     Reading,
     ReleaseOptions,
     SpreadsheetSafe,
+    Target,
+    To,
     options,
     pairs,
     quoted,
 )
-from veilog.cli.shared.paths import check_places, is_pipe
+from veilog.cli.shared.paths import check_places, in_words, is_pipe, send
 from veilog.cli.shared.reading import Output, check_target, named, opened, read_needed, shown_progress
 from veilog.cli.shared.terminal import CALL, at_a_terminal
-from veilog.errors import UndeclaredError
+from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.ledger.accounts import LastSpan, last_span
 from veilog.ledger.store import Data
 from veilog.logs.eventlog import EventLog
@@ -48,6 +52,7 @@ from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.part import Part
+from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.owner import with_warnings
 from veilog.releasing.request import ReleaseRequest, variants_of
 from veilog.releasing.result import Release
@@ -81,7 +86,7 @@ def methods(
 
 def release(
     log: Log,
-    target: Annotated[Path, Parameter(help="File to write to, its suffix says how.")],
+    target: Target,
     *,
     method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
     p: MethodSettings = (),
@@ -93,19 +98,20 @@ def release(
         bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
     ] = True,
     reports: Reports = NO_REPORT,
+    to: To = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     preview: PreviewOptions = NO_PREVIEW,
     details: Details = False,
     json: Json = None,
 ) -> int:
     """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
-    out = Output(json, log)
+    out = Output(json, log, log=None if preview.dry_run else target)
     last, asked = since_last(log, keeping, asked)
     if preview.dry_run:
         show_preview(out, log, asked, method, pairs(p, "-p"), preview, keeping, reading, grouping)
         return 0
     preview.refuse_alone()
-    check_target(target, None, spreadsheet_safe=spreadsheet_safe)
+    place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     reports.check()
     _check_person(asked, log, reading, grouping)  # before a bound on the cases of a person is asked for
     planned = asked.request(method, pairs(p, "-p"))
@@ -117,16 +123,16 @@ def release(
     source = opened(out, log, reading, grouping)
     original = read_needed(source, planned, reading)
     planned = following(out, planned, last, original)
-    planned = confirmed(out, planned, original, target, keeping.of_release(log, planned))
-    released = _written(planned, log, original, keeping, files, spreadsheet_safe=spreadsheet_safe)
-    cannot_be_undone(f"The release is written to {target} and paid for.")
+    planned = confirmed(out, planned, original, place, keeping.of_release(log, planned))
+    released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
+    cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
     tell_losses(released)
     account = account_of(released.entry)
-    out.json(released.to_json(), target, *files[:-1], account=account)
+    out.json(released.to_json(), place, *files[:-1], account=account)
     beside = _beside(original, planned.part)
     comparison = _kept(beside, released) if compare and json != "-" else None
-    pages = [] if reports == NO_REPORT else _pages(reports, released, target, beside, comparison, planned)
-    as_read, written = quoted(log) + options(reading), [str(target), *map(str, files[:-1])]
+    pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
+    as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, files[:-1])]
     if details:
         out.show(display.release_view(released, "; ".join(written), as_read))
         show_account(out, released.entry, account, new)
@@ -166,31 +172,66 @@ def _written(
     log: Path,
     original: EventLog | StoredLog | Variants,
     keeping: Keeping,
+    place: Path,
     files: Sequence[Path],
     *,
     spreadsheet_safe: bool,
 ) -> Release:
-    """The release, made and written to the last of these ``files``; it is stopped with word of those that are there.
-    One that is paid for is kept beside its ledger until it is written."""
+    """The release, made and written to its place, the last of these ``files``, or sent to standard output. It stops
+    with word of those that are there; one that is paid for is kept until it is written."""
+    piped = is_pipe(files[-1])
     aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and planned.seed is None else None
     most = planned.epsilon if planned.bounded else None
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
         ledger = keeping.of_release(log, planned, progress)
-        with told_if_stopped(planned.method.name, original, ledger, most, files=files):
+        with told_if_stopped(planned.method.name, original, ledger, most, files=() if piped else files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
-            with released.kept(files[-1]):
+            with _waiting(released, None if piped else place):
                 released = with_warnings(released, original, aside, ledger_of(log))
-                progress(f"writing {files[-1].name}", None)
+                progress(f"writing {place.name}", None)
                 how = {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
-                released.save(files[-1], progress=progress, **how)
+                released.save(place, progress=progress, **how)
+                if piped:
+                    _send(place)
     return released
+
+
+@contextmanager
+def _waiting(released: Release, target: Path | None) -> Iterator[None]:
+    """Keep a release until this block has written it, or sent it where there is no ``target``: beside its ledger, or in
+    the data folder of the user, if it is in none and the block fails."""
+    before, entry = None if target is None else mark(target), released.entry
+    try:
+        with released.kept(target):
+            yield
+    except OutputError as error:
+        there = target is not None and mark(target) != before
+        if there or entry is not None or not released.variants.cases:
+            raise
+        kept = place_elsewhere()
+        released.save(kept)
+        raise OutputError("release-waits", path=error.path, said=error.message, kept=kept) from error
+    except KeyboardInterrupt:
+        if entry is not None and (file := kept_file(entry)) is not None:
+            cannot_be_undone(f"The release used its epsilon, and waits in {file}: {how_to_write(entry)}.")
+        raise
+
+
+def _send(place: Path) -> None:
+    """Send the file to standard output."""
+    try:
+        send(place)
+    except BrokenPipeError as error:
+        raise OutputError("output-closed") from error
 
 
 def _check_beside(
     planned: ReleaseRequest, target: Path, log: Path, ledger: Path | None, json: str | None
 ) -> list[Path]:
     """Before any work: the files for what is made beside the release, which can be written, too."""
+    if planned.beside and is_pipe(target):
+        raise ParameterError("output-second-file", parameter="for", beside=planned.beside[0])
     beside = [named_after(target, name) for name in planned.beside]
     for place in beside:
         check_places({"target": place, "log": log, "ledger": ledger, "json": json})
@@ -229,6 +270,8 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
 
 def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
     """What to do after a release."""
+    if is_pipe(target):
+        return ""
     if suffix_of(target).removesuffix(".gz") in _WITHOUT_GUARANTEE:
         other = "release to .xes, .xlsx or .parquet, or with --report-outside PAGE"
         page = other if outside is None else f"send {outside}, too"
