@@ -49,7 +49,7 @@ def options(command: str) -> set[str]:
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
         if dataclasses.is_dataclass(hints[name]):  # a group of options, as cli.Reading
-            found.update("--" + field.name.replace("_", "-") for field in dataclasses.fields(hints[name]))
+            found.update("--" + field.name.strip("_").replace("_", "-") for field in dataclasses.fields(hints[name]))
             continue
         told = [a for a in get_args(hints[name]) if isinstance(a, Parameter)]
         names = [n for p in told for n in (p.name or ())] or ["--" + name.replace("_", "-")]

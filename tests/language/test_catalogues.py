@@ -24,7 +24,13 @@ from veilog.privacy.unit import Unit
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "src" / "veilog" / "_language"
-REVIEWED = ("report/decision.py", "report/words.py")
+REVIEWED = (
+    "report/decision.py",
+    "report/words.py",
+    "report/templates/conclude.html",
+    "report/templates/decision.html",
+    "report/templates/guarantee.html",
+)
 """Sentences of the verdict. Each translation of one, and of a message of the guarantee, was translated back."""
 OTHERS = languages()[1:]
 

@@ -47,7 +47,7 @@ def test_what_suggest_says_of_each_method_is_what_was_measured() -> None:
         counted = COUNTS.findall(said)
         assert counted == ([ahead_in(name)] if counted else []), name
     assert len([said for said in considered().values() if COUNTS.search(said)]) == 7
-    _, reason, _ = suggest._chosen(1000.0, None, None)
+    reason = suggest._chosen(1000.0, suggest._Answers(1000, 10)).reason
     assert COUNTS.findall(reason) == [ahead_in("evolve")]
 
 

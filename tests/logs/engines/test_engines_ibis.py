@@ -154,8 +154,8 @@ def test_empty_names_are_gaps_as_well() -> None:
     [
         ("time", ["2024-01-01", "2024-01-02"], "timestamps"),
         ("time", [1, 2], "timestamps"),
-        ("activity", [1.5, 2.0], "activities"),
-        ("case", [1.5, 2.0], "cases"),
+        ("activity", [1.5, 2.0], "names of activities"),
+        ("case", [1.5, 2.0], "names of cases"),
         ("seq", ["1", "2"], "whole numbers"),
     ],
 )

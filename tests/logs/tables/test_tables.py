@@ -69,7 +69,7 @@ def test_given_columns_win_and_how_each_was_found_is_said() -> None:
             {"given": "Activity"},
         ),
         (["case", "activity", "time"], {"activity": "case"}, "column-roles-not-distinct", {}),
-        (["case", "case", "activity", "time"], {}, "column-name-twice", {"name": "case"}),
+        (["case", "case", "activity", "time"], {}, "column-name-twice", {"repeated": "case"}),
     ],
 )
 def test_missing_or_ambiguous_roles_are_refused_with_the_way_out(

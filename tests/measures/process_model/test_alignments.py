@@ -79,10 +79,10 @@ def test_too_many_states_give_no_number(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_command_refuses_what_nobody_hears() -> None:
-    from veilog.cli.checking.compare import _asked
+    from veilog.cli.checking.compare import MeasureOptions
 
     with refused(ParameterError, "purpose-not-asked-for"):
-        _asked(("attributes",), Asked(alignments=True))
+        MeasureOptions(purposes="attributes", alignments=True).asked(person=False)
 
 
 def test_without_r4pm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

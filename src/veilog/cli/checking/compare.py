@@ -56,7 +56,7 @@ def _read_released(path: Path, reading: Reading) -> EventLog:
     names = [] if tabular is None else tabular.columns(source)
     said = {name for name in (reading.case, reading.activity, reading.timestamp) if name is not None}
     if {CASE, ACTIVITY} <= set(names) and not said <= set(names):
-        reading = replace(reading, case=None, activity=None, timestamp=None, time_format=None)
+        source.options = replace(source.options, case=None, activity=None, timestamp=None, time_format=None)
     return read_released(source, reading)
 
 
