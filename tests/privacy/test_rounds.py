@@ -42,6 +42,13 @@ def test_the_strength_is_the_largest_that_the_budget_allows(epsilon: float, delt
     assert lost(epsilon, mu * (1 + 1e-4)) > delta
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.01, 0.1), (1.0, 1e-6), (4.0, 1e-9)])
+def test_a_millionth_of_epsilon_of_delta_and_of_the_strength_is_kept_back(epsilon: float, delta: float) -> None:
+    kept = 1 - 1e-6
+    found = _log_delta(epsilon * kept, strength_within(epsilon, delta) / kept)
+    assert found == pytest.approx(math.log(delta * kept), abs=1e-8)
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 500.0])
 def test_a_strength_that_floats_cannot_tell_from_none_loses_hardly_anything(epsilon: float) -> None:
     """The two parts of its delta may be the same number, or differ by the error of floats in either direction."""
