@@ -88,7 +88,17 @@ def sentences() -> dict[tuple[str, str, str], Sentence]:
     return found
 
 
-ENGLISH_ONLY = ("cli/", "experiments/", "audits/", "testing/", "training/", "mining/", "_notebook", "_places")
+ENGLISH_ONLY = (
+    "cli/",
+    "experiments/",
+    "audits/",
+    "testing/",
+    "training/",
+    "mining/",
+    "releasing/suggest",
+    "_notebook",
+    "_places",
+)
 """Where messages are said that no page and no report has."""
 NOTHING = "-"
 

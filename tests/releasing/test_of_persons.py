@@ -61,7 +61,7 @@ def test_the_noise_of_an_answer_is_that_of_a_person() -> None:
     held = visits(2)
     for_a_case, for_a_person = (suggest(held, epsilon=1, **whom) for whom in ({}, WHOM))  # type: ignore[arg-type]
     assert for_a_person.cases_within >= 2 * for_a_case.cases_within - 1
-    assert "times that of a case" in for_a_person.reason and "times that of a case" not in for_a_case.reason
+    assert for_a_person.reason.code == "suggested-for-persons" != for_a_case.reason.code
 
 
 @pytest.mark.slow

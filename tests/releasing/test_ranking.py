@@ -11,6 +11,7 @@ from refusals import refused
 import veilog
 from veilog import ParameterError, Variants, cli
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.releasing import suggest as ranking
 from veilog.releasing.suggest import Ranking
@@ -80,8 +81,8 @@ def test_of_an_error_less_is_better() -> None:
 def test_what_was_not_measured_or_needs_a_delta_is_not_ranked_and_why_is_said() -> None:
     order, why = Ranking.of("discovery", told()).ranked(1_000, delta=True)
     assert [one.name for one in order] == ["a", "b"]
-    assert why["real"].startswith("not measured for this on ")
-    assert Ranking.of("prediction", told()).ranked(1_000, delta=False)[1] == {"real": "it needs a delta"}
+    assert why["real"].code == "not-ranked-not-measured"
+    assert Ranking.of("prediction", told()).ranked(1_000, delta=False)[1] == {"real": Message("not-ranked-needs-delta")}
 
 
 @pytest.mark.parametrize("purpose", ["performance", "nonsense", ""])
@@ -105,7 +106,8 @@ def test_a_suggestion_for_a_purpose_asks_for_the_cases_only_and_tells_its_settin
     assert [charge.question for charge in found.guarantee.charges] == ["count"]
     assert found.delta_left == Fraction(1, 10**5), "no part of it was spent"
     assert found.arguments() == "--method evolve --epsilon 0.9 --delta 0.00001 -p only_real=true"
-    assert "for checking rules" in found.reason and found.promising
+    assert (found.reason.code, found.reason.values["purpose"]) == ("suggested-by-error", "conformance")
+    assert found.promising
     facts = found.to_json()
     assert facts["for"] == "conformance" and facts["settings"] == {"only_real": True}
     assert [one["name"] for one in facts["ranking"]] == ["real", "b", "a"]  # type: ignore[attr-defined]
@@ -134,7 +136,7 @@ def test_the_command_ranks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert cli.main([*words, "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (facts["for"], facts["method"]) == ("discovery", "laplace")
-    assert facts["not_ranked"]["real"] == "it needs a delta"
+    assert facts["not_ranked"]["real"] == Message("not-ranked-needs-delta").english
     assert cli.main(words) == 0
     shown = capsys.readouterr().out
     assert "f score" in shown and "0.400" in shown and "--method laplace --epsilon 0.9" in shown

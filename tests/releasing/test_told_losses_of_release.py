@@ -16,7 +16,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.histograms import MISSED, AnswerTotal, exceeded_by_noise, gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.mechanisms.noise import seeded
-from veilog.releasing.losses import Loss, in_words, same_name
+from veilog.releasing.losses import Loss, same_name
 from veilog.releasing.owner import losses_after
 from veilog.releasing.request import plan
 from veilog.releasing.result import NOISE_ONLY, OwnerOnly
@@ -26,7 +26,7 @@ NAMES = tuple(LOG.variants.labels)
 
 
 def coded(losses: tuple[Loss, ...]) -> dict[str, Loss]:
-    assert all(in_words(loss) for loss in losses)
+    assert all(str(loss.message) for loss in losses)
     return {loss.code: loss for loss in losses}
 
 

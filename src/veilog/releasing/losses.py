@@ -10,9 +10,10 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._language import gettext, gettext_noop, localised, share_in_percent
+from veilog._language import share_in_percent
 from veilog._plain import InJson, ToJson
 from veilog.logs.variants import Variants
+from veilog.messages import OwnerMessage
 from veilog.privacy.domain import Domain
 
 LossCode = Literal[
@@ -49,34 +50,20 @@ class Loss(ToJson):
         """Whether it is stated."""
         return bool(self.names) or self.lost > NOTABLE * self.of
 
-
-_WORDS = {
-    "declared-activities-absent": gettext_noop("{lost} of {of} declared activities are not in the log: {names}."),
-    "activities-undeclared": gettext_noop("{share} of the log's activities are not declared ({lost} of {of})."),
-    "events-undeclared": gettext_noop("{share} of the events are of undeclared activities ({lost} of {of})."),
-    "events-beyond-length": gettext_noop("{share} of the events are beyond the declared length ({lost} of {of})."),
-    "cases-not-counted": gettext_noop("{share} of the cases are left out to protect persons ({lost} of {of})."),
-    "rows-not-read": gettext_noop("{share} of the log was dropped when it was read ({lost} of {of})."),
-    "activities-not-released": gettext_noop("{share} of the activities are not in the release ({lost} of {of})."),
-    "cases-not-released": gettext_noop("The release has {share} fewer cases than the log ({lost} of {of})."),
-    "events-not-released": gettext_noop("The release has {share} fewer events than the log ({lost} of {of})."),
-}
-_IS_CALLED = gettext_noop("{name} (in the log: {near})")
-
-
-def in_words(loss: Loss) -> str:
-    """Return the sentence for a loss."""
-    named = [
-        gettext(_IS_CALLED, name=repr(name), near=repr(near)) if near else repr(name)
-        for name, near in loss.names[:_NAMED]
-    ]
-    return gettext(
-        _WORDS[loss.code],
-        share=share_in_percent(loss.lost / loss.of),
-        lost=localised(f"{loss.lost:,}"),
-        of=localised(f"{loss.of:,}"),
-        names=", ".join(named) + (" …" if len(loss.names) > _NAMED else ""),
-    )
+    @property
+    def message(self) -> OwnerMessage:
+        """The loss in words, in the language that is spoken."""
+        named = [
+            str(OwnerMessage("name-in-log", name=repr(name), near=repr(near))) if near else repr(name)
+            for name, near in self.names[:_NAMED]
+        ]
+        return OwnerMessage(
+            f"lost-{self.code}",
+            share=share_in_percent(self.lost / self.of),
+            lost=self.lost,
+            of=self.of,
+            names=", ".join(named) + (" …" if len(self.names) > _NAMED else ""),
+        )
 
 
 def same_name(name: str) -> str:

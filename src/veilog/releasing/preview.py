@@ -18,7 +18,6 @@ from typing import Annotated
 
 import numpy as np
 
-from veilog._language import gettext, localised
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
@@ -168,14 +167,10 @@ class Survivors(ToJson):
     of: int
     least_cases: int
 
-    def in_words(self) -> str:
-        """Return a sentence for people."""
-        return gettext(
-            "About {kept} of {of} activities survive: those in about {least} cases or more.",
-            kept=localised(f"{self.kept:,}"),
-            of=localised(f"{self.of:,}"),
-            least=localised(f"{self.least_cases:,}"),
-        )
+    @property
+    def message(self) -> Message:
+        """How many survive, and which."""
+        return Message("activities-survive", kept=self.kept, of=self.of, least=self.least_cases)
 
     @staticmethod
     def of_twins(found: Sequence[tuple[int, int, int]]) -> Survivors:
@@ -271,32 +266,22 @@ class Expected(ToJson):
     def promising(self) -> bool:
         return self.similarity.mean >= ENOUGH
 
-    def in_words(self) -> str:
-        """Return a few sentences for people."""
+    @property
+    def message(self) -> Message:
+        """How similar a release will be, and why where that is little."""
         found = self.similarity
-        sentences = [f"Expect a similarity of about {found.mean:.2f} ({found.low:.2f} to {found.high:.2f})."]
-        if not self.promising:
-            sentences.append(self.doubt)
-        if self.survivors is not None:
-            sentences.append(self.survivors.in_words())
-        if self.durations is not None:
-            sentences.append(
-                f"The mean duration of cases is off by a share of about {self.durations} of the larger mean."
-            )
-        return " ".join(sentences)
+        similar = Message("similarity-expected", mean=found.mean, low=found.low, high=found.high)
+        return similar if self.promising else Message.joined((similar, self.doubt))
 
     @property
-    def doubt(self) -> str:
+    def doubt(self) -> Message:
         """Why little is kept, where the expected similarity is low."""
-        sizes, little = self.sizes, "That keeps little of the log"
-        wide = (sizes.activities or 0) > 40 or sizes.length > 30
-        if wide and sizes.cases < 5_000:
-            many = "" if sizes.activities is None else f"{sizes.activities} activities and "
-            return (
-                f"{little}: {many}{sizes.length:.0f} events a case are much for {sizes.cases:,} cases. Fewer "
-                "activities help: veilog map proposes groups, --top N keeps some; or allow more epsilon."
-            )
-        return f"{little}: there are few cases for this epsilon, or they have little in common."
+        cases, length, activities = self.sizes.cases, self.sizes.length, self.sizes.activities
+        if cases >= 5_000 or ((activities or 0) <= 40 and length <= 30):
+            return Message("little-kept")
+        if activities is None:
+            return Message("little-kept-long", length=length, cases=cases)
+        return Message("little-kept-wide", activities=activities, length=length, cases=cases)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from importlib.resources import files
+from operator import attrgetter
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -66,7 +67,6 @@ class Served:
     """A purpose that methods are ranked for: what was measured for it, and how much of that is enough."""
 
     measures: tuple[str, ...]
-    title: str
     kept: bool
     """Whether it goes by the share that is kept of what the log itself gives, the worst of several; else by the error,
     which is to be small."""
@@ -80,16 +80,11 @@ class Served:
             return numbers[self.measures[0]]
         return min(min(1.0, numbers[name] / originals[name]) if originals[name] else 1.0 for name in self.measures)
 
-    def in_words(self, value: float) -> str:
-        return f"{100 * value:.0f} %" if self.kept else f"{100 * value:.2g} points"
-
 
 PURPOSES: Mapping[str, Served] = {
-    "prediction": Served(("next_activity",), "predicting the next activity", True, ("next_activity",), 0.7),
-    "discovery": Served(
-        ("fitness", "precision"), "discovering a model", True, ("fitness", "precision", "f_score"), 0.7
-    ),
-    "conformance": Served(("rules",), "checking rules", False, ("rules",), 0.1),
+    "prediction": Served(("next_activity",), True, ("next_activity",), 0.7),
+    "discovery": Served(("fitness", "precision"), True, ("fitness", "precision", "f_score"), 0.7),
+    "conformance": Served(("rules",), False, ("rules",), 0.1),
 }
 
 
@@ -136,7 +131,7 @@ class Ranking:
         served = PURPOSES[purpose]
         numbers = {name: told.get("purposes", {}).get(name, {}) for name in served.shown}
         if not all(numbers[name] for name in served.measures):
-            raise ParameterError("suggestion-without-measured-method", parameter="for", title=served.title)
+            raise ParameterError("suggestion-without-measured-method", parameter="for", purpose=purpose)
         return Ranking(purpose, numbers, told["originals"], told["cases"], told["asked"])
 
     @property
@@ -161,18 +156,19 @@ class Ranking:
     def _has_original(self, log: str) -> bool:
         return not self.served.kept or all(log in self.originals.get(name, {}) for name in self.served.measures)
 
-    def ranked(self, scale: float, *, delta: bool) -> tuple[tuple[Ranked, ...], Mapping[str, str]]:
+    def ranked(self, scale: float, *, delta: bool) -> tuple[tuple[Ranked, ...], Mapping[str, Message]]:
         """Return the methods, the best first, and why others are not among them."""
         places = self.places(scale)
-        found, left_out = [], {}
+        found: list[Ranked] = []
+        left_out: dict[str, Message] = {}
         for name, asked in self.asked.items():
             if asked["delta"] and not delta:
-                left_out[name] = "it needs a delta"
+                left_out[name] = Message("not-ranked-needs-delta")
                 continue
             missing = [place for place in places if not self._known(name, place)]
             if missing:
                 log, epsilon = missing[0]
-                left_out[name] = f"not measured for this on {log} at epsilon {epsilon}"
+                left_out[name] = Message("not-ranked-not-measured", log=log, epsilon=epsilon)
                 continue
             found.append(self._one(name, places))
         best: Callable[[Ranked], tuple[float, str]] = lambda one: (  # noqa: E731
@@ -221,13 +217,17 @@ _SMALL, _COVERED = 300.0, 0.2
 _TWINS = 2
 
 
+def _in_english(reasons: Iterable[tuple[str, Message]]) -> dict[str, str]:
+    return {name: reason.english for name, reason in reasons}
+
+
 @dataclass(frozen=True)
 class Suggestion(ToJson):
     """A method, why, and what is left to release with it. Public like a release: only noisy answers are in it."""
 
     method: str
-    reason: str
-    """Why this method, in a sentence."""
+    reason: Annotated[Message, InJson(as_=attrgetter("english"))]
+    """Why this method."""
     by_rule: Annotated[bool, InJson(left_out="always", then=("promising",))]
     """Whether it is of use by the epsilon that is left and the number of cases alone."""
     epsilon_left: Annotated[Fraction, InJson(as_=float)]
@@ -254,7 +254,7 @@ class Suggestion(ToJson):
     """Settings of the method."""
     ranking: Annotated[tuple[Ranked, ...], InJson(left_out="at its default")] = ()
     """For another purpose than similarity, all methods that could be ranked, the best first."""
-    not_ranked: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
+    not_ranked: Annotated[tuple[tuple[str, Message], ...], InJson(as_=_in_english, left_out="at its default")] = ()
     """What was compared and could not be ranked, and why."""
     sizes: Annotated[Sizes | None, InJson(left_out="always")] = None
     """About how large the log is, for twins; None where a purpose is ranked."""
@@ -310,7 +310,7 @@ class Suggestion(ToJson):
         left: list[tuple[str, object]] = [("epsilon left", float(self.epsilon_left))]
         left += [("delta left", exact(self.delta_left))] if self.delta_left else []
         left += [("about so many cases", self.cases)]
-        said = paragraph(self.reason, "good" if self.by_rule else "fair")
+        said = paragraph(str(self.reason), "good" if self.by_rule else "fair")
         return card(
             f"Suggestion: {self.method}",
             said,
@@ -369,7 +369,7 @@ def suggest(
     picked = _chosen(scale, found) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
     return Suggestion(
         method=picked.method,
-        reason=_of_whom(protected) + picked.reason,
+        reason=_of_whom(protected, picked.reason),
         by_rule=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
@@ -399,11 +399,11 @@ def _declared(domain: Domain | None, activities: int | Iterable[str] | str | Non
     return facts_declared(domain, None), activities
 
 
-def _of_whom(unit: Unit) -> str:
-    """Whose epsilon the reason speaks of: noise, and so what a method is worth, follows from that of one case."""
-    if unit.most_cases == 1:
-        return ""
-    return f"A person's epsilon is {unit.most_cases:,} times that of a case, of which this speaks. "
+def _of_whom(unit: Unit, reason: Message) -> Message:
+    """The reason, with whose epsilon it is about: noise, and so what a method is worth, follows from that of one
+    case."""
+    most = unit.most_cases
+    return reason if most == 1 else Message("suggested-for-persons", cases=most, rest=reason)
 
 
 class _Answers(NamedTuple):
@@ -440,26 +440,30 @@ def _answers(curator: Curator, epsilon: Fraction, delta: Fraction, number: int |
 @dataclass(frozen=True)
 class _Pick:
     method: str
-    reason: str
+    reason: Message
     promising: bool
     spends_delta: bool = True
     settings: tuple[tuple[str, Any], ...] = ()
     ranking: tuple[Ranked, ...] = ()
-    not_ranked: tuple[tuple[str, str], ...] = ()
+    not_ranked: tuple[tuple[str, Message], ...] = ()
 
 
 def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     """The method that did best for a purpose where epsilon times cases was about this ``scale``."""
     order, left_out = ranking.ranked(scale, delta=delta)
     if not order:
-        raise ParameterError("suggestion-settings-not-measured", parameter="for", title=ranking.served.title)
+        raise ParameterError("suggestion-settings-not-measured", parameter="for", purpose=ranking.purpose)
     served, best, places = ranking.served, order[0], ranking.places(scale)
-    what = "kept of what the original gives" if served.kept else "mean error of the rules' supports, in per cent"
-    next_ones = ", ".join(f"{one.name} {served.in_words(one.value)}" for one in order[1:3])
-    reason = (
-        f"Epsilon times the cases is about {scale:,.0f}. In the {len(places)} measured settings nearest to that "
-        f"{best.name} did best for {served.title}: {served.in_words(best.value)} ({what})"
-        f"{f'; then {next_ones}' if next_ones else ''}."
+    form = ".0%" if served.kept else ".2%"
+    others = ", ".join(f"{one.name} {one.value:{form}}" for one in order[1:3])
+    reason = Message(
+        "suggested-by-share" if served.kept else "suggested-by-error",
+        scale=scale,
+        places=len(places),
+        name=best.name,
+        purpose=ranking.purpose,
+        value=best.value,
+        then=f" ({others})" if others else "",
     )
     promising = best.value >= served.enough if served.kept else best.value <= served.enough
     return _Pick(best.method, reason, promising, best.delta, best.settings, order, tuple(left_out.items()))
@@ -467,32 +471,18 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
 
 def _chosen(scale: float, found: _Answers) -> _Pick:
     """The method by the answers; ``scale`` is the epsilon that is left times the cases."""
-    times = f"Epsilon times the cases is about {scale:,.0f}"
     if found.covered is None:
         if scale < _HOPELESS:
-            reason = (
-                "too little, as no method without a delta was of use at 17 and below; raise epsilon, or allow a delta."
-            )
-            return _Pick("evolve", f"{times}: {reason}", False)
-        cells = ahead_in("evolve")
-        reason = f"{times}; without a delta, evolve resembled the original most in {cells} measured cells."
-        return _Pick("evolve", reason, True)
-    frequent = found.frequent
-    few = "1 surely frequent variant holds" if frequent == 1 else f"{frequent} surely frequent variants hold"
-    held = f"{few} at least about {found.covered:.0%} of the cases" if frequent else "no variant is surely frequent"
+            return _Pick("evolve", Message("suggested-little-epsilon", scale=scale), False)
+        return _Pick("evolve", Message("suggested-evolve", scale=scale, cells=ahead_in("evolve")), True)
+    kinds = {0: "variants-hold-none", 1: "variants-hold-one"}
+    kind = kinds.get(found.frequent or 0, "variants-hold-several")
+    held = Message(kind, frequent=found.frequent, covered=found.covered)
     if scale < _SMALL and found.covered >= _COVERED:
-        reason = "at such budgets TraVaS was ahead where few variants hold most cases; all that it releases is real."
-        return _Pick("travas", f"{times}, and {held}: {reason}", True)
+        return _Pick("travas", Message("suggested-travas", scale=scale, held=held), True)
     if scale < _HOPELESS:
-        reason = (
-            "too little for the methods without a delta, which were of no use at 17 and below; TraVaS can "
-            "still show variants that are very frequent, if there are any."
-        )
-        return _Pick("travas", f"{times}: {reason}", bool(frequent))
-    reason = (
-        "with a delta evolve starts from real variants where they hold most cases, and imagines what else there is."
-    )
-    return _Pick("evolve", f"{times}, and {held}: {reason}", True)
+        return _Pick("travas", Message("suggested-travas-little-epsilon", scale=scale), bool(found.frequent))
+    return _Pick("evolve", Message("suggested-evolve-with-delta", scale=scale, held=held), True)
 
 
 def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: Domain | None) -> list[Message]:
@@ -500,11 +490,8 @@ def _remarks(pick: _Pick, for_: str, cases: int, delta_left: Fraction, domain: D
     if delta_left * cases > Fraction(1, 10):
         remarks.append(Message("suggestion-delta-too-large", delta_left=float(delta_left * cases)))
     if pick.not_ranked:
-        remarks.append(
-            Message(
-                "suggestion-methods-not-ranked", names="; ".join((f"{name} ({why})" for name, why in pick.not_ranked))
-            )
-        )
+        names = "; ".join(f"{name} ({why})" for name, why in pick.not_ranked)
+        remarks.append(Message("suggestion-methods-not-ranked", names=names))
     if method == "evolve" and for_ == "discovery" and not pick.settings:
         remarks.append(Message("suggestion-evolve-for-models"))
     if method == "evolve" and delta_left and for_ == SIMILARITY:

@@ -18,7 +18,6 @@ from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure.measure import EXPLAINED
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS
-from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
@@ -131,7 +130,6 @@ def furnish(environment: Environment) -> Environment:
         dated=dated,
         known_activities=known_activities,
         stated=stated,
-        loss_in_words=in_words,
     )
     environment.globals.update(
         START=START,

@@ -29,7 +29,6 @@ from veilog.measures.singling_out.words import briefly_in_words
 from veilog.messages import Message
 from veilog.methods import Method
 from veilog.privacy.account.guarantee import Guarantee, Strength, up
-from veilog.releasing.losses import in_words
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.owner import OF_ACCOUNTS, namesakes, uncounted_warning
 from veilog.releasing.preview import Expected
@@ -242,10 +241,10 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
         ("would cost", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")),
         ("tried on", f"{expected.twins} made-up twins of {counted(sizes.cases, 'case')}{many}, "
                      f"{sizes.length:.3g} events each"),
-        ("similarity", Text(expected.in_words(), style="bold green" if expected.promising else "bold red")),
+        ("similarity", Text(str(expected.message), style="bold green" if expected.promising else "bold red")),
     ]  # fmt: skip
     if expected.survivors is not None:
-        rows.append(("activities", expected.survivors.in_words()))
+        rows.append(("activities", str(expected.survivors.message)))
     if expected.durations is not None:
         rows.append(("durations", f"their mean is off by a share of about {expected.durations} of the larger mean"))
     rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.purposes]
@@ -307,7 +306,7 @@ def _losses(released: Release) -> Iterator[tuple[str, Text]]:
     if released.noise_only:
         yield "noise only", Text(_NOISE_ONLY, style="bold red")
     for i, loss in enumerate(released.owner_only.losses):
-        yield ("" if i else "losses"), Text(f"{in_words(loss)}{'' if i else ' ' + _CONFIDENTIAL}", style="bold magenta")
+        yield ("" if i else "losses"), Text(f"{loss.message}{'' if i else ' ' + _CONFIDENTIAL}", style="bold magenta")
 
 
 def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:

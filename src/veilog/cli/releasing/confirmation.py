@@ -34,7 +34,6 @@ from veilog.messages import OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
 from veilog.releasing.kept import how_to_write, kept_file
-from veilog.releasing.losses import in_words
 from veilog.releasing.owner import OF_LOSSES, beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.request import ReleaseRequest, variants_of
 from veilog.releasing.result import Release
@@ -129,7 +128,7 @@ def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredL
         return
     out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for loss in found:
-        out.show(Text(f"  {in_words(loss)}", style="magenta"))
+        out.show(Text(f"  {loss.message}", style="magenta"))
     answer = out.console.input(Text("Release it nevertheless? Nothing is spent yet. [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         raise ParameterError(
@@ -143,7 +142,7 @@ def tell_losses(released: Release) -> None:
     anything else, and a new activity, or a list that was mistyped, would be left out each night unseen."""
     if not CALL.get().quiet:
         return
-    found = [in_words(loss) for loss in released.owner_only.losses if loss.code == "declared-activities-absent"]
+    found = [str(loss.message) for loss in released.owner_only.losses if loss.code == "declared-activities-absent"]
     found += [str(note) for note in released.owner_only.notes if note.code in OF_LOSSES]
     found += [f"Reading the log: {finding.dropped}." for finding in released.owner_only.findings if finding.dropped]
     if found:

@@ -55,7 +55,6 @@ from veilog.messages import OwnerMessage
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.unit import Unit
-from veilog.releasing.losses import in_words
 from veilog.releasing.owner import uncounted_cases
 from veilog.releasing.preview import Expected, Preview, cases_with
 from veilog.releasing.request import ReleaseRequest, variants_of
@@ -262,8 +261,8 @@ def show_preview(
     own: dict[str, Any] = {"losses": ()} if is_pipe(log) or not log.exists() else _of_the_log(planned, read(), expected)
     facts = {"dry_run": True, **found.to_json(), "owner_only": to_json(own)}
     out.json(facts, account=account)
-    lines = [in_words(loss) for loss in own["losses"]]
-    lines += [own["survivors"].in_words()] if "survivors" in own else []
+    lines = [str(loss.message) for loss in own["losses"]]
+    lines += [str(own["survivors"].message)] if "survivors" in own else []
     if lines:
         out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for line in lines:

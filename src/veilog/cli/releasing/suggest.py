@@ -153,7 +153,7 @@ def _order(found: Suggestion) -> list[Table]:
 
 def _view(found: Suggestion) -> Group:
     style = "bold green" if found.promising else "bold red"
-    expected = [] if found.expected is None else [Text(found.expected.in_words(), style=style)]
+    expected = [] if found.expected is None else [Text(str(found.expected.message), style=style)]
     seen = [("cases", f"about {found.cases:,} (within {found.cases_within:,} in 95 of 100 runs)")]
     if found.covered is not None:
         few = "1 variant" if found.frequent == 1 else f"{found.frequent} variants"
@@ -161,7 +161,7 @@ def _view(found: Suggestion) -> Group:
         seen.append(("frequent", with_cases if found.frequent else "no variant that is surely so"))
     return Group(
         Text(f"{found.method}", style=style),
-        Text(found.reason),
+        Text(str(found.reason)),
         *expected,
         display.key_values(seen),
         *_order(found),

@@ -38,7 +38,7 @@ from veilog.methods import method_named
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
-from veilog.releasing.losses import in_words, losses_by_list
+from veilog.releasing.losses import losses_by_list
 from veilog.releasing.owner import OF_ACCOUNTS
 from veilog.releasing.preview import ENOUGH, Expected, Interval, Preview, expectation, guarantee_of
 from veilog.releasing.request import ReleaseRequest
@@ -188,7 +188,7 @@ def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     if measured is None or measured.more_labels:
         return []
     found = losses_by_list(dict(zip(measured.labels, measured.label_events, strict=True)), planned.declared)
-    return [clean(in_words(loss)) for loss in found]
+    return [clean(str(loss.message)) for loss in found]
 
 
 def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
@@ -473,10 +473,10 @@ def _row(name: str, plans: Mapping[str, ReleaseRequest], problem: str) -> Previe
 
 def _remarks(found: Expected, said: Iterable[str]) -> tuple[str, ...]:
     """What can be known beforehand, without what is about options of the command."""
-    first = "" if found.promising else found.doubt
+    first = "" if found.promising else str(found.doubt)
     if not found.similarity.mean:
         first = gettext("Nothing, or next to nothing, would come through: no case survives the noise.")
-    survive = "" if found.survivors is None else found.survivors.in_words()
+    survive = "" if found.survivors is None else str(found.survivors.message)
     texts = (clean(text) for text in (survive, first, *said))
     return tuple(dict.fromkeys(text for text in texts if text))[:_REMARKS]
 
