@@ -485,17 +485,14 @@ class Ledger:
         counted = as_read(cases, way) if unit == "case" or units is not None else None
         self._made()
         with self._writing() as book:
-            number = book.data.get(book.digest(known))
-            if self.account_name is not None:
-                number = on_named(book, known, number, plain(self.account_name))
-            if number is None:
+            found = self._found(book, known)
+            if found is None:
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
-                kind = kind_of_case(way) if unit == "case" else None
-                found = account_of(book, number)
+                number = found.number
                 if part is not None and part.follows:
                     check_follows(found, part, plain(unit), way)
-                check_paid(found, cost, plain(unit), counted, kind)
+                check_paid(found, cost, plain(unit), counted, kind_of_case(way) if unit == "case" else None)
             if units is not None:
                 units.check(book, number)
             number = reserved(
@@ -517,6 +514,13 @@ class Ledger:
         reservation = Reservation(self, number, cost, mark, holder)
         reservation.check_kept(asked=holder.asked)
         return reservation
+
+    def _found(self, book: Book, known: bytes) -> Account | None:
+        """The account of the data with this fingerprint; a name that was given for it is noted."""
+        number = book.data.get(book.digest(known))
+        if self.account_name is not None:
+            number = on_named(book, known, number, plain(self.account_name))
+        return None if number is None else account_of(book, number)
 
     def units(self, data: Data, part: Part, unit: str, names: Sequence[str | None]) -> Units:
         """Return which cases of a part are of units that no other part of its rule had, by the ``names`` of their

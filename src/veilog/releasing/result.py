@@ -47,8 +47,6 @@ _EDGES: Mapping[Strength, str] = {
 NOISE_ONLY = Message("noise-only")
 NOTHING_SURVIVED = ("nothing-survived", "nothing-survived-both-small", "nothing-survived-epsilon-small")
 """The first remark on such a release."""
-_SEE_LOSSES = "Confidential, for the data owner: released.owner_only lists what the release leaves out of the log."
-"""The same for every release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -158,7 +156,7 @@ class Release:
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
             *(paragraph(str(remark), "s") for remark in self.remarks_for_all),
-            paragraph(_SEE_LOSSES, "s"),
+            paragraph(str(Message("see-owner-only")), "s"),
         )
 
     def to_pandas(self) -> pd.DataFrame:

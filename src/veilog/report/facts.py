@@ -154,23 +154,7 @@ def gathered(
             purposes = shown(judged.values())
         say("Reporting: risk", None)
         owner = owner_side(original, written_today(account, released))
-        inside = Inside(
-            owner=owner,
-            losses=(
-                released.owner_only.losses if isinstance(released, Release) else losses_after(before, variants, ())
-            ),
-            cases=before.cases,
-            variants=len(before),
-            events=before.events,
-            activities=len(before.labels),
-            map=drawn(first, plan),
-            risk=disclosed(before, variants),
-            comparison=comparison,
-            not_compared="" if comparison else gettext(_TOO_MANY),
-            purposes=purposes,
-            seeming=owner.persons.column if purposes and person is True and owner.persons is not None else "",
-            chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
-        )
+        inside = _inside(released, before, comparison, purposes, owner, drawn(first, plan), person=person is True)
     return Facts(
         **_of_release(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
@@ -182,6 +166,35 @@ def gathered(
             _with_attributes(released, log), original if isinstance(original, EventLog) else None
         ),
         inside=inside,
+    )
+
+
+def _inside(
+    released: Release | EventLog,
+    before: Variants,
+    comparison: Comparison | None,
+    purposes: tuple[PurposeShown, ...],
+    owner: OwnerSide,
+    process_map: FlowMap,
+    *,
+    person: bool,
+) -> Inside:
+    """What only the data owner's page has."""
+    variants = released.variants
+    return Inside(
+        owner=owner,
+        losses=released.owner_only.losses if isinstance(released, Release) else losses_after(before, variants, ()),
+        cases=before.cases,
+        variants=len(before),
+        events=before.events,
+        activities=len(before.labels),
+        map=process_map,
+        risk=disclosed(before, variants),
+        comparison=comparison,
+        not_compared="" if comparison else gettext(_TOO_MANY),
+        purposes=purposes,
+        seeming=owner.persons.column if purposes and person and owner.persons is not None else "",
+        chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
     )
 
 
