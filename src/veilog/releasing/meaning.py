@@ -53,6 +53,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
+from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee, up
 from veilog.privacy.account.losses import Loss, composed_delta
 
@@ -86,13 +87,10 @@ class Meaning:
         """The chance to guess right whether a case is in the log that is in it with probability 1/2."""
         return min(1.0, (1 + self.membership_test_gap) / 2)
 
-    def in_words(self, unit: str) -> str:
-        """Return what it means for a secret, in a sentence."""
+    def message(self, unit: str) -> Message:
+        """Return what it means for a secret."""
         ten, two = (up(self.guess_at_prior[prior], 3) for prior in (0.1, 0.5))
-        return (
-            f"Whoever guesses which of 10 equally likely values a {unit} has is right with a chance of at most {ten} "
-            f"in place of 0.1; of 2 values, {two} in place of 0.5."
-        )
+        return Message("guess-of-secret", unit=unit, of_ten=ten, of_two=two)
 
     def to_json(self) -> dict[str, object]:
         return {

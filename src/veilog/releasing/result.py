@@ -148,7 +148,7 @@ class Release:
         g, v = self.guarantee, self.variants
         name = self.method + (" (as published)" if self.as_published else "")
         rows = [(int(v.counts[i]), " > ".join(v.sequences[i]) or "(no events)") for i in v.by_frequency()[:5].tolist()]
-        said = [paragraph(f"Holds only if: {condition.text}", "s") for condition in g.conditions]
+        said = [paragraph(str(condition.only_if), "s") for condition in g.conditions]
         return card(
             f"Release by {name}",
             paragraph(g.in_words(), _EDGES[g.strength]),

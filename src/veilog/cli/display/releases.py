@@ -209,7 +209,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
     meaning = meaning_of(guarantee)
     if meaning is not None:
-        lines.append(Text(meaning.in_words(guarantee.unit)))
+        lines.append(Text(str(meaning.message(guarantee.unit))))
     if _has_nominal(guarantee, as_published=as_published):
         lines.append(Text(f"nominal (what was asked for): {pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
         lines.append(Text(f"derived (what is proved): {pair(guarantee.epsilon, guarantee.delta)}"))
@@ -219,7 +219,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     if guarantee.charges:
         lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
         lines.append(Text(f"Noise: {guarantee.numerics}."))
-    lines.extend(Text(f"Holds only if: {c.text} ({c.code})", style="yellow") for c in guarantee.conditions)
+    lines.extend(Text(f"{c.only_if} ({c.code})", style="yellow") for c in guarantee.conditions)
     names = ("question", "for", "noise", "epsilon", "delta")
     charges = listing(*names, dim=names)
     shown = guarantee.charges[:8]

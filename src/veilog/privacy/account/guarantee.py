@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -272,6 +273,11 @@ class Condition:
     """Whose word it is: the owner's, who asked for it, or the program's, which had no other way."""
     text: Message
 
+    @property
+    def only_if(self) -> Message:
+        """That the guarantee holds only then."""
+        return Message("condition-holds-only-if", condition=self.text)
+
     def to_json(self) -> dict[str, object]:
         return {"code": self.code, "said_by": self.said_by, "text": self.text.english}
 
@@ -367,43 +373,48 @@ class Guarantee:
         delta = f", delta = {up(self.delta)}" if self.delta else ""
         return f"Guarantee(proven, epsilon = {up(self.epsilon)}{delta} for one {self.unit})"
 
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The guarantee in a few sentences."""
+        if not self.proven:
+            kind = "guarantee-of-groups" if self.statements else "guarantee-none"
+            reasons = "; ".join(map(str, self.reasons))
+            return (Message(kind, reasons=reasons), *(statement.holds for statement in self.statements))
+        proven = Message(
+            "guarantee-proven-conditionally" if self.conditions else "guarantee-proven",
+            unit=self.unit,
+            epsilon=up(self.epsilon),
+            delta=Message("guarantee-delta", delta=up(self.delta)) if self.delta else "",
+            strength=self.strength,
+            up_to="" if self.holds_up_to is None else Message("guarantee-up-to", cases=self.holds_up_to),
+        )
+        part = () if self.part is None else (Message("guarantee-of-part", part=self.part.in_words),)
+        return (proven, *self._of_delta(), *self._of_guessing(), self.protects, *part)
+
     def in_words(self) -> str:
         """Return the guarantee in a few sentences for people."""
-        if not self.proven:
-            kind = "No differential privacy" if self.statements else "No guarantee"
-            return " ".join(
-                [f"{kind}: " + "; ".join(map(str, self.reasons)) + ".", *(str(s.holds) for s in self.statements)]
-            )
-        pair = f"epsilon = {up(self.epsilon)}" + (f", delta = {up(self.delta)}" if self.delta else "")
-        given = " if its conditions hold" if self.conditions else ""
-        first = f"Differentially private for one {self.unit}{given}, {pair}: protection is {self.strength}"
-        first += "." if self.holds_up_to is None else f", for a log of up to {self.holds_up_to:,} cases."
-        only = "" if self.part is None else f" The release is of the {self.part.in_words} alone."
-        return f"{first}{self._by_delta()}{self._guessing()} {self.protects}{only}"
+        return " ".join(map(str, self.messages))
 
     def _repr_html_(self) -> str:
         """Return the words as HTML in the colours of the notebook: escaped, as they may hold the owner's."""
-        said = [self.in_words(), *(f"Holds only if: {condition.text}" for condition in self.conditions)]
+        said = [self.in_words(), *(str(condition.only_if) for condition in self.conditions)]
         return "".join(f"<p>{html.escape(text)}</p>" for text in said)
 
-    def _by_delta(self) -> str:
+    def _of_delta(self) -> Iterator[Message]:
         found = self.weighed
-        if found is None:
-            return ""
-        return (
-            f" Its delta decides that: in a log of {self.cases:,} cases it may let {found.exposed:.2g} come "
-            f"out as they are, on average; with a delta of at most {up(found.enough)} protection would be "
-            f"{found.better}."
-        )
+        if found is not None:
+            yield Message(
+                "guarantee-decided-by-delta",
+                cases=self.cases,
+                exposed=found.exposed,
+                enough=up(found.enough),
+                better=found.better,
+            )
 
-    def _guessing(self) -> str:
-        if self.guessing_advantage is None:
-            return ""
-        mean = ", on average over the noise" if self.delta else ""
-        return (
-            f" An attacker's chance to guess whether a given {self.unit} is in the log rises by at most "
-            f"{up(self.guessing_advantage, 4)}{mean}."
-        )
+    def _of_guessing(self) -> Iterator[Message]:
+        if self.guessing_advantage is not None:
+            kind = "guarantee-guessing-on-average" if self.delta else "guarantee-guessing"
+            yield Message(kind, unit=self.unit, advantage=up(self.guessing_advantage, 4))
 
     def to_json(self) -> dict[str, object]:
         return {
