@@ -19,6 +19,7 @@ from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells import is_text, plain_type
+from veilog.messages import OwnerMessage
 
 _PERSONS = (
     # English, with what Dutch and French share
@@ -185,12 +186,16 @@ class PersonColumn(ToJson):
     likely: Annotated[bool, InJson(left_out="always")]
     """Whether its name and its counts are those of persons: see :func:`person_columns`."""
 
+    def message(self, name: str, *, options: bool) -> OwnerMessage:
+        """Return how many values the column of this shown name has, and the command's options for it, if wanted."""
+        numbers = {"values": self.values, "cases": self.cases, "most": self.most}
+        if not options:
+            return OwnerMessage("person-column", column=name, **numbers)
+        less = OwnerMessage("person-column-kept", kept=self.kept) if self.kept < self.cases else ""
+        return OwnerMessage("person-column-options", column=name, options=self.options, less=less, **numbers)
+
     def __str__(self) -> str:
-        more = f" ({self.kept:,} of the cases count then)" if self.kept < self.cases else ""
-        return (
-            f"`{self.column}`: {self.values:,} values for {self.cases:,} cases, up to {self.most:,} each: "
-            f"{self.options}{more}"
-        )
+        return str(self.message(f"`{self.column}`", options=True))
 
     @property
     def options(self) -> str:

@@ -235,23 +235,8 @@ def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
     """That the log seems to know persons, where single cases are protected."""
     if owner is None or owner.persons is None or g.unit != "case":
         return ()
-    named = _named(owner.persons, owner.options)
+    named = str(owner.persons.message(quoted(clean(owner.persons.column)), options=owner.options))
     return (gettext("The log seems to know persons: {column}.", column=short(named, 300)),)
-
-
-def _named(column: PersonColumn, options: bool) -> str:
-    """The column, how many values it has for how many cases, and the options that protect persons by it."""
-    values, name = {"values": column.values, "cases": column.cases, "most": column.most}, quoted(clean(column.column))
-    if not options:
-        return gettext("{column}: {values} values for {cases} cases, up to {most} each", column=name, **values)
-    less = gettext(", with which {kept} of the cases count", kept=column.kept) if column.kept < column.cases else ""
-    told = gettext(
-        "{column}: {values} values for {cases} cases, up to {most} each: {options}",
-        column=name,
-        options=column.options,
-        **values,
-    )
-    return told + less
 
 
 def _group(g: Guarantee, most: int) -> str:

@@ -10,6 +10,7 @@ from refusals import refused
 
 from veilog.errors import OutputError
 from veilog.logs.eventlog import EventLog
+from veilog.messages import Message
 from veilog.methods._groups.checks import check_pretsa, check_tlkc
 
 
@@ -90,7 +91,7 @@ def test_values_of_any_event_of_a_case_count() -> None:
 
 def test_the_message_says_what_fails() -> None:
     log = log_of([("a", "b")] * 5 + [("a", "c")])
-    with refused(OutputError, "release-check-failed", what="only 1 cases match <c>"):
+    with refused(OutputError, "release-check-failed", what=Message("groups-too-few-match", number=1, pattern="<c>")):
         check_tlkc(log, {"k": 2, "l": 1, "c": 1, "background": "set", "sensitive": None})
 
 

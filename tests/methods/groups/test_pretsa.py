@@ -18,6 +18,7 @@ import veilog
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
+from veilog.messages import Message
 from veilog.methods.pretsa.groups import merged, prefix_tree, shared_prefix
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -165,7 +166,7 @@ def test_the_guarantee_names_the_models_and_no_epsilon() -> None:
 
 def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("veilog.methods.pretsa.merged", lambda tree, cases, k, violating: np.arange(len(cases)))
-    with refused(OutputError, "release-check-failed", what="only 1 cases start like <b>"):
+    with refused(OutputError, "release-check-failed", what=Message("groups-prefix-rare", number=1, pattern="<b>")):
         released(log_of([("a",)] * 5 + [("b",)]), k=2)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from veilog.errors import OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
+from veilog.messages import Message
 
 Label = Hashable
 Trace = tuple[Label, ...]
@@ -62,9 +63,9 @@ def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], k: int, 
             longer = (*pattern, label)
             number, most = sum(cases[trace] for trace, _ in matches), max(counted.values(), default=0)
             if number < k:
-                raise _failed(f"only {number} cases match {_words(longer)}")
+                raise _failed("groups-too-few-match", longer, number=number)
             if most > c * number + _SLACK * number:
-                raise _failed(f"of {number} cases that match {_words(longer)} {most} have the same sensitive value")
+                raise _failed("groups-values-alike", longer, number=number, most=most)
             seen += 1
             if seen > MOST_PATTERNS:
                 raise OutputError("release-patterns-too-many")
@@ -82,10 +83,10 @@ def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
     for trace, number in Counter(traces).items():
         for length in range(1, len(trace) + 1):
             prefixes[trace[:length]] += number
-    for what, counted in (("start like", prefixes), ("are", Counter(traces))):
+    for code, counted in (("groups-prefix-rare", prefixes), ("groups-trace-rare", Counter(traces))):
         for trace, number in counted.items():
             if number < values["k"]:
-                raise _failed(f"only {number} cases {what} {_words(trace)}")
+                raise _failed(code, trace, number=number)
     if values["sensitive"] is not None and values["t"] < 1:
         _check_closeness(log, traces, values["sensitive"], values["t"])
 
@@ -115,7 +116,7 @@ def _check_closeness(log: EventLog, traces: list[Trace], name: str, t: float) ->
     for prefix, values in after.items():
         distance = (_of_numbers if numbers else _of_names)(values, others[prefix[-1]])
         if distance > t + _SLACK:
-            raise _failed(f"the values of {name!r} after {_words(prefix)} are {distance:.3g} away from the others")
+            raise _failed("groups-values-apart", prefix, name=name, distance=distance)
 
 
 def _of_numbers(values: list[Any], others: Any) -> float:
@@ -163,10 +164,6 @@ def _plain(log: EventLog, name: str) -> list[Any]:
     return values
 
 
-def _words(pattern: Sequence[Label]) -> str:
+def _failed(code: str, pattern: Sequence[Label], **values: Any) -> OutputError:
     shown = [", ".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in pattern]
-    return "<" + "; ".join(shown) + ">"
-
-
-def _failed(what: str) -> OutputError:
-    return OutputError("release-check-failed", what=what)
+    return OutputError("release-check-failed", what=Message(code, pattern="<" + "; ".join(shown) + ">", **values))
