@@ -24,7 +24,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "Curator.guarantee",
     ),
     "privacy.clipping": ("check_sums", "exact_sums", "contributions", "clipped", "clipped_euclidean", "noise_of_sums"),
-    "privacy.adding": ("AllCases.over", "AllCases.sums", "AllCases.firsts", "_firsts"),
+    "privacy.cases": ("AllCases.over", "AllCases.sums", "AllCases.firsts", "_firsts"),
     "privacy.histograms": (
         *("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
         *("label_threshold", "_smallest", "_holds", "label_weights", "labels_noise", "frequent_labels"),

@@ -11,6 +11,7 @@ from veilog.cli.shared import reading
 from veilog.logs.stored import storing
 from veilog.logs.stored import storing as sorting
 from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.tables import reader
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--allow-no-protection"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
@@ -37,7 +38,7 @@ def test_the_release_is_that_of_the_log_in_memory(
 ) -> None:
     options = [*options, "--no-compare", "--seed", "5"]
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
-    monkeypatch.setattr(storing, "LARGE", 10)
+    monkeypatch.setattr(reader, "LARGE", 10)
     monkeypatch.setattr(sorting, "_PIECE", 300)
     monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
@@ -140,7 +141,7 @@ def test_a_disk_that_fills_up_charges_nothing(
 
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "LARGE", 10)
+    monkeypatch.setattr(reader, "LARGE", 10)
     monkeypatch.setattr(reading, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
@@ -152,7 +153,7 @@ def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, mon
 def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(storing, "LARGE", 10)
+    monkeypatch.setattr(reader, "LARGE", 10)
     monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
     assert "\nkept " in capsys.readouterr().out

@@ -22,8 +22,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import round_up
-from veilog.privacy.adding import _firsts
-from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _last_below, attribute_level
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _firsts, _last_below, attribute_level
 from veilog.privacy.clipping import noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain

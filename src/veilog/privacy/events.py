@@ -26,8 +26,9 @@ from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition, so_many
-from veilog.privacy.adding import AllCases, CaseFeatures
 from veilog.privacy.cases import (
+    AllCases,
+    CaseFeatures,
     Coding,
     Kind,
     Level,

@@ -16,13 +16,12 @@ from veilog import Domain
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import Source
-from veilog.logs.stored import storing
 from veilog.logs.stored import storing as sorting
 from veilog.logs.stored.store import StoredLog, keep
 from veilog.logs.stored.storing import store
 from veilog.logs.synthetic.hospital import hospital
-from veilog.privacy.adding import AllCases
-from veilog.privacy.cases import Cases, Coding, RawCases
+from veilog.logs.tables import reader
+from veilog.privacy.cases import AllCases, Cases, Coding, RawCases
 
 START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
 ROWS = st.lists(
@@ -138,11 +137,11 @@ def test_only_large_parquet_files_are_large(tmp_path: Path, monkeypatch: pytest.
     log = hospital(5, seed=1)
     for suffix in (".parquet", ".csv"):
         veilog.write(log, tmp_path / f"log{suffix}")
-    assert not storing.is_large(Source(tmp_path / "log.parquet"))
-    monkeypatch.setattr(storing, "LARGE", len(log) - 1)
-    assert storing.is_large(Source(tmp_path / "log.parquet"))
-    assert not storing.is_large(Source(tmp_path / "log.csv"))
-    assert not storing.is_large(Source(tmp_path / "none.parquet"))
+    assert not reader.is_large(Source(tmp_path / "log.parquet"))
+    monkeypatch.setattr(reader, "LARGE", len(log) - 1)
+    assert reader.is_large(Source(tmp_path / "log.parquet"))
+    assert not reader.is_large(Source(tmp_path / "log.csv"))
+    assert not reader.is_large(Source(tmp_path / "none.parquet"))
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

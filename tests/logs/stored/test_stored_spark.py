@@ -28,7 +28,7 @@ from veilog.logs.stored.spark import OnSpark
 from veilog.logs.stored.store import Chunk, Scope, StoredLog, keep
 from veilog.logs.stored.storing import store
 from veilog.logs.synthetic.hospital import hospital
-from veilog.privacy import adding
+from veilog.privacy import cases
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
@@ -291,7 +291,7 @@ def test_a_worker_that_breaks_is_told_without_what_it_said_and_all_is_spent(
     def breaks(*_: object) -> Any:
         raise KeyError("the name of a person")
 
-    monkeypatch.setattr(adding, "contributions", breaks)
+    monkeypatch.setattr(cases, "contributions", breaks)
     kept = Ledger.open(tmp_path / "log.ledger", create=True)
     with pytest.raises(QuestionError) as caught:
         veilog.release(log, "evolve", epsilon=1, activities="log", times="0.3", ledger=kept)

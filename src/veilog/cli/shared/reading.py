@@ -36,8 +36,8 @@ from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped, roles_of, whole
 from veilog.logs.input.source import Progress, Source
 from veilog.logs.stored.store import StoredLog
-from veilog.logs.stored.storing import is_elsewhere, is_large, stored, whole_of
-from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.stored.storing import stored, whole_of
+from veilog.logs.tables.reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.releasing.request import ReleaseRequest
 
@@ -188,7 +188,7 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
 
     A large Parquet file stays on disk where that is possible, several files and tables of engines always do.
     """
-    if is_elsewhere(source):
+    if source.is_elsewhere:
         with shown_progress() as progress:
             asked = asked_of(source, reading, progress)
             found = stored(source, asked) if for_whole is None else whole_of(source, asked, for_whole)

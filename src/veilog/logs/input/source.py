@@ -439,6 +439,11 @@ class Source:
         return self.once(_files) if self.several else (self,)
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether the log is no single file: several that are one, or a table of an engine."""
+        return self.several or self.options.engine != "duckdb"
+
+    @property
     def several(self) -> bool:
         """Whether the name stands for several files, by what it is: a folder, or a pattern and no file."""
         if self.name is None:

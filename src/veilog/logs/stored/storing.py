@@ -56,7 +56,7 @@ from veilog.logs.stored.store import StoredLog, keep, misfit
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import is_of_cases, log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-from veilog.logs.tables.reader import note, table_reader_of
+from veilog.logs.tables.reader import LARGE, note
 from veilog.messages import Message
 
 PLACE = "veilog_place"
@@ -417,22 +417,6 @@ def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Ro
 
 Where = Literal["here", "engine"]
 
-LARGE = 5_000_000
-"""Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about, and beyond
-which a table of an engine is not read into memory."""
-
-
-def is_large(source: Source) -> bool:
-    """Whether this is a file that says that it has more than ``LARGE`` events, as Parquet does."""
-    reader = table_reader_of(source) if source.is_file else None
-    rows = None if reader is None else reader.rows(source)
-    return rows is not None and rows > LARGE
-
-
-def is_elsewhere(source: Source) -> bool:
-    """Whether the log is no single file: several that are one, or a table of an engine."""
-    return source.several or source.options.engine != "duckdb"
-
 
 def store(
     source: Given,
@@ -487,7 +471,7 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
     """The log of a source, kept in pieces by its means; see :func:`store`."""
     if where not in ("here", "engine"):
         raise ParameterError("store-place-unknown", parameter="where", where=where)
-    if source.is_file and not is_elsewhere(source) and not is_parquet(source):
+    if source.is_file and not source.is_elsewhere and not is_parquet(source):
         return None
     there = _engine(source)
     here = isinstance(there, DuckFiles)
@@ -580,7 +564,7 @@ def _logs(
 ) -> Iterator[EventLog]:
     """The log in pieces of whole cases."""
     progress = asked.progress or silent
-    name = str(source.path) if source.is_file and not is_elsewhere(source) else source.name
+    name = str(source.path) if source.is_file and not source.is_elsewhere else source.name
     what = f"sorting {'the events' if name is None else Path(name).name}"
     progress(what, None)
     chosen = replace(roles, transition=None)  # what concerns all events was seen to already

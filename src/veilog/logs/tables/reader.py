@@ -133,6 +133,18 @@ def table_reader_of(source: Source) -> TableReader | None:
     return found if isinstance(found, TableReader) else None
 
 
+LARGE = 5_000_000
+"""Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about, and beyond
+which a table of an engine is not read into memory."""
+
+
+def is_large(source: Source) -> bool:
+    """Return whether this is a file that says that it has more than ``LARGE`` events, as Parquet does."""
+    reader = table_reader_of(source) if source.is_file else None
+    rows = None if reader is None else reader.rows(source)
+    return rows is not None and rows > LARGE
+
+
 def header_among(rows: Sequence[Sequence[str]]) -> int:
     """The place of the header among the first rows of a table: lines of a title may stand before it.
 

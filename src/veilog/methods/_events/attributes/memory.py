@@ -22,9 +22,8 @@ from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import Chosen, edges_of
 from veilog.methods._events.attributes.marginals import asked_bins, believed, believed_in_rows, evenly
-from veilog.privacy.adding import CaseFeatures
 from veilog.privacy.asking import Triples
-from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
 
 PATTERNS = Fraction(1, 3)

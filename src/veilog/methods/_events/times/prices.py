@@ -20,9 +20,8 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.messages import Message
-from veilog.privacy.adding import CaseFeatures
 from veilog.privacy.asking import Triples
-from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventRounds
 from veilog.privacy.histograms import LEAST_DELTA, LEAST_EPSILON, strength_within
