@@ -24,7 +24,7 @@ from veilog import cli
 from veilog.cli.shared.options import Grouping
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
-from veilog.logs.engines.names import called
+from veilog.logs.engines.engine import called
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import grouped

@@ -17,7 +17,7 @@ from veilog.cli.shared.paths import is_pipe
 from veilog.errors import InputError, ParameterError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import Ledger
-from veilog.logs.engines.names import called
+from veilog.logs.engines.engine import called
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by

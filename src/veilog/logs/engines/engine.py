@@ -185,3 +185,9 @@ def first_line(error: BaseException) -> str:
     text = causes[-1] if causes else lines[0] if lines else type(error).__name__
     text = text if len(text) <= 300 else text[:297] + "..."
     return text if text.endswith(".") else text + "."
+
+
+def called(engine: str) -> str:
+    """Return what messages call an engine: the kind alone of what may be a URL, and hold a password."""
+    kind, colon, rest = engine.partition(":")
+    return engine if kind == "duckdb" and not rest.startswith("//") else f"{kind}://..." if colon else engine

@@ -15,16 +15,19 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import parse_qsl, unquote_plus
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog.errors import EngineError, InputError, VeilogError
+from veilog.errors import EngineError, InputError, MissingExtraError, VeilogError
 from veilog.logs.engines.engine import (
     FIRST_TIME,
     LAST_TIME,
@@ -45,9 +48,13 @@ from veilog.logs.input.source import Progress, Source, is_ibis, silent
 from veilog.logs.tables.events import count_times
 from veilog.logs.tables.reader import TableReader
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 AS_CLIENT = {"client_encoding": "UTF8", "fallback_application_name": "veilog"}
 """How it is connected to: text comes in one encoding, whichever the database has."""
+_EXTRAS = {"postgres": "postgres", "postgresql": "postgres"}
+_SECRETS = ("password", "token", "secret", "key")
+"""What the name of an option in a URL has in it that is nobody's business."""
 _ROWS = 20_000
 _IDLE = 0
 """The status of a connection that is in no transaction, as libpq numbers them."""
@@ -445,3 +452,56 @@ def _in_words(error: Exception) -> VeilogError:
     if type(error).__name__ == "OperationNotDefinedError":
         return EngineError("engine-without-variants", first_line=first_line(error))
     return EngineError("engine-gave-up", first_line=first_line(error))
+
+
+def connected(source: Source, name: str) -> Any:
+    """The table of this name where the URL leads. The URL may hold a password: no message repeats it."""
+    url = source.options.engine
+    kind = url.partition("://")[0]
+    try:
+        import ibis
+    except ImportError as error:
+        raise MissingExtraError(
+            Message("engine-of-kind", kind=f"{kind}://..."), extra=_EXTRAS.get(kind, "spark")
+        ) from error
+    try:
+        if kind in _EXTRAS and _torn(url):
+            raise ValueError(kind)
+        backend = ibis.connect(url, **(AS_CLIENT if kind in _EXTRAS else {}))
+    except ValueError:  # which may show a part of the password, taken for a port
+        raise EngineError("engine-url-not-understood", kind=kind) from None
+    except ImportError as error:
+        if kind in _EXTRAS:
+            raise MissingExtraError(Message("engine-of-kind", kind=f"{kind}://..."), extra=_EXTRAS[kind]) from error
+        raise EngineError("engine-ibis-incomplete", kind=kind) from error
+    except Exception as error:  # every engine has a family of errors of its own
+        raise EngineError("engine-not-connected", kind=kind, without=_without(first_line(error), url)) from error
+    if kind in _EXTRAS:  # others may share what they connect to, as Spark does its session
+        weakref.finalize(source, backend.disconnect)
+    *database, table = name.split(".")
+    try:
+        return backend.table(table, database=tuple(database) if len(database) > 1 else "".join(database) or None)
+    except Exception as error:
+        raise InputError(
+            "engine-table-missing", name=name, kind=kind, without=_without(first_line(error), url)
+        ) from error
+
+
+def _torn(url: str) -> bool:
+    """Whether a password with a sign of URLs in it ends what should name the host."""
+    rest = url.partition("://")[2]
+    host = re.split("[/?#]", rest, maxsplit=1)[0]
+    return "@" in rest and "@" not in host
+
+
+def _without(text: str, url: str) -> str:
+    """A message of an engine without the password it may repeat."""
+    login = url.partition("://")[2].rpartition("@")[0]
+    options = [
+        value for name, value in parse_qsl(url.partition("?")[2]) if any(word in name.lower() for word in _SECRETS)
+    ]
+    secrets = {url, login, login.partition(":")[2], *options}
+    for secret in sorted(secrets | {unquote_plus(secret) for secret in secrets}, key=len, reverse=True):
+        if secret:
+            text = text.replace(secret, "...")
+    return text

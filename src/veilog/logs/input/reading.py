@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
-from veilog.errors import InputError, ParameterError
-from veilog.logs.engines.engine import Grouped
-from veilog.logs.engines.names import engine_of
+from veilog.errors import InputError, ParameterError, meant
+from veilog.logs.engines.engine import Grouped, VariantSource, called
+from veilog.logs.engines.ibis import IbisTable, connected
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
@@ -201,3 +202,56 @@ def _classifiers(source: Source) -> Classifiers:
     here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
     reader = table_reader_of(source) if here else None
     return () if reader is None else reader.notes(source).metadata.classifiers
+
+
+def engine_of(source: Source) -> VariantSource | None:
+    """Return where the events of this log are grouped; None for one that is read whole, such as XES.
+
+    That is ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse. It is imported when a log needs it.
+    """
+    if source.name is None or source.options.engine not in ("duckdb", "spark"):
+        return source.once(_elsewhere)
+    _no_index(source.options)
+    files = _of_one_format(source)
+    if source.options.engine == "spark":
+        from veilog.logs.engines.spark import SparkFiles
+
+        return SparkFiles(files, source.options)
+    if table_reader_of(files[0]) is None:
+        return None
+    from veilog.logs.engines.duckdb import DuckFiles
+
+    return DuckFiles(files, source.options)
+
+
+def _elsewhere(source: Source) -> VariantSource | None:
+    """A table that is no file: of Ibis, of a DuckDB database, or where a URL leads, to which it connects once."""
+    options = source.options
+    engine = options.engine
+    if source.name is None:
+        return IbisTable(source.given, options.index) if is_ibis(source.given) else None
+    if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
+        from veilog.logs.engines.duckdb import DuckTable
+
+        return DuckTable(Path(engine.removeprefix("duckdb:")), source.name, options)
+    if "://" in engine:
+        return IbisTable(connected(source, source.name), options.index, name=source.name)
+    raise ParameterError(
+        "engine-unknown", parameter="engine", called=called(engine), meant=meant(engine, ("duckdb", "spark"))
+    )
+
+
+def _of_one_format(source: Source) -> tuple[Source, ...]:
+    """The files of one log, all of one known format."""
+    files = source.files()
+    readers = {file.format: reader_of(file) for file in files}
+    if len(readers) > 1:
+        raise InputError("files-formats-differ", path=source.name, names=", ".join(sorted(readers)))
+    if len(files) > 1 and table_reader_of(files[0]) is None:
+        raise InputError("files-not-one-log", path=source.name, name=reader_of(files[0]).name)
+    return files
+
+
+def _no_index(options: ReadOptions) -> None:
+    if options.index is not None:
+        raise ParameterError("rows-order-of-files", parameter="index")

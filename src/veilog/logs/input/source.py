@@ -339,7 +339,7 @@ class ReadOptions:
     processes: int = 1
     """How many may share a large file."""
     engine: str = "duckdb"
-    """What groups the events into variants; see :mod:`veilog.logs.engines.names`."""
+    """What groups the events into variants; see :func:`veilog.logs.input.reading.engine_of`."""
     memory_limit: str = "1GB"
     """What an engine that runs here may use, and so on."""
     threads: int | None = None

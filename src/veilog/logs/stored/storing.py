@@ -42,13 +42,12 @@ from veilog.logs.engines.engine import (
     sql_text,
 )
 from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
-from veilog.logs.engines.names import engine_of
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import check_layout, earlier_of, read_as, roles_among, used_columns
+from veilog.logs.input.reading import check_layout, earlier_of, engine_of, read_as, roles_among, used_columns
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
