@@ -1,0 +1,110 @@
+"""Which modules a log and a request pass on their way to a release are those of ``docs/architecture.md``."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from web_logs import EVOLVE, request_of, silent
+
+import veilog
+from veilog import cli
+from veilog.logs import files
+from veilog.logs.eventlog import EventLog
+from veilog.logs.input.source import Source
+from veilog.logs.synthetic.hospital import hospital
+from veilog.releasing.request import ReleaseRequest
+from veilog.web.jobs.records import ServerSettings
+from veilog.web.jobs.worker import WorkerTask
+from veilog.web.work import work_on
+
+ROOT = Path(veilog.__file__).parent
+PAGE = (ROOT.parents[1] / "docs" / "architecture.md").read_text()
+MODULE = re.compile(r"`([\w/]+\.py)`")
+LOG, REQUEST = (Source, EventLog), (ReleaseRequest,)
+
+pytestmark = pytest.mark.slow
+
+
+def part(begin: str, end: str) -> str:
+    """What the page says between two phrases."""
+    return PAGE[PAGE.index(begin) : PAGE.index(end)]
+
+
+IN_COMMAND = part("The request passes", "The log passes 20"), part("The log passes 20", "The method has the curator")
+ON_PAGES = part("The request goes on", "The log\npasses 21"), part("The log\npasses 21", "## How a log is held")
+
+
+def passed(work: Callable[[], Any]) -> dict[tuple[type, ...], list[str]]:
+    """The modules that are given a log, or a request, by name, in the order in which they first are."""
+    found: dict[tuple[type, ...], list[str]] = {LOG: [], REQUEST: []}
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(str(ROOT)):
+            return
+        module = Path(code.co_filename).relative_to(ROOT).as_posix()
+        given = [frame.f_locals.get(name) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+        for kinds, modules in found.items():
+            if module not in modules and any(map(kinds.__contains__, map(type, given))):
+                modules.append(module)
+
+    sys.setprofile(called)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.xes"
+    files.write(hospital(60, seed=1), path)
+    return path
+
+
+def before_the_release(modules: list[str]) -> set[str]:
+    """Those that see the log itself, and not what was released."""
+    return {*modules[: modules.index("releasing/result.py")]}
+
+
+def test_in_the_command(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = [
+        "--method",
+        "evolve",
+        "--epsilon",
+        "1",
+        "--times",
+        "0.4",
+        "--activities",
+        "log",
+        "--window",
+        "log",
+        "--no-compare",
+        "--ledger",
+        "own",
+    ]
+    found = passed(lambda: cli.main(["release", str(log), "out.xes", *options]))
+    said_of_request, said_of_log = (set(MODULE.findall(said)) for said in IN_COMMAND)
+    assert before_the_release(found[LOG]) == said_of_log
+    assert len(said_of_log) == 20
+    assert set(found[REQUEST]) | {"cli/shared/options.py"} == said_of_request
+    assert len(said_of_request) == 8
+
+
+def test_on_the_pages(log: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    times = {"times": "0.4", "window_start": "2024-01-01", "window_end": "2024-12-31"}
+    task = WorkerTask("release", str(log), "log.xes", {}, request_of({**EVOLVE, **times}), str(tmp_path / "out"))
+    settings = ServerSettings(folder=tmp_path / "work", token="x" * 40, ledger=tmp_path / "own")
+    found = passed(lambda: work_on(task, settings, silent))
+    said_of_request, said_of_log = (set(MODULE.findall(said)) for said in ON_PAGES)
+    of_command = {module for module in MODULE.findall(IN_COMMAND[1]) if not module.startswith("cli/")}
+    assert before_the_release(found[LOG]) == said_of_log | of_command
+    assert len(said_of_log | of_command) == 21
+    assert set(found[REQUEST]) - {"web/work/request.py"} == said_of_request
