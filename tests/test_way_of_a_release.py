@@ -74,21 +74,8 @@ def before_the_release(modules: list[str]) -> set[str]:
 
 def test_in_the_command(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    options = [
-        "--method",
-        "evolve",
-        "--epsilon",
-        "1",
-        "--times",
-        "0.4",
-        "--activities",
-        "log",
-        "--window",
-        "log",
-        "--no-compare",
-        "--ledger",
-        "own",
-    ]
+    options = ["--method", "evolve", "--epsilon", "1", "--times", "0.4", "--activities", "log", "--window", "log"]
+    options += ["--no-compare", "--ledger", "own"]
     found = passed(lambda: cli.main(["release", str(log), "out.xes", *options]))
     said_of_request, said_of_log = (set(MODULE.findall(said)) for said in IN_COMMAND)
     assert before_the_release(found[LOG]) == said_of_log
