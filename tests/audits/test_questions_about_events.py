@@ -22,7 +22,7 @@ from veilog.audits.attacks import Attempt
 from veilog.audits.recording import AuditRun, RecordedRun, Recorder, Script, Twins, asked_again
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
-from veilog.privacy import adding, events
+from veilog.privacy import cases, events
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.clipping import contributions, noise_of_sums
 from veilog.privacy.mechanisms import noise
@@ -186,8 +186,8 @@ def uncharged(self: ChargeAccount, question: str, purpose: str, mechanism: Any, 
 
 charge = ChargeAccount.charge
 FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "clip missing": (adding, "contributions", unclipped),
-    "sensitivity too small": (adding, "contributions", a_half_more),
+    "clip missing": (cases, "contributions", unclipped),
+    "sensitivity too small": (cases, "contributions", a_half_more),
     "half the noise": (Laplace, "draw", halved),
     "noise for one event": (events, "noise_of_sums", for_one_event),
     "not charged": (ChargeAccount, "charge", uncharged),

@@ -297,6 +297,12 @@ class EventLog:
         return pa.table(plain, names=table.column_names).to_pandas()
 
 
+def as_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return a column as places in one list of its values."""
+    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    return encoded.unify_dictionaries().combine_chunks()
+
+
 def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """A column's values as text, as places in a list that has each text once; a row without a value has no place.
 
@@ -308,11 +314,7 @@ def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
     chunks = [_each_once(chunk) for chunk in column.chunks]
     if len(chunks) == 1:
         return chunks[0]
-    combined = pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.string())).unify_dictionaries()
-    found = combined.combine_chunks()
-    if isinstance(found, pa.ChunkedArray):
-        found = found.chunk(0) if found.num_chunks else pa.array([], LABEL_TYPE)
-    return found
+    return as_dictionary(pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.string())))
 
 
 def _each_key_once(table: pa.Table) -> pa.Table:

@@ -54,7 +54,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, as_dictionary
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.persons import NUMBER, WORDS, attribute_key, columns_of_persons, owners
@@ -337,11 +337,7 @@ def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.i
     the value asked for."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    encoded = column.combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.dictionary(pa.int32(), pa.string()))
+    encoded = as_dictionary(column)
     spelled = [_text(held) for held in encoded.dictionary.to_pylist()]
     places = {text: place for place, text in enumerate(dict.fromkeys(text for text in spelled if text is not None))}
     recode = np.array([-1 if text is None else places[text] for text in spelled] + [-1], dtype=np.int64)

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog, as_dictionary
 from veilog.messages import Message
 
 _PREFIX = "case:"
@@ -102,12 +102,7 @@ def _first_known(columns: list[pa.Array]) -> pa.Array | None:
 
 def _in_words(column: pa.ChunkedArray) -> pa.Array:
     """The values, each by itself in words that are equal where the values are."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        if not encoded.num_chunks:
-            return pa.array([], pa.string())
-        encoded = encoded.chunk(0)
+    encoded = as_dictionary(column)
     values = encoded.dictionary
     if pa.types.is_timestamp(values.type):
         words = [_at(micros) for micros in values.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()]

@@ -41,7 +41,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import InputError, ParameterError, meant
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import EventLog, as_dictionary
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.account.accounting import whole_number
@@ -298,11 +298,7 @@ def _numbered(found: list[Owners], unnamed: Unnamed) -> IntArray:
     """The persons as numbers, of all pieces together; of cases that are left out :data:`_NOBODY`."""
     if not found:
         return np.zeros(0, dtype=np.int64)  # a part without cases
-    encoded = pa.chunked_array([some.named for some in found], pa.string()).combine_chunks().dictionary_encode()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):
-        encoded = encoded.chunk(0)
+    encoded = as_dictionary(pa.chunked_array([some.named for some in found], pa.string()))
     filled = pc.fill_null(encoded.indices, _NOBODY).to_numpy(zero_copy_only=False)
     numbers: IntArray = filled.astype(np.int64)
     if unnamed == "own":
