@@ -15,6 +15,7 @@ from refusals import refused
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger
+from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.part import Part
 
@@ -166,3 +167,24 @@ def test_fractions_of_any_length_are_kept_and_never_shrink(path: Path) -> None:
     held = Ledger.open(path, create=True).reserve(SMALL, "x", epsilon=long)
     (kept, _) = held.entered.account().spent or (Fraction(0), None)
     assert long <= kept < long + Fraction(1, 10**100)
+
+
+def test_a_name_that_two_accounts_have_names_none(path: Path) -> None:
+    ledger = Ledger.open(path, create=True)
+    for log in (SMALL, Variants.from_dict({("x",): 3})):
+        assert ledger.enter(log).name == "data"
+    with refused(VeilogError, "account-name-ambiguous", name="data", numbers="1, 2"):
+        openly.release(SMALL, "laplace", epsilon=1, ledger=Ledger.open(path, account="data"))
+
+
+def test_a_ledger_is_no_folder_and_lies_in_one(tmp_path: Path) -> None:
+    with refused(InputError, "ledger-is-directory"):
+        Ledger.open(tmp_path, create=True)
+    with refused(OutputError, "folder-not-there"):
+        Ledger.open(tmp_path / "none" / "log.ledger", create=True).enter(SMALL)
+
+
+def test_a_ledger_is_exported_in_the_formats_that_there_are(used: Path, tmp_path: Path) -> None:
+    with refused(OutputError, "ledger-export-format-unknown"):
+        Ledger.open(used).export(tmp_path / "ledger.pdf")
+    assert not (tmp_path / "ledger.pdf").exists()

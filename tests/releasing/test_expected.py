@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ import veilog
 from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
 from veilog.logs.synthetic.twins import Sizes, twin_of
 from veilog.privacy.curator import Curator
-from veilog.releasing.preview import Interval, cases_with, least_cases
+from veilog.releasing.preview import Expected, Interval, cases_with, least_cases
 from veilog.releasing.request import plan
 from veilog.releasing.twin import ask_sizes
 
@@ -138,3 +139,29 @@ def test_with_many_activities_it_is_said_how_many_survive_and_in_how_many_cases(
     kept, _, least = least_cases(log, planned.seeded(1).run(log).variants)
     assert kept / 2 <= found.kept <= 2 * kept and least / 2 <= found.least_cases <= 2 * least
     assert kept / 2 <= found.among(cases_with(log)).kept <= 2 * kept
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({"cases": 10, "length": 3, "ledger": "own.ledger"}, "sizes-ledger-without-epsilon"),
+        ({"log": LOG, "length": 3}, "sizes-log-without-epsilon"),
+        ({"cases": 10, "length": 3, "unit": "patient", "max_cases": 2}, "sizes-unit-without-epsilon"),
+        ({"epsilon": 1}, "sizes-epsilon-without-log"),
+    ],
+)
+def test_sizes_are_declared_or_asked_for(given: dict[str, Any], code: str) -> None:
+    with refused(ParameterError, code):
+        veilog.twin(**given)
+
+
+def test_why_little_is_expected_follows_from_the_sizes() -> None:
+    low = Interval(0.1, 0.0, 0.2)
+    doubts = {
+        Sizes(300, 35, activities=398): "little-kept-wide",
+        Sizes(300, 35): "little-kept-long",
+        Sizes(300, 4, activities=8): "little-kept",
+        Sizes(50_000, 35, activities=398): "little-kept",
+    }
+    for sizes, code in doubts.items():
+        assert Expected(low, sizes, twins=3).doubt.code == code

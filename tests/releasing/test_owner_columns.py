@@ -14,6 +14,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
+from veilog.releasing.owner import unknown_times
 from veilog.report.stated import stated
 
 LOG = hospital(120, seed=1)
@@ -136,3 +137,19 @@ def test_the_owner_is_told_of_texts_that_a_spreadsheet_program_would_run_and_the
     told = noted(replace(LOG, cases=ward), attributes=["ward"], domain=domain, activities=None, seed=1)
     assert "takes what begins with" in told and "'=A1'" in told, "of values of attributes, too"
     assert "takes what begins with" not in noted(LOG)
+
+
+@pytest.mark.parametrize(
+    ("times", "codes"),
+    [
+        (["2024-01-01T08:00Z", "2024-01-02T09:30Z"], []),
+        (["2024-01-01", "2024-01-02"], ["times-are-days"]),
+        (["2024-01-01T08:00Z", ""], ["some-times-unknown"]),
+        (["", ""], ["no-time-known"]),
+    ],
+)
+def test_the_owner_is_told_what_the_times_of_a_log_are(times: list[str], codes: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("case,activity,time\n" + "".join(f"{i},a,{time}\n" for i, time in enumerate(times)))
+    log = veilog.read(path, timestamp="time", policies={"missing-timestamp": "keep", "no-timestamps": "keep"})
+    assert [note.code for note in unknown_times(log)] == codes

@@ -18,6 +18,7 @@ from veilog.errors import BudgetError
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.measures.similarity import relative_log_similarity
 from veilog.privacy.curator import Curator
+from veilog.releasing import suggest
 
 FEW = Variants.from_dict({("a", "b"): 7_000, ("a", "c"): 2_000, ("a", "b", "c"): 900, ("d",): 1})
 RARE = Variants.from_sequences([("a", f"b{i % 50}", f"c{i // 50}") for i in range(2_000)])
@@ -237,3 +238,14 @@ def test_activities_are_declared_as_for_a_release() -> None:
         veilog.suggest(log, epsilon=1, activities="log", domain=veilog.Domain.of(names))
     with refused(ParameterError, "twin-number-out-of-range"):
         veilog.suggest(log, epsilon=1, activities=1.5)  # type: ignore[arg-type]
+
+
+def test_a_plan_can_be_made_of_what_is_suggested_where_only_the_number_of_activities_is_public() -> None:
+    found = veilog.suggest(FEW, epsilon=1, activities=3, seed=1)
+    assert found.sizes is not None and found.sizes.activities == 3
+
+
+def test_with_a_delta_and_next_to_no_budget_travas_is_left() -> None:
+    few = suggest._Answers(10, 1, covered=0.1, frequent=0)
+    picked = suggest._chosen(10.0, few)
+    assert (picked.method, picked.reason.code, picked.promising) == ("travas", "suggested-travas-little-epsilon", False)

@@ -197,3 +197,10 @@ def test_a_sample_costs_no_more_than_the_whole_whatever_is_rounded() -> None:
     epsilon = Fraction(1, 3 * 10**9)
     assert amplified(epsilon, Fraction(999_999, 1_000_000)) == epsilon
     assert amplified(epsilon, Fraction(1)) == unamplified(epsilon, Fraction(1)) == epsilon
+
+
+def test_above_an_epsilon_of_thirty_the_amplified_one_is_its_sum_with_the_logarithm_of_the_rate() -> None:
+    """Floats hold no ``e**epsilon`` there; the bound is proved in intervals all the same."""
+    epsilon, rate = Fraction(40), Fraction(1, 2)
+    assert float(amplified(epsilon, rate)) == pytest.approx(float(true_value(epsilon, rate)), rel=1e-12)
+    assert epsilon - Fraction(2, 10**12) <= amplified(unamplified(epsilon, rate), rate) <= epsilon
