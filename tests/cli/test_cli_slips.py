@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cyclopts import App
+from refusals import sentence
 
 from veilog import _files
 from veilog.cli import application, main
@@ -63,7 +64,7 @@ def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_
     assert ["ledger", "set", "x", "--releases"] in calls and len(calls) > 80
     for call in calls:
         assert main([*call, "1.5"]) == 2
-        assert f"{call[-1]} takes a whole number, not '1.5'." in capsys.readouterr().err
+        assert sentence("option-not-whole", option=call[-1], value="1.5") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

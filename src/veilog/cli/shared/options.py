@@ -43,10 +43,8 @@ def _whole(kind: object, tokens: Sequence[Token]) -> int:
         return int(token.value)
     except ValueError:  # also of more digits than any number has that is meant
         option = token.keyword or ""
-        raise ParameterError(
-            f"{option} takes a whole number, not {token.value[:40]!r}.".strip(),
-            parameter=option.removeprefix("--").replace("-", "_"),
-        ) from None
+        name = option.removeprefix("--").replace("-", "_")
+        raise ParameterError("option-not-whole", parameter=name, option=option, value=token.value[:40]) from None
 
 
 WHOLE = Parameter(converter=_whole)
