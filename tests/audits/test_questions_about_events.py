@@ -22,6 +22,7 @@ from veilog.audits.attacks import Attempt
 from veilog.audits.recording import AuditRun, RecordedRun, Recorder, Script, Twins, asked_again
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
+from veilog.messages import Message
 from veilog.privacy import cases, events
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.clipping import contributions, noise_of_sums
@@ -90,9 +91,9 @@ STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", pr
 
 @dataclass(frozen=True)
 class Question:
-    """What is audited: the words of its purpose, who asks it, and of which logs."""
+    """What is audited: the code of its purpose, who asks it, and of which logs."""
 
-    words: str
+    purpose: str
     planned: ReleaseRequest
     pair: Attempt
     least: float
@@ -101,15 +102,20 @@ class Question:
     """At least so much."""
 
 
+def code_of(purpose: str | Message) -> str:
+    """What a question says that it is for."""
+    return purpose if isinstance(purpose, str) else purpose.code
+
+
 LOGS = Attempt("a case of very many events of one team", teams(False), teams(True), ())
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
 QUESTIONS = {
-    "together": Question("event by event", ATTRIBUTES, LOGS, 0.6),
-    "processing": Question("how long events take", STARTS, STARTED, 0.6),
-    "overlaps": Question("begin before the one before ended", STARTS, STARTED, 0.3),
-    "first hours": Question("of the week in which cases start", TIMES, STARTED, 0.3),
-    "unit": Question("whole days, hours or minutes", TIMES, STARTED, 0.6),
-    "decimals": Question("decimals of", NUMBERS, LOGS, 0.3, charged=0.3),
+    "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
+    "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
+    "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
+    "first hours": Question("hours-and-weekdays-of-starts", TIMES, STARTED, 0.3),
+    "unit": Question("cases-with-whole-times", TIMES, STARTED, 0.6),
+    "decimals": Question("decimals-of", NUMBERS, LOGS, 0.3, charged=0.3),
 }
 
 
@@ -117,14 +123,14 @@ QUESTIONS = {
 class OfOneQuestion(Recorder):
     """Records what releases are answered to one question alone."""
 
-    words: str = ""
+    purpose: str = ""
     fault: tuple[Any, str, Any] | None = None
 
     def _asked(self, run: AuditRun) -> tuple[Script, Twins]:
         key = (run.attempt.attack, run.there, run.seed, run.questions)
         if key not in self.made:
             whole, script, twins = run.on(self.planned)
-            ours = [call for call in script.calls if self.words in call.named.get("purpose", "")]
+            ours = [call for call in script.calls if code_of(call.named.get("purpose", "")) == self.purpose]
             assert len(ours) == 1
             self.made[key] = whole, replace(script, calls=tuple(ours), exact={}), twins
         return self.made[key][1:]
@@ -141,7 +147,7 @@ class OfOneQuestion(Recorder):
 
 def audited(name: str, fault: tuple[Any, str, Any] | None = None, runs: int = RUNS) -> WhiteProof:
     asked = QUESTIONS[name]
-    recorder = OfOneQuestion(asked.planned, lambda text, fraction: None, None, 1, words=asked.words, fault=fault)
+    recorder = OfOneQuestion(asked.planned, lambda text, fraction: None, None, 1, purpose=asked.purpose, fault=fault)
     seeds = np.random.SeedSequence(1)
     return prove(recorder, [asked.pair], runs, 0.0, 0.99, seeds, lambda text, fraction: None)
 
@@ -175,11 +181,11 @@ def for_one_event(bound: int, resolution: int, epsilon: Any, delta: Any) -> Any:
     return noise_of_sums(1, resolution, epsilon, delta)
 
 
-def uncharged(self: ChargeAccount, question: str, purpose: str, mechanism: Any, *rest: Any) -> Any:
+def uncharged(self: ChargeAccount, question: str, purpose: str | Message, mechanism: Any, *rest: Any) -> Any:
     """The question is answered for nothing."""
     return (
         mechanism
-        if any(one.words in purpose for one in QUESTIONS.values())
+        if code_of(purpose) in {one.purpose for one in QUESTIONS.values()}
         else charge(self, question, purpose, mechanism, *rest)
     )
 
