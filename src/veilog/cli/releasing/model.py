@@ -89,7 +89,7 @@ def train(
         with told_if_stopped(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
             trained = train_model(original, planned, ledger=ledger or False, checkpoint=checkpoint, progress=progress)
             trained.save(model, overwrite=CALL.get().overwrite)
-    cannot_be_undone(f"The model is written to {model} and paid for.")
+    cannot_be_undone("model-written", model=model)
     if checkpoint is not None:
         remove(checkpoint)
     seconds = time.perf_counter() - started

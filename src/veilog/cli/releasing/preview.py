@@ -208,7 +208,7 @@ def _asked(
         ledger = keeping.of(path, progress)
         with told_if_stopped("twin", log, ledger, parse_epsilon(epsilon)):
             found = make_twin(log, epsilon=epsilon, ledger=ledger or False, **declared)
-    cannot_be_undone("The sizes are paid for.")
+    cannot_be_undone("sizes-paid")
     return found
 
 
