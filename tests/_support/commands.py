@@ -25,6 +25,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 def error_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
     """Why it refuses, as its JSON has it: with the code and the exit status. One line says it to people, too."""
+    capsys.readouterr()
     status, out, err = run(capsys, *arguments, "--json", "-")
     error: dict[str, Any] = json.loads(out)["error"]
     assert status == error["status"] and err.startswith("Error: ")
