@@ -1,11 +1,13 @@
 """The command, run within a test or at a terminal."""
 
+import json
 import os
 import select
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +21,21 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     status = main([str(a) for a in arguments])
     out, err = capsys.readouterr()
     return status, out, err
+
+
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
+    """Why it refuses, as its JSON has it: with the code and the exit status. One line says it to people, too."""
+    capsys.readouterr()
+    status, out, err = run(capsys, *arguments, "--json", "-")
+    error: dict[str, Any] = json.loads(out)["error"]
+    assert status == error["status"] and err.startswith("Error: ")
+    return error
+
+
+def code_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
+    """The exit status and the code with which it refuses."""
+    error = error_of(capsys, *arguments)
+    return error["status"], error["code"]
 
 
 def at_a_terminal(answer: str, *arguments: str, cwd: Path) -> tuple[int, bytes]:

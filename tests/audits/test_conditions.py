@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import veilog
-from veilog.audits import auditing
+from veilog.audits import recording
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
 from veilog.audits.auditing import audit
 from veilog.audits.results import AuditResult

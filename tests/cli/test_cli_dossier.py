@@ -1,16 +1,22 @@
 """The command dossier, and the option --dossier of a release."""
 
+import html
 import json
+import re
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from commands import code_of
 
 import veilog
 from veilog.cli import main
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
+from veilog.releasing.owner import Standing
 from veilog.report.facts import today
+from veilog.report.words import of_other_accounts, said_of_others
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +29,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     veilog.release(log.variants, "laplace", epsilon=1, activities=names, depth=4).save(place / "release.xes")
     veilog.release(log, "tlkc", as_published=True, k=5, l=2).save(place / "published.xes")
     return place
+
+
+def shown_by(page: Path) -> str:
+    """The words of a page, or of Markdown, without what marks them up."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>|\\", "", page.read_text())).split())
 
 
 def test_it_writes_a_page_and_the_record_beside_it(folder: Path, tmp_path: Path) -> None:
@@ -51,12 +62,15 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     assert main(["dossier", str(out), str(target), "--original", str(log)]) == 0
     text = target.read_text()
     assert "Not for release" in text and "log.xes" in text
-    assert "The ledger knows of 2, which cost ε = 2 together: protection by all of them is moderate." in text
+    standing = Standing.of_entry(Ledger.open(f"{log}.ledger"), 2)
+    state, known = said_of_others(standing)
+    assert standing.account is not None and standing.account.spent == (2, 0) and state == "checked"
+    assert known in text
     once = (tmp_path / "at-once.md").read_text()
-    assert "out.xes, SHA-256" in once and "The ledger knows" not in once and "Not for release" not in once
+    assert "out.xes, SHA-256" in once and known not in once and "Not for release" not in once
     page = tmp_path / "inside.html"
     assert main(["report", str(out), str(page), "--original", str(log)]) == 0
-    assert "The ledger knows of 2" in page.read_text() and "out.xes, SHA-256" in page.read_text()
+    assert known in shown_by(page) and "out.xes, SHA-256" in page.read_text()
 
 
 @pytest.mark.nightly
@@ -70,10 +84,12 @@ def test_the_owner_is_told_of_the_other_accounts_of_the_ledger(folder: Path, tmp
     assert main(["release", str(log), str(out), *made]) == 0
     assert main(["dossier", str(out), str(tmp_path / "later.md"), "--original", str(log)]) == 0
     assert main(["report", str(out), str(tmp_path / "later.html"), "--original", str(log)]) == 0
+    standing = replace(Standing.of_entry(before, 2), as_of=today())
+    state, alone = said_of_others(standing)
+    assert (state, standing.names) == ("checked", ("last-month.csv",))
     for name in ("later.md", "later.html"):
-        text = (tmp_path / name).read_text().replace("\\", "")
-        assert "The ledger has 1 other account (last-month.csv): if it is about the same people" in text, name
-        assert f"As of {today()} (UTC): The ledger (account 2) knows of no other." in text, name
+        text = shown_by(tmp_path / name)
+        assert alone in text and of_other_accounts(standing) in text, name
 
 
 def test_an_original_with_nothing_in_common_is_refused(
@@ -81,23 +97,23 @@ def test_an_original_with_nothing_in_common_is_refused(
 ) -> None:
     (tmp_path / "other.csv").write_text("case,activity,time\n1,lathe,2024-01-01\n1,mill,2024-01-02\n")
     for command, target in (("dossier", "d.md"), ("report", "page.html")):
-        arguments = [command, str(folder / "release.xes"), str(tmp_path / target)]
-        assert main([*arguments, "--original", str(tmp_path / "other.csv")]) == 2
-        assert "other.csv and the release have no activity in common" in " ".join(capsys.readouterr().err.split())
+        arguments = [command, folder / "release.xes", tmp_path / target]
+        assert code_of(capsys, *arguments, "--original", tmp_path / "other.csv") == (2, "release-not-of-log")
     assert [file.name for file in tmp_path.iterdir()] == ["other.csv"]
 
 
 def test_without_a_guarantee_it_says_no_and_registers_nothing(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    target = tmp_path / "dossier.md"
-    assert main(["dossier", str(folder / "published.xes"), str(target)]) == 0
-    assert "No protection is proven." in target.read_text()
-    assert "nothing is proven" in capsys.readouterr().out
+    target, answer = tmp_path / "dossier.md", tmp_path / "answer.json"
+    assert main(["dossier", str(folder / "published.xes"), str(target), "--json", str(answer)]) == 0
+    told = json.loads(answer.read_text())
+    assert told["registry"] is None and told["guarantee"]["status"] == "none"
+    assert "☐" in target.read_text() and "☑" not in target.read_text()
+    answer.unlink()
     assert [file.name for file in tmp_path.iterdir()] == ["dossier.md"]
-    record = tmp_path / "record.yaml"
-    assert main(["dossier", str(folder / "published.xes"), str(tmp_path / "b.md"), "--registry", str(record)]) == 5
-    assert "nothing to register" in capsys.readouterr().err
+    registering = ("dossier", folder / "published.xes", tmp_path / "b.md", "--registry", tmp_path / "record.yaml")
+    assert code_of(capsys, *registering) == (5, "dossier-nothing-proven")
     assert [file.name for file in tmp_path.iterdir()] == ["dossier.md"]
 
 

@@ -5,10 +5,13 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from commands import code_of
+from refusals import sentence
 
 from veilog import cli
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
+from veilog.measures.registry import MEASURES
 
 SAID = ("--activities", "log", "--max-length", "log")
 
@@ -71,17 +74,20 @@ def test_a_release_is_compared_with_the_variants_of_its_original_wherever_that_i
     with duckdb.connect(warehouse / "log.duckdb") as connection:
         connection.execute("COPY events TO 'one.parquet'")
     files.write(hospital(50, seed=3), warehouse / "released.xes")
-    given = ("released.xes", "--no-models")
+    given, timed = ("released.xes", "--no-models"), {"dfg_time_emd", "case_durations", "active_cases"}
     table = results(capsys, "compare", "events", *given, "--engine", "duckdb:log.duckdb")
     file = results(capsys, "compare", "one.parquet", *given)
     assert cli.main(["compare", "warehouse", *given, "--json", "folder.json"]) == 0
-    assert "Of warehouse only the variants were read. Not computed: " in " ".join(capsys.readouterr().out.split())
-    timed = {"dfg_time_emd", "case_durations", "active_cases"}
+    folder = json.loads(Path("folder.json").read_text())
+    titles = ", ".join(MEASURES[name].quantities[0].title for name in folder["not_computed"] if name in timed)
+    said = sentence("original-variants-only", log="warehouse", lacking=titles)
+    assert said in " ".join(capsys.readouterr().out.split())
+    of_variants = {sentence(code, name="original") for code in ("measure-of-variants-only", "durations-of-variants")}
     attacks = {"singling_out", "linkability", "inference"}  # which also say how long they took
     apart = timed | attacks | {"person", "about", "owner_only", "seconds", "not_computed", "findings", "verdict"}
     apart |= {"verdicts", "grade"}
-    for one in (table, json.loads(Path("folder.json").read_text())):
-        lacking = {name for name, why in one["not_computed"].items() if "only the variants were given" in why}
+    for one in (table, folder):
+        lacking = {name for name, why in one["not_computed"].items() if why in of_variants}
         assert lacking == timed
         assert all(file[name] is not None and one[name] is None for name in timed)
         assert {n: v for n, v in one.items() if n not in apart} == {n: v for n, v in file.items() if n not in apart}
@@ -106,9 +112,10 @@ def test_what_needs_events_or_a_place_is_refused(
     assert not (warehouse / "out.csv").exists()
 
 
-@pytest.mark.parametrize("log", ["warehouse", "warehouse/*/*.parquet"])
+@pytest.mark.parametrize(
+    ("log", "code"), [("warehouse", "log-is-directory"), ("warehouse/*/*.parquet", "files-variants-only")]
+)
 def test_commands_that_need_events_say_so_of_several_files(
-    warehouse: Path, capsys: pytest.CaptureFixture[str], log: str
+    warehouse: Path, capsys: pytest.CaptureFixture[str], log: str, code: str
 ) -> None:
-    assert cli.main(["convert", log, "out.csv"]) == 1
-    assert "where variants are enough" in " ".join(capsys.readouterr().err.split())
+    assert code_of(capsys, "convert", log, "out.csv") == (1, code)

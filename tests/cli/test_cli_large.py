@@ -5,6 +5,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.parquet as pq
 import pytest
+from commands import error_of
 
 from veilog.cli import main
 from veilog.cli.shared import reading
@@ -112,9 +113,9 @@ def test_a_method_that_needs_all_events_says_how_many_will_do(
     monkeypatch.setattr(storing, "stored", None)
     (log, *engine), ledger = elsewhere[where], tmp_path / "ledger"
     options = [*options, "--ledger", str(ledger)]
-    assert main(["release", log, str(tmp_path / "out.xes"), *options, *engine]) == 2
-    assert f"'{options[1]}' needs all events in memory" in (said := " ".join(capsys.readouterr().err.split()))
-    assert "Up to 1,000 events will do" in said
+    error = error_of(capsys, "release", log, tmp_path / "out.xes", *options, *engine)
+    assert (error["status"], error["code"]) == (2, "store-events-too-many")
+    assert repr(options[1]) in error["problem"] and "1,000" in error["advice"]
     assert not (tmp_path / "out.xes").exists()
     assert not ledger.exists()
 

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from commands import run
+from commands import error_of, run
+from refusals import sentence
 
 import veilog
 from veilog.cli import main
@@ -75,7 +76,7 @@ def test_inspect_shows_guarantee_and_variants(capsys: pytest.CaptureFixture[str]
     status, out, _ = run(capsys, "inspect", model)
     assert status == 0
     words = " ".join(re.sub("[│╭╮╰╯─]", " ", out).split())
-    assert "Differentially private for one case, epsilon = 2, delta = 0.001" in words
+    assert veilog.Model.load(model).guarantee.in_words() in words
     assert "most frequent variants" in words
     assert "Registration" in words
 
@@ -129,9 +130,8 @@ def test_more_than_the_disk_holds_is_refused_at_once(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10**6})())
-    words = refused(capsys, "sample", model, tmp_path / f"out{suffix}", "--cases", 10**9)
-    assert "1,000,000,000 cases would take about" in words
-    assert "are free" in words
+    error = error_of(capsys, "sample", model, tmp_path / f"out{suffix}", "--cases", 10**9)
+    assert (error["status"], error["code"]) == (5, "model-cases-over-memory") and "1,000,000,000 " in error["problem"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -256,11 +256,12 @@ def test_a_stopped_training_goes_on_without_spending_twice(
     taken = steps_that(monkeypatch, lambda step: signal.raise_signal(signal.SIGINT) if step == 7 else None)
     status, _, err = run(capsys, *train)
     assert status == 130
-    assert "the same command goes on" in err
+    assert sentence("run-kept", checkpoint=tmp_path / "run") in err
     assert "Traceback" not in err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run", "run.key"]
     assert len(taken) == 8  # the step under way was finished
-    assert "was started with epsilon = 2, not 3" in refused(capsys, *(3 if a == "2" else a for a in train))
+    error = error_of(capsys, *(3 if a == "2" else a for a in train))
+    assert error["code"] == "checkpoint-setting-differs" and error["problem"].endswith(" epsilon = 2, not 3.")
     facts = as_json(capsys, *train)
     assert len(taken) == 20
     guarantee = facts["guarantee"]

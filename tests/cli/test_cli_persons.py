@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+from commands import error_of
+from refusals import sentence
 
 from veilog.cli import main
 
@@ -34,11 +36,11 @@ def test_the_column_taken_for_people_is_named_and_how_to_say_otherwise(
 ) -> None:
     assert main(["risk", str(wards), "--size", "1"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "People are told by client, as it seems; --person COLUMN or --no-person says otherwise." in shown
-    assert "each case for another person's; where people (client) have several, they may be too narrow." in shown
+    of_clients = [sentence(code, column="client") for code in ("people-seem-told-by", "intervals-perhaps-too-narrow")]
+    assert all(said in shown for said in of_clients) and sentence("half-of-people-published", column="client") in shown
     assert main(["risk", str(wards), "--size", "1", "--no-person"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "told by" not in shown and "too narrow" not in shown and "If one half of these cases were published" in shown
+    assert not any(said in shown for said in of_clients) and sentence("half-published") in shown
 
 
 @pytest.mark.slow
@@ -58,7 +60,7 @@ def test_what_intervals_over_a_control_do_not_take_into_account_is_said(
     for options, said in (([], False), (["--control", str(control)], True)):
         assert main(["compare", str(wards), str(wards), "--no-models", "--person", "patient", *options]) == 0
         shown = " ".join(capsys.readouterr().out.split())
-        assert ("where people (patient) have several, they may be too narrow" in shown) == said
+        assert (sentence("intervals-perhaps-too-narrow", column="patient") in shown) == said
 
 
 @pytest.fixture
@@ -77,8 +79,7 @@ def test_a_report_says_who_was_taken_for_people_and_hears_whose_the_cases_are(wa
         options: _page("report", wards, release, *options)
         for options in [(), ("--no-person",), ("--person", "patient")]
     }
-    guess = "People are told by client, as it seems; veilog report with --person COLUMN or --no-person says otherwise."
-    assert [guess in page for page in said.values()] == [True, False, False]
+    assert ['<span id="people-guessed">' in page for page in said.values()] == [True, False, False]
 
 
 @pytest.mark.slow
@@ -88,8 +89,11 @@ def test_a_dossier_hears_whose_the_cases_of_its_control_are(
     """Other cases of the same clients, and of other patients."""
     control = wards.with_name("control.csv")
     control.write_text(re.sub(r"(?m)^([0-9]+),(.*),p[0-9]+$", r"o\1,\2,o\1", wards.read_text()))
-    assert "Of the 30 people of the control" in _refused(capsys, wards, release, control)
-    assert "(by 'client') 30 have cases" in _refused(capsys, wards, release, control, "--person", "client")
+    shared = sentence("control-people-in-original", number=30, name="client", same=30)
+    for options in ((), ("--person", "client")):
+        target = wards.with_name("none.html")
+        asked = ("dossier", release, target, "--original", wards, "--control", control)
+        assert error_of(capsys, *asked, *options)["problem"] == shared
     for options in (("--no-person",), ("--person", "patient")):
         assert "Not for release" in _page("dossier", wards, release, "--control", str(control), *options)
 
@@ -98,12 +102,6 @@ def _page(command: str, original: Path, release: Path, *options: str) -> str:
     page = original.with_name("page.html")
     assert main([command, str(release), str(page), "--original", str(original), "--overwrite", *options]) == 0
     return html.unescape(" ".join(page.read_text().split()))
-
-
-def _refused(capsys: pytest.CaptureFixture[str], original: Path, release: Path, control: Path, *options: str) -> str:
-    page, beside = str(original.with_name("none.html")), ["--original", str(original), "--control", str(control)]
-    assert main(["dossier", str(release), page, *beside, *options]) in (1, 2)
-    return " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import error_of
 
 import veilog
 from veilog.cli import main
@@ -31,22 +32,24 @@ def test_purposes_stand_in_json_with_what_they_are_held_against(capsys: pytest.C
 
 
 @pytest.mark.slow
-def test_purposes_are_a_sentence_each_at_the_terminal(capsys: pytest.CaptureFixture[str], log: Path) -> None:
-    assert main(["compare", str(log), str(log), "--no-models", "--purposes", "discovery"]) == 0
-    assert "Good for discovering a model" in " ".join(capsys.readouterr().out.split())
+def test_purposes_are_a_sentence_each_at_the_terminal(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    facts = tmp_path / "facts.json"
+    assert main(["compare", str(log), str(log), "--no-models", "--purposes", "discovery", "--json", str(facts)]) == 0
+    told = json.loads(facts.read_text())["purposes"]["discovery"]
+    assert told["grade"] == "good" and told["verdict"] in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "parameter"),
     [
-        (("--purposes", "discovery", "--model", "x.bpmn"), "--model is for the purpose conformance"),
-        (("--predict", "age group"), "--predict is for the purpose prediction"),
+        (("--purposes", "discovery", "--model", "x.bpmn"), "model"),
+        (("--predict", "age group"), "predict"),
     ],
 )
 def test_what_no_purpose_hears_is_refused(
-    capsys: pytest.CaptureFixture[str], log: Path, options: tuple[str, ...], told: str
+    capsys: pytest.CaptureFixture[str], log: Path, options: tuple[str, ...], parameter: str
 ) -> None:
-    assert main(["compare", str(log), str(log), *options]) != 0
-    said = capsys.readouterr()
-    assert told in " ".join(said.err.split())
-    assert "similarity" not in said.out
+    error = error_of(capsys, "compare", log, log, *options)
+    assert (error["code"], error["parameter"]) == ("purpose-not-asked-for", parameter)

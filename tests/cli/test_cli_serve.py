@@ -11,6 +11,7 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from refusals import sentence
 
 import veilog
 from veilog import cli
@@ -50,8 +51,8 @@ def test_this_machine_needs_none(host: str) -> None:
 def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], token: str) -> None:
     kept(tmp_path, token)
     said = refused(capsys, "--token-file", str(tmp_path / "token"), "--folder", str(tmp_path / "data"))
-    assert "at least 20 letters and digits" in said
-    assert "cannot be read" in refused(capsys, "--token-file", str(tmp_path / "none"))
+    assert sentence("server-token-too-short", shortest_token=20) in said
+    assert sentence("server-token-not-readable") in refused(capsys, "--token-file", str(tmp_path / "none"))
 
 
 def test_a_token_is_its_line(tmp_path: Path) -> None:
@@ -61,8 +62,8 @@ def test_a_token_is_its_line(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    assert "holds other things" in refused(capsys, "--folder", str(tmp_path))
-    assert "not a folder" in refused(capsys, "--folder", str(tmp_path / "thesis.txt"))
+    assert sentence("server-folder-in-use") in refused(capsys, "--folder", str(tmp_path))
+    assert sentence("server-folder-not-folder") in refused(capsys, "--folder", str(tmp_path / "thesis.txt"))
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
@@ -104,11 +105,15 @@ def test_what_the_last_run_did_not_finish_to_upload_is_deleted(tmp_path: Path) -
     assert list((made / "incoming").iterdir()) == []
 
 
-@pytest.mark.parametrize("option", [("--port", "70000"), ("--workers", "0"), ("--max-upload", "0"), ("--seed", "-1")])
+@pytest.mark.parametrize(
+    ("name", "value", "least", "most"),
+    [("port", 70_000, 0, 65_535), ("workers", 0, 1, 64), ("max-upload", 0, 1, 1 << 20), ("seed", -1, 0, 1 << 62)],
+)
 def test_numbers_out_of_range_are_refused(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, value: int, least: int, most: int
 ) -> None:
-    assert f"{option[0]} must be from" in refused(capsys, *option, "--folder", str(tmp_path / "data"))
+    said = sentence("option-out-of-range", name=name, value=value, least=least, most=most)
+    assert said in refused(capsys, f"--{name}", str(value), "--folder", str(tmp_path / "data"))
     assert not (tmp_path / "data").exists()
 
 
@@ -167,7 +172,7 @@ def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
         # A second server on the same folder is refused, whatever its port.
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert second.returncode == 1
-        assert "Another veilog serve uses this folder" in " ".join(second.stderr.split())
+        assert str(tmp_path / "data") in second.stderr and "--folder" in second.stderr
         os.killpg(server.pid, signal.SIGINT)  # as Ctrl-C in a terminal, which its workers get, too
         assert server.wait(60) == 0
         assert server.stderr.read() == ""

@@ -174,17 +174,17 @@ def _kind(value: Any) -> str:
     return names[type(value)]
 
 
-def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[str]:
-    """Where a value does not fit a schema of the forms that are used here."""
+def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[tuple[str, str]]:
+    """Where a value does not fit a schema of the forms that are used here, and by what."""
     kinds = schema.get("type", _kind(value))
     if _kind(value) not in ([kinds] if isinstance(kinds, str) else kinds):
-        return [f"{place} is {_kind(value)}, not {kinds}"]
-    found = []
+        return [(place, f"a {_kind(value)}")]
+    found: list[tuple[str, str]] = []
     if isinstance(value, dict):
-        found += [f"{place} has no {key}" for key in schema.get("required", []) if key not in value]
+        found += [(f"{place}.{key}", "missing") for key in schema.get("required", []) if key not in value]
         for key, item in value.items():
             inner = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
-            found += [f"{place} has {key}"] if inner is None else misfits(item, inner, f"{place}.{key}")
+            found += [(f"{place}.{key}", "unknown")] if inner is None else misfits(item, inner, f"{place}.{key}")
     if isinstance(value, list):
         for item in value:
             found += misfits(item, schema.get("items", {}), f"{place}[]")
@@ -232,8 +232,8 @@ def test_nothing_is_said_to_be_always_missing(name: str) -> None:
 def test_a_schema_refuses_what_is_not_so() -> None:
     schema = schema_of([{"a": 1, "b": [None, "x"]}, {"a": 2.5, "b": []}])
     assert misfits({"a": 3, "b": ["y"]}, schema) == []
-    assert misfits({"b": [1]}, schema) == ["$ has no a", "$.b[] is number, not ['null', 'string']"]
-    assert misfits({"a": True, "b": [], "c": 1}, schema) == ["$.a is boolean, not number", "$ has c"]
+    assert misfits({"b": [1]}, schema) == [("$.a", "missing"), ("$.b[]", "a number")]
+    assert misfits({"a": True, "b": [], "c": 1}, schema) == [("$.a", "a boolean"), ("$.c", "unknown")]
 
 
 def write_anew() -> None:

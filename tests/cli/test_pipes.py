@@ -221,9 +221,9 @@ def test_what_went_wrong_names_no_folder_in_json_either(pipes: Pipes) -> None:
 def test_a_dash_where_none_can_be_is_told_so(pipes: Pipes, logs: Path) -> None:
     """It said that the option was missing."""
     assert pipes("compare", logs / "log.csv", "-", "--second", "-") == 2
-    assert "--second takes a value, and one that begins with - is written --second=-." in pipes.err
+    assert "--second=-" in pipes.err
     assert pipes("map", logs / "log.csv", "-") == 2
-    assert "- stands for a log on standard input or output; here a file is needed." in pipes.err
+    assert pipes.err.startswith("- "), "it is what is wrong, and nothing is missing"
 
 
 def test_the_next_option_is_no_file_for_json(pipes: Pipes, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

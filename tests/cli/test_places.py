@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from refusals import sentence
 
 from veilog.cli import main
 from veilog.cli.releasing import release as release_command
@@ -278,4 +280,5 @@ def test_a_name_that_cannot_be_looked_at_is_told_in_words(
     """Too long a name, and links in a circle, ended with a traceback."""
     Path("circle.xes").symlink_to("circle.xes")
     assert main(["convert", "log.csv", target]) == status
-    assert (f"{target}: The file cannot be written: File name too long." in capsys.readouterr().err) == (status == 5)
+    too_long = sentence("file-not-writable", reason=os.strerror(errno.ENAMETOOLONG))
+    assert (f"{target}: {too_long}" in capsys.readouterr().err) == (status == 5)

@@ -2,6 +2,7 @@
 was spent and written."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from refusals import sentence
 
 import veilog
 from veilog.cli import main
@@ -59,10 +61,8 @@ def test_a_full_disk_behind_standard_output_is_a_line_and_a_status(log: Path, tm
         status, said = called("release", log, out, *RELEASE, "--no-ledger", "--json", facts, stdout=full.fileno())
         assert called("completion", "bash", stdout=full.fileno())[0] == 5
     assert status == 5 and out.exists()
-    assert said.splitlines() == [
-        "Error: Standard output cannot be written: No space left on device. "
-        f"The release is written to {out} and paid for."
-    ]
+    unwritable = sentence("output-not-writable", reason=os.strerror(errno.ENOSPC))
+    assert said.splitlines() == [f"Error: {unwritable} {sentence('release-written', place=out)}"]
     assert json.loads(facts.read_text())["guarantee"]["epsilon"] == 1
 
 
@@ -75,20 +75,12 @@ def stop(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("where", "ledger", "said"),
+    ("where", "ledger", "code"),
     [
-        ("veilog.cli.releasing.release._kept", "--no-ledger", "The release is written to {out} and paid for."),
-        (
-            "veilog.releasing.result.Release.save",
-            "--no-ledger",
-            "The log may have been asked: count epsilon = 1 as spent.",
-        ),
-        (
-            "veilog.releasing.result.Release.save",
-            "--ledger",
-            "The log was asked: epsilon = 1 is spent, which is entered in",
-        ),
-        ("veilog.releasing.run.claims", "--ledger", "Nothing was asked of the log, so nothing is spent."),
+        ("veilog.cli.releasing.release._kept", "--no-ledger", "release-written"),
+        ("veilog.releasing.result.Release.save", "--no-ledger", "perhaps-spent"),
+        ("veilog.releasing.result.Release.save", "--ledger", "epsilon-spent"),
+        ("veilog.releasing.run.claims", "--ledger", "nothing-spent"),
     ],
 )
 def test_who_stops_a_release_is_told_what_it_cost(
@@ -98,20 +90,20 @@ def test_who_stops_a_release_is_told_what_it_cost(
     capsys: pytest.CaptureFixture[str],
     where: str,
     ledger: str,
-    said: str,
+    code: str,
 ) -> None:
     stop(monkeypatch, where)
-    out, facts = tmp_path / "out.xes", tmp_path / "facts.json"
-    place = [ledger, *([] if ledger == "--no-ledger" else [str(tmp_path / "own.ledger")])]
+    out, facts, own = tmp_path / "out.xes", tmp_path / "facts.json", tmp_path / "own.ledger"
+    place = [ledger, *([] if ledger == "--no-ledger" else [str(own)])]
     assert main(["release", str(log), str(out), *RELEASE, *place, "--json", str(facts)]) == 130
-    told = capsys.readouterr().err
-    assert "interrupted; nothing half written was left. " in told and said.format(out=out) in told
+    told, told_cost = capsys.readouterr().err, sentence(code, place=out, epsilon=1, ledger=own)
+    assert sentence("interrupted-cleanly") in told and told_cost in told
     found = json.loads(facts.read_text())
     if where.endswith("_kept"):  # what it guarantees was written, and stays
         assert found["guarantee"]["epsilon"] == 1
     else:
         assert (found["error"]["kind"], found["error"]["status"]) == ("Interrupted", 130)
-        assert said in found["error"]["message"]
+        assert told_cost in found["error"]["message"]
 
 
 SUGGEST = ("suggest", "LOG", "--epsilon", "1")
@@ -121,17 +113,17 @@ TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "fr
 
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(
-    ("command", "where", "said"),
+    ("command", "where", "code", "epsilon"),
     [
-        (SUGGEST, "veilog.releasing.suggest._chosen", "epsilon = 0.1 is spent, which is entered in"),
-        (SUGGEST, "veilog.releasing.suggest._answers", "Nothing was asked of the log, so nothing is spent."),
-        (SUGGEST, "veilog.cli.releasing.suggest._view", "The suggestion is paid for."),
-        (TWIN, "veilog.releasing.twin.replace", "epsilon = 0.5 is spent, which is entered in"),
-        (TWIN, "veilog.releasing.twin.ask_sizes", "Nothing was asked of the log, so nothing is spent."),
-        (TWIN, "veilog.releasing.twin.twin_of", "The sizes are paid for."),
-        (TRAIN, "veilog.training.model.Model.save", "epsilon = 2 is spent, which is entered in"),
-        (TRAIN, "veilog.training.training.travag.train", "Nothing was asked of the log, so nothing is spent."),
-        (TRAIN, "veilog.cli.releasing.model._view", "The model is written to {model} and paid for."),
+        (SUGGEST, "veilog.releasing.suggest._chosen", "epsilon-spent", 0.1),
+        (SUGGEST, "veilog.releasing.suggest._answers", "nothing-spent", None),
+        (SUGGEST, "veilog.cli.releasing.suggest._view", "suggestion-paid", None),
+        (TWIN, "veilog.releasing.twin.replace", "epsilon-spent", 0.5),
+        (TWIN, "veilog.releasing.twin.ask_sizes", "nothing-spent", None),
+        (TWIN, "veilog.releasing.twin.twin_of", "sizes-paid", None),
+        (TRAIN, "veilog.training.model.Model.save", "epsilon-spent", 2),
+        (TRAIN, "veilog.training.training.travag.train", "nothing-spent", None),
+        (TRAIN, "veilog.cli.releasing.model._view", "model-written", None),
     ],
 )
 def test_who_stops_another_command_that_spends_is_told_so(
@@ -141,15 +133,18 @@ def test_who_stops_another_command_that_spends_is_told_so(
     capsys: pytest.CaptureFixture[str],
     command: tuple[str, ...],
     where: str,
-    said: str,
+    code: str,
+    epsilon: float | None,
 ) -> None:
     if command is TRAIN:
         veilog.write(hospital(800, seed=3), log, overwrite=True)
     stop(monkeypatch, where)
     names = {"LOG": str(log), "MODEL": str(tmp_path / "model.veilog")}
     words = [names.get(word, word) for word in command]
-    assert main([*words, "--ledger", str(tmp_path / "own.ledger")]) == 130
-    assert said.format(model=names["MODEL"]) in " ".join(capsys.readouterr().err.split())
+    own = tmp_path / "own.ledger"
+    assert main([*words, "--ledger", str(own)]) == 130
+    told = sentence(code, epsilon=epsilon, ledger=own, model=names["MODEL"])
+    assert told in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow
@@ -170,7 +165,7 @@ def test_sigterm_ends_a_release_as_ctrl_c_does(
     before = signal.getsignal(signal.SIGTERM)
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 143
     said = capsys.readouterr().err
-    assert "nothing half written was left." in said and "The log was asked: epsilon = 1 is spent" in said
+    assert sentence("interrupted-cleanly") in said and sentence("epsilon-spent", epsilon=1, ledger=own) in said
     assert len(held) == 1 and not list(tmp_path.rglob(".veilog-*.part")) and not out.exists()
     assert "veilog ledger write" in said and list((tmp_path / "own.ledger.kept").iterdir())
     (account,) = veilog.Ledger.open(own).show()
@@ -187,7 +182,7 @@ def test_a_release_that_is_stopped_while_it_is_hashed_is_not_there(
     stop(monkeypatch, "veilog._files.hashlib.file_digest")
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
     said = capsys.readouterr().err
-    assert "nothing half written was left." in said and "The log was asked: epsilon = 1 is spent" in said
+    assert sentence("interrupted-cleanly") in said and sentence("epsilon-spent", epsilon=1, ledger=own) in said
     assert not out.exists() and not list(tmp_path.glob(".veilog-*.part"))
     assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["charged"]
 
@@ -224,9 +219,9 @@ def test_a_release_that_is_there_is_said_and_entered_though_it_was_stopped_then(
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     told_when_it_is_there(monkeypatch, out, number)
     assert main(["release", str(log), str(out), *RELEASE, *place, "--json", str(facts)]) == status
-    spent = "count epsilon = 1 as spent" if ledger == "--no-ledger" else "epsilon = 1 is spent, which is entered in"
+    spent = sentence("perhaps-spent" if ledger == "--no-ledger" else "epsilon-spent", epsilon=1, ledger=own)
     for said in (capsys.readouterr().err, json.loads(facts.read_text())["error"]["message"]):
-        assert f"{out} is written. The log " in said and spent in said
+        assert f"{sentence('file-is-written', files=out)} {spent}" in said
     assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == before
     assert veilog.read(out).cases.num_rows
     if ledger == "--ledger":
@@ -271,7 +266,8 @@ def test_a_model_that_is_there_is_said_and_entered_though_it_was_stopped_then(
     words = [{"LOG": str(log), "MODEL": str(model)}.get(word, word) for word in TRAIN]
     assert main([*words, "--ledger", str(own)]) == 143
     said = " ".join(capsys.readouterr().err.split())
-    assert f"{model} is written. The log was asked: epsilon = 2 is spent" in said
+    spent = sentence("epsilon-spent", epsilon=2, ledger=own)
+    assert f"{sentence('file-is-written', files=model)} {spent}" in said
     assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["written"]
 
 
@@ -287,7 +283,8 @@ def test_what_is_stopped_when_all_is_done_says_what_there_is(
     monkeypatch.setattr("veilog.cli.cleared", cleared)
     out = tmp_path / "out.xes"
     assert main(["release", str(log), str(out), *RELEASE, "--no-ledger"]) == 130
-    assert f"interrupted; nothing half written was left. The release is written to {out}" in capsys.readouterr().err
+    told = [sentence("interrupted-cleanly"), sentence("release-written", place=out)]
+    assert " ".join(told) in capsys.readouterr().err
 
 
 @pytest.mark.nightly
@@ -312,7 +309,7 @@ def test_sigterm_before_anything_was_asked_costs_nothing(
     monkeypatch.setattr("veilog.releasing.run._made", ended)
     own = tmp_path / "own.ledger"
     assert main(["release", str(log), str(tmp_path / "out.xes"), *RELEASE, "--ledger", str(own)]) == 143
-    assert "Nothing was asked of the log, so nothing is spent." in capsys.readouterr().err
+    assert sentence("nothing-spent") in capsys.readouterr().err
     assert [entry.state for entry in veilog.Ledger.open(own).show()[0].entries] == ["withdrawn"]
 
 
@@ -334,7 +331,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
         "builtins.__import__ = stopped; sys.exit(run())"
     )
     done = subprocess.run([sys.executable, "-c", begin], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, "Error: interrupted; nothing half written was left.\n")
+    assert (done.returncode, done.stderr) == (130, f"Error: {sentence('interrupted-cleanly')}\n")
 
 
 @pytest.mark.nightly
@@ -377,5 +374,5 @@ def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_ke
     assert main(words) == 143
     kept = tmp_path / "own.ledger.kept" / "1.parquet"
     said = capsys.readouterr().err
-    assert f"The release used its epsilon, and waits in {kept}" in said
-    assert "stdout.csv" not in said and veilog.read(kept).cases.num_rows
+    assert str(kept) in said and "stdout.csv" not in said
+    assert veilog.read(kept).cases.num_rows

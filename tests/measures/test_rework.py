@@ -24,9 +24,8 @@ def test_cases_that_do_something_again_and_steps_that_stay_are_counted() -> None
     result = compare(original, released, models=False)
     assert result.rework == Rework(0.3, 0.0, 2 / 17, 0.0)
     frame = result.to_frame()
-    assert frame[frame.title == "cases with rework"].meaning.tolist() == [
-        "share of released cases that do an activity again; 30% of the original's do"
-    ]
+    (meaning,) = frame[frame.title == "cases with rework"].meaning.tolist()
+    assert " 30% " in meaning, "what the original has is said beside it"
 
 
 @pytest.mark.slow

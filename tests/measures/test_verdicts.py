@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
+from refusals import sentence
 
 import veilog
+from veilog._language import share_in_percent
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.measure import Pair
@@ -78,8 +80,9 @@ def test_a_hospital_whose_times_are_noise_is_not_close() -> None:
     assert result.verdicts["times"].grade == result.grade == "noise"
     told = result.to_json()
     assert told["grade"] == "noise" and told["verdicts"]["times"]["grade"] == "noise"  # type: ignore[index, call-overload]
-    headline = result.verdict.split(". ")[0]
-    assert "noise" in headline and "The release is close" not in result.verdict
+    off = share_in_percent(result.verdicts["times"].error)
+    assert sentence("verdict-times", grade="noise", off=off) in result.verdict.split(". ")[0]
+    assert sentence("likeness-close", number="1.00") not in result.verdict
 
 
 @pytest.mark.nightly

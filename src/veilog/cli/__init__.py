@@ -35,7 +35,7 @@ from veilog.cli.shared.terminal import (
     write_json,
 )
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
-from veilog.messages import said_to
+from veilog.messages import Message, said_to
 
 __all__ = ["application", "main"]
 
@@ -212,12 +212,12 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
         errors.print(message, markup=False, soft_wrap=True)
         return _failed(given, 2, error, message)
     except VeilogError as error:
-        error_line(errors, " ".join([without_folder(str(error)), *CALL.get().done]))
+        error_line(errors, " ".join([without_folder(str(error)), *map(str, CALL.get().done)]))
         return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt as error:
         return _interrupted(given, errors, error)
     except MemoryError as error:
-        message = " ".join([_MEMORY, *CALL.get().done])
+        message = " ".join([_MEMORY, *map(str, CALL.get().done)])
         error_line(errors, message)
         return _failed(given, 1, error, message)
     except BrokenPipeError:
@@ -228,7 +228,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
 
 def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:
     """Say what a command that was stopped leaves, and what it cost; returns the status."""
-    message = " ".join(["interrupted; nothing half written was left.", *CALL.get().done])
+    message = " ".join(map(str, [Message("interrupted-cleanly"), *CALL.get().done]))
     error_line(errors, message)
     return _failed(given, stopped_by(), error, message)
 

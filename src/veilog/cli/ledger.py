@@ -121,9 +121,9 @@ class Keeping:
         if found is None or not found.create:
             return ""
         if self.ledger is not None and CALL.get().quiet:
-            said = f"There is no ledger {self.ledger} yet: a new one is made, without a limit."
-            SafeConsole(highlight=False, stderr=True).print(Text(said, style="yellow"), soft_wrap=True)
-        return f"a new ledger was made: {found.path}"
+            said = Message("ledger-not-there-yet", ledger=self.ledger)
+            SafeConsole(highlight=False, stderr=True).print(Text(str(said), style="yellow"), soft_wrap=True)
+        return str(Message("ledger-made", ledger=found.path))
 
     def warnings(
         self, log: Variants | EventLog | StoredLog, entry: EntryRef | None, guarantee: Guarantee
@@ -346,7 +346,7 @@ def _refuse_mistyped(place: Path, log: Path) -> None:
     name = nearest(place.name.removesuffix(_SUFFIX), kept) or nearest(place.stem, kept)
     near: Message | str = Message("did-you-mean", near=kept[name].name) if name else ""
     if own is not None and os.path.lexists(own):
-        near = f"The log has one beside it, {own.name}."
+        near = Message("ledger-beside-log", name=own.name)
     if near:
         raise InputError("ledger-missing", path=place, near=near, place=place)
 

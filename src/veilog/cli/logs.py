@@ -30,6 +30,7 @@ from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.input.activity_mapping import as_csv, proposed
 from veilog.logs.input.reading import whole as read_whole
+from veilog.messages import Message
 
 
 def info(
@@ -120,8 +121,7 @@ def map(  # noqa: A001 - its name on the command line
     fine, coarse = (len({groups[i] for groups in found.values()}) for i in (0, 1))
     screen.show(display.key_values([("activities", len(found)), ("groups at level 1", fine), ("at level 2", coarse)]))
     if coarse == len(found):
-        said = "The names have no structure to group them by: write groups of your own, or keep the first with --top N."
-        screen.show(Text(said, style="yellow"))
+        screen.show(Text(str(Message("names-without-structure")), style="yellow"))
     text = as_csv(found)
     if out is None:
         screen.show(Text(text))

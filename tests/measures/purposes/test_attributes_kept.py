@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import refused, sentence
 from rich.console import Console
 
 import veilog
@@ -173,18 +173,21 @@ def test_the_least_alike_column_and_pair_are_named_beside_the_mean() -> None:
     assert shapes["lowest"] == {"names": ["case:ward"], "value": 0.5}
     assert pairs["lowest"] == {"names": ["case:ward", "case:old"], "value": 0.5}
     assert "lowest" not in told.to_json()["aspects"]["with_control_flow"]
+    least = [(told.aspects["shapes"], "case:ward"), (told.aspects["pairs"], "case:ward × case:old")]
     assert told.remarks == (
-        "Attributes by themselves, least alike: case:ward (0.50 of 1).",
-        "Attributes in pairs, least alike: case:ward × case:old (0.50 of 1).",
-        "Not kept of the original: case:lost.",
+        *(
+            sentence("purpose-least-alike", number=judged.aspect.heading, names=names, value=0.5)
+            for judged, names in least
+        ),
+        sentence("attributes-not-kept", names="case:lost"),
     )
     assert judge(Pair(original, original), ["attributes"])["attributes"].remarks == ()
     # Pages and the terminal say it, too; pages in their language.
     with spoken("de"):
-        assert "am unähnlichsten: case:ward × case:old (0,50 von 1)." in shown([told])[0].remark
+        assert "case:ward × case:old (0,50 " in shown([told])[0].remark
     table = Console(file=io.StringIO(), width=150)
     table.print(purposes_table({"attributes": told}))
-    assert "Attributes in pairs, least alike: case:ward × case:old" in table.file.getvalue()  # type: ignore[attr-defined]
+    assert all(remark in table.file.getvalue() for remark in told.remarks)  # type: ignore[attr-defined]
 
 
 def test_whose_a_case_is_counts_as_no_attribute() -> None:
@@ -192,13 +195,13 @@ def test_whose_a_case_is_counts_as_no_attribute() -> None:
     original = log(["ab"] * 60, {"Patient": people, "ward": ["A", "B"] * 30})
     told = judge(Pair(original, log(["ab"] * 60, {"ward": ["A", "B"] * 30})), ["attributes"])["attributes"]
     assert told.aspects["shapes"].value == 1.0
-    assert told.reason == "Left out: Patient, which is taken to tell whose a case is."
+    assert told.reason == sentence("attribute-of-persons", name="Patient")
     of_events = log(["ab"] * 60, {"ward": ["A", "B"] * 30}, {"Patient": [p for p in people for _ in "ab"]})
     assert "Patient" not in judge(Pair(of_events, of_events.only(np.arange(9))), ["attributes"])["attributes"].verdict
     assert [each.name for each in compared(of_events, of_events, "Patient")] == ["case:ward"]
     # Of a log that has an attribute of many values, the column can be told.
     other = judge(Pair(original, original), ["attributes"], Asked(person="ward"))["attributes"]
-    assert other.reason == "Left out: ward, which is taken to tell whose a case is."
+    assert other.reason == sentence("attribute-of-persons", name="ward")
     assert judge(Pair(original, original), ["attributes"], Asked(person=False))["attributes"].reason == ""
     assert marginals(original, original, "ward") == {"case:Patient": 1.0}
     with refused(ParameterError, "person-attribute-missing", name="wrd"):
@@ -277,13 +280,14 @@ def test_the_judgement_names_what_was_not_kept_and_a_page_does_without_computing
     original = log(["ab"] * 20, ages, {"cost": [float(i % 7) for i in range(40)]})
     kept = log(["ab"] * 20, {"age": ages["age"], "ward": ages["ward"]})
     told = judge(Pair(original, kept), ["attributes"])["attributes"]
-    assert told.reason == "Not kept of the original: cost." and told.chief is not None
+    assert told.reason == sentence("attributes-not-kept", names="cost") and told.chief is not None
     assert told.to_json()["reason"] == told.reason
     assert judge(Pair(original, original), ["attributes"])["attributes"].reason == ""
     text = replace(kept, cases=kept.cases.set_column(1, "age", pa.array(["old"] * 20)))
     assert "case:age" in judge(Pair(original, text), ["attributes"])["attributes"].reason, "text is no number"
     none = without(original, log(["ab"] * 20))
-    assert none is not None and "The release has no attributes." in none.verdict and "case:ward, cost" in none.verdict
+    assert none is not None and none.reasons[0].code == "attributes-not-in-release" and none.reason in none.verdict
+    assert "case:ward, cost" in none.reason
     assert without(log(["ab"] * 20), log(["ab"] * 20)) is None
     many = {f"n{i}": [1.0, 2.0] * 10 for i in range(35)}
     lacking = without(log(["ab"] * 20, many), log(["ab"] * 20))

@@ -1,5 +1,7 @@
 """Models of a release, held against the original's own."""
 
+from refusals import sentence
+
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.purposes import Judgement, judge
@@ -26,7 +28,9 @@ def test_one_frequent_variant_is_more_precise_than_it_fits() -> None:
     assert fitness.share is not None and precision.share is not None
     assert fitness.share < 0.9 < precision.share
     assert found.chief is fitness
-    assert found.verdict == "Of limited use for discovering a model (fitness: 87 % of what the original gives)."
+    assert found.grade == "limited" and round(100 * fitness.share) == 87
+    kept = sentence("purpose-kept-share", number=fitness.aspect.heading, share="87 %")
+    assert found.verdict == sentence("purpose-limited", purpose=found.purpose.title, kept=kept)
 
 
 def test_a_model_of_anything_fits_and_is_not_precise() -> None:
@@ -40,7 +44,7 @@ def test_a_model_of_anything_fits_and_is_not_precise() -> None:
 def test_a_release_without_events_says_why_there_is_no_model() -> None:
     found = judged(Variants.from_dict({(): 12}))
     assert found.grade == "not judged"
-    assert "no events" in found.verdict
+    assert [reason.code for reason in found.reasons] == ["model-log-without-events"]
 
 
 def test_a_release_that_lost_most_activities_is_not_good_for_discovery() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from refusals import sentence
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -41,7 +42,8 @@ def test_a_score_is_held_against_the_original_itself() -> None:
     assert (one.value, one.ceiling, one.zero) == (2 / 3, 1.0, 1.0)
     assert one.share == pytest.approx(2 / 3)
     assert result.grade == "poor"
-    assert result.verdict == "Not for kinds (found: 67 % of what the original gives)."
+    kept = sentence("purpose-kept-share", number="found", share="67 %")
+    assert result.verdict == sentence("purpose-poor", purpose="kinds", kept=kept)
 
 
 def test_a_distance_is_held_against_that_of_two_halves() -> None:
@@ -55,7 +57,8 @@ def test_a_distance_is_held_against_that_of_two_halves() -> None:
     assert one.share == pytest.approx(one.floor / 0.9)
     same = judged(purpose, ORIGINAL)
     assert same.grade == "good"
-    assert same.verdict == "Good for shares (off: as near as another sample of the original)."
+    kept = sentence("purpose-kept-as-near", number="off")
+    assert same.verdict == sentence("purpose-good", purpose="shares", kept=kept)
 
 
 def test_halves_have_every_case_once() -> None:
@@ -89,11 +92,12 @@ def test_what_is_judged_on_held_out_cases_never_sees_them() -> None:
 
 def test_what_cannot_be_judged_says_why() -> None:
     def never(used: object, on: object, asked: Asked) -> Mapping[str, float]:
-        raise ParameterError("No times are known.")
+        raise ParameterError("no-time-known")
 
     result = judged(Purpose("delays", "delays", (DISTANCE,), never), ORIGINAL)
     assert result.grade == "not judged"
-    assert result.verdict == "Delays: not judged. No times are known."
+    assert [reason.code for reason in result.reasons] == ["no-time-known"]
+    assert result.verdict == sentence("purpose-not-judged", purpose="delays", reason=result.reason)
     tiny = judged(Purpose("shares", "shares", (DISTANCE,), off), ORIGINAL, Variants.from_dict({("a",): 1}))
     assert "too few" in tiny.verdict
 
@@ -116,10 +120,12 @@ def test_an_error_of_something_learnt_is_held_against_the_original_itself() -> N
     one = half_as_good.aspects["missed"]
     assert (one.value, one.ceiling, one.floor, one.zero) == (8.0, 5.0, 8.0, 8.0)
     assert one.share == 5 / 8
-    assert half_as_good.verdict == "Not for delays (missed time: 1.60 times that of the original)."
+    kept = sentence("purpose-kept-error", number="missed time", times=1.6)
+    assert half_as_good.verdict == sentence("purpose-poor", purpose="delays", kept=kept)
     better = judged(purpose, Variants.from_dict({("a",): 7}))
     assert better.aspects["missed"].share == 1.0
-    assert better.verdict == "Good for delays (missed time: 1.00 times that of the original)."
+    kept = sentence("purpose-kept-error", number="missed time", times=1.0)
+    assert better.verdict == sentence("purpose-good", purpose="delays", kept=kept)
 
 
 def test_a_negligible_distance_is_as_near_as_another_sample() -> None:

@@ -1,14 +1,17 @@
 """Who can be found in a log: exact where it can be, never falling in what is known, never zero where not measured."""
 
 import itertools
+import math
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import sentence
 
 import veilog
+from veilog._language import counted
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
@@ -98,16 +101,13 @@ def test_the_day_finds_more_and_an_example_is_told() -> None:
 
 def test_what_is_known_of_cases_is_said_once() -> None:
     alike = exposure(log(("abc", 4), ("dec", 4)), sizes=[1, 2, 3]).results
-    assert found_in_words(alike) == (
-        "Whoever happens to know 1, 2 or 3 activities of a case, in their order, finds nobody: whatever these are, "
-        "other cases fit, too."
-    )
-    assert said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 4"), (3, "finds 5")]) == (
-        "Whoever knows 1 or 2 activities of a case finds 4; who knows 3 finds 5."
-    )
-    assert said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 5")], ordered=True) == (
-        "Whoever knows 1 activity of a case finds 4; who knows 2, in their order, finds 5."
-    )
+    said = found_in_words(alike)
+    assert " 1, 2 or 3 activities " in said and said.count(sentence("found-nobody", others="cases")) == 1
+    said = said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 4"), (3, "finds 5")])
+    assert [said.count(word) for word in (" 1 or 2 activities ", "finds 4;", " 3 finds 5.", "activities")] == [1] * 4
+    said = said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 5")], ordered=True)
+    assert said.count(" 1 activity ") == said.count("order") == 1, "one activity has no order"
+    assert said.index("finds 4;") < said.index(" 2") < said.index("order") < said.index("finds 5.")
 
 
 @pytest.mark.slow
@@ -115,16 +115,16 @@ def test_nothing_is_called_zero_that_was_not_measured() -> None:
     many = Variants.from_dict({("a", *("b" * i), "c"): 1 for i in range(200)})
     row = exposure(many, sizes=[1]).results[0]
     assert row.found.value == 0.0 < row.found.high
-    assert "finds hardly anybody: up to" in found_in_words([row])
+    high = math.ceil(row.found.high * row.people)
+    assert sentence("found-hardly", high=high, people=counted(row.people, "case")) in found_in_words([row])
     exact = {r.size: r.unique for r in risk(many, "sequence", [1]) if r.exact}
     certain = exposure(many, sizes=[1]).at_most(exact).results[0]
-    assert certain.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words([certain])
+    nobody = sentence("found-nobody", others="cases")
+    assert certain.found == Rate(0.0, 0.0, 0.0) and nobody in found_in_words([certain])
     shared = exposure(log(("ab", 2), ("cd", 3)), sizes=[1]).results[0]
-    assert shared.found == Rate(0.0, 0.0, 0.0) and "finds nobody" in found_in_words([shared])
-    assert own_path_in_words(5, 0) == "None of the 5 cases has a path of its own: each is shared by two or more."
-    assert own_path_in_words(1_000, 129).startswith(
-        "12.9 % of the 1,000 cases (129) have a path that no other case has"
-    )
+    assert shared.found == Rate(0.0, 0.0, 0.0) and nobody in found_in_words([shared])
+    assert own_path_in_words(5, 0) == sentence("path-alone-none", cases=5)
+    assert own_path_in_words(1_000, 129) == sentence("path-alone-cases", share="12.9 %", cases=1_000, alone=129)
 
 
 def test_a_log_of_one_case_is_found_by_anything() -> None:

@@ -5,14 +5,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from refusals import refused
+from refusals import refused, sentence
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import halves, inference
-from veilog.measures.singling_out.words import inferred_in_words
+from veilog.measures.singling_out.words import begun, inferred_in_words, percent
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 4), min_size=1, max_size=6).map(Variants.from_dict)
@@ -110,7 +110,16 @@ def test_attributes_of_people_in_the_log_are_told_and_of_those_held_out_not() ->
     assert result.without_attributes is None
     row = next(r for r in result.results if r.secret == "case:illness")
     assert row.guessed.released.value > 0.9 and row.guessed.baseline.value < 0.5 and row.more
-    assert "of a person's case guesses" in inferred_in_words(result)
+    telling = max(result.results, key=lambda row: row.beyond.value)
+    shares = {name: percent(getattr(telling.guessed, name)) for name in ("original", "released")}
+    told = sentence(
+        "attack-infers-held-out",
+        known=begun(telling),
+        secret=telling.secret,
+        control=percent(telling.guessed.baseline),
+        **shares,
+    )
+    assert inferred_in_words(result) == f"{told} {sentence('attack-more-held-out')}"
     independent = inference(first, patients(240, seed=2), control=second)
     assert not next(r for r in independent.results if r.secret == "case:illness").more
 

@@ -37,10 +37,8 @@ from veilog.measures import compare as compare_logs
 from veilog.measures.purposes import PURPOSES, Asked
 from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
+from veilog.messages import Message
 from veilog.report.told import told_by_file
-
-_GUESSED = "People are told by {column}, as it seems; --person COLUMN or --no-person says otherwise."
-
 
 WHOLE = 128 << 20
 """Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
@@ -74,22 +72,16 @@ def read_to_measure(
     return found.variants, findings
 
 
-_NARROW = (
-    "The intervals of attacks take each case for another person's; where people ({column}) have several, they may be "
-    "too narrow."
-)
-
-
 def say_narrow(out: Output, person: str | None) -> None:
     """What the intervals of attacks on people, held against others who were held out, do not take into account."""
     if person is not None:
-        out.show(Text(_NARROW.format(column=person), style="dim"))
+        out.show(Text(str(Message("intervals-perhaps-too-narrow", column=person)), style="dim"))
 
 
 def say_person(out: Output, person: str | None, whose: Whose) -> None:
     """Which column was taken for people where nobody said so: a wrong guess must be seen."""
     if person is not None and whose.person is None:
-        out.show(Text(_GUESSED.format(column=person), style="yellow"))
+        out.show(Text(str(Message("people-seem-told-by", column=person)), style="yellow"))
 
 
 def _say_groups(out: Output, original: EventLog | Variants, released: EventLog) -> None:
@@ -100,10 +92,7 @@ def _say_groups(out: Output, original: EventLog | Variants, released: EventLog) 
     with suppress(VeilogError):  # it says nothing of itself, or of no method that we know
         for condition in told_by_file(released).guarantee.conditions:
             if condition.code == "activities-mapped":
-                out.show(Text(_GROUPED.format(said=condition.text), style="yellow"))
-
-
-_GROUPED = "The release has groups that the original has not. {said} Add --map, --level and --top as they were for it."
+                out.show(Text(str(Message("groups-not-of-original", said=condition.text)), style="yellow"))
 
 
 Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
@@ -211,7 +200,7 @@ def compare(
             progress=progress,
         )
     if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
-        out.show(f"Of {original.name} only the variants were read. Not computed: {', '.join(lacking)}.")
+        out.show(str(Message("original-variants-only", log=original.name, lacking=", ".join(lacking))))
     if wanted or others is not None:
         say_person(out, person, whose)
     written = () if chart is None else (chart,)

@@ -25,6 +25,7 @@ from veilog.measures.singling_out import exposure, halves, inference, linkabilit
 from veilog.measures.singling_out.finding import Exposure
 from veilog.measures.singling_out.inferring import Inference
 from veilog.measures.singling_out.linking import Linkability
+from veilog.messages import Message
 
 
 @Parameter(name="*")
@@ -109,17 +110,12 @@ def risk(
     show_findings(out, findings, log)
 
 
-_IF_PUBLISHED = (
-    "If one half of these cases were published as they are, and the other half were people who are not in it:"
-)
-_OF_PERSONS = "If the cases of one half of the people ({column}) were published as they are, and the others not in it:"
-
-
 def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference | None, person: str | None) -> None:
     """Show what attacks on one half of the people achieve beside the other half."""
     if linked is None and inferred is None:
         return
-    out.show(Text(_IF_PUBLISHED if person is None else _OF_PERSONS.format(column=person), style="dim"))
+    published = Message("half-published" if person is None else "half-of-people-published", column=person)
+    out.show(Text(str(published), style="dim"))
     for line in display.attack_lines(linked, inferred, published=True):
         out.show(line)
     say_narrow(out, person)

@@ -30,7 +30,7 @@ from veilog.logs.input.source import suffix_of
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.excel import MOST_EVENTS
 from veilog.logs.variants import Variants
-from veilog.messages import OwnerMessage
+from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
 from veilog.releasing.kept import how_to_write, kept_file
@@ -190,9 +190,9 @@ def confirmed(
     return planned
 
 
-def cannot_be_undone(sentence: str) -> None:
+def cannot_be_undone(code: str, **values: object) -> None:
     """Remember what is to be said, should the command fail or be stopped from now on."""
-    CALL.get().done.append(sentence)
+    CALL.get().done.append(Message(code, **values))
 
 
 @contextmanager
@@ -216,37 +216,38 @@ def told_if_stopped(
         since = "" if goes_on else started
         written = [str(file) for file, was in zip(files, before, strict=True) if mark(file) != was]
         if written:
-            cannot_be_undone(f"{' and '.join(written)} {'is' if len(written) == 1 else 'are'} written.")
-        cannot_be_undone(_asked(epsilon) if ledger is None else _charged(method, ledger, log, since))
+            code = "file-is-written" if len(written) == 1 else "files-are-written"
+            cannot_be_undone(code, files=" and ".join(written))
+        CALL.get().done.extend([_asked(epsilon)] if ledger is None else _charged(method, ledger, log, since))
         raise
     except OutputError:
         if ledger is None:  # one of a ledger is kept beside it, which its error says
-            cannot_be_undone(_asked(epsilon))
+            CALL.get().done.append(_asked(epsilon))
         raise
 
 
-def _asked(epsilon: Fraction | None) -> str:
+def _asked(epsilon: Fraction | None) -> Message:
     if epsilon is None:
-        return "The log may have been asked: count the release as made."
-    return f"The log may have been asked: count epsilon = {up(round_up(epsilon))} as spent."
+        return Message("perhaps-released")
+    return Message("perhaps-spent", epsilon=up(round_up(epsilon)))
 
 
-def _charged(method: str, ledger: Ledger, log: Data, since: str) -> str:
+def _charged(method: str, ledger: Ledger, log: Data, since: str) -> list[Message]:
     """What the ledger says of what was asked of this log since then by this method."""
     try:
         account = ledger.account(log)
     except (VeilogError, KeyboardInterrupt):  # who waits for a ledger, and stops that, too, is told all the same
-        return f"What was asked counts as spent; veilog ledger show {ledger.path} says how much."
+        return [Message("spent-by-ledger", ledger=ledger.path)]
     entries: tuple[Entry, ...] = () if account is None else account.entries
     begun = [entry for entry in entries if entry.method == method and entry.time >= since]
     if not begun or begun[-1].state == "withdrawn":
-        return "Nothing was asked of the log, so nothing is spent."
+        return [Message("nothing-spent")]
     if begun[-1].epsilon is None:
-        return f"The log was asked, which is entered in {ledger.path}."
+        return [Message("question-entered", ledger=ledger.path)]
     spent, entry = up(round_up(begun[-1].epsilon)), EntryRef(ledger.path, begun[-1].number)
     file = kept_file(entry)
-    waits = "" if file is None else f" The release used its epsilon, and waits in {file}: {how_to_write(entry)}."
-    return f"The log was asked: epsilon = {spent} is spent, which is entered in {ledger.path}.{waits}"
+    waits = [] if file is None else [Message("release-waits-in", file=file, how=how_to_write(entry))]
+    return [Message("epsilon-spent", epsilon=spent, ledger=ledger.path), *waits]
 
 
 def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants) -> Domain:

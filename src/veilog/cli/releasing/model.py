@@ -36,6 +36,7 @@ from veilog.cli.shared.reading import Output, opened, read_variants, shown_progr
 from veilog.cli.shared.reading import read_log as read_whole
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError
+from veilog.messages import Message
 from veilog.releasing.meaning import json_of
 from veilog.training.model import Model
 from veilog.training.training import remove, trainable
@@ -89,7 +90,7 @@ def train(
         with told_if_stopped(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
             trained = train_model(original, planned, ledger=ledger or False, checkpoint=checkpoint, progress=progress)
             trained.save(model, overwrite=CALL.get().overwrite)
-    cannot_be_undone(f"The model is written to {model} and paid for.")
+    cannot_be_undone("model-written", model=model)
     if checkpoint is not None:
         remove(checkpoint)
     seconds = time.perf_counter() - started
@@ -216,6 +217,6 @@ def _resumable(checkpoint: Path | None) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if checkpoint is not None and checkpoint.exists():
-            words = f"Stopped. The run is kept in {checkpoint}: the same command goes on with it.\n"
+            words = f"{Message('run-kept', checkpoint=checkpoint)}\n"
             SafeConsole(stderr=True, highlight=False).print(words, markup=False, soft_wrap=True, end="")
         raise

@@ -51,7 +51,7 @@ from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
-from veilog.messages import OwnerMessage
+from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.accounting import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.unit import Unit
@@ -208,7 +208,7 @@ def _asked(
         ledger = keeping.of(path, progress)
         with told_if_stopped("twin", log, ledger, parse_epsilon(epsilon)):
             found = make_twin(log, epsilon=epsilon, ledger=ledger or False, **declared)
-    cannot_be_undone("The sizes are paid for.")
+    cannot_be_undone("sizes-paid")
     return found
 
 
@@ -221,8 +221,8 @@ def _show(screen: Output, found: Twin) -> None:
     else:
         if found.sizes.off is not None:
             within = math.ceil(math.log(20) * found.sizes.off[0] / math.sqrt(2))  # of Laplace noise that is so far off
-            of_log = f"{found.sizes.cases:,} cases (a noisy number, within {within:,} in 95 of 100 runs)"
-            screen.show(Text(f"\nThe log has about {of_log}.", style="yellow"))
+            noisy = Message("twin-cases-noisy", cases=found.sizes.cases, within=within)
+            screen.show(Text(f"\n{noisy}", style="yellow"))
         screen.show(Text("\nIts sizes were paid for:", style="dim"))
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
@@ -285,8 +285,8 @@ def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, e
 def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]:
     """Which cases the sizes are of."""
     if planned.part is not None:
-        told = "the sizes are those of" if exact else "the sizes are taken to be those of this part, not of the log:"
-        yield "of", f"{told} the {planned.part.in_words}"
+        code = "sizes-are-of-part" if exact else "sizes-taken-for-part"
+        yield "of", str(Message(code, part=planned.part.in_words))
     if planned.unit.column is not None and not exact:
         most = planned.unit.most_cases
         yield "of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"

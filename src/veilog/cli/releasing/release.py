@@ -125,7 +125,7 @@ def release(
     planned = following(out, planned, last, original)
     planned = confirmed(out, planned, original, place, keeping.of_release(log, planned))
     released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
-    cannot_be_undone(f"The release is written to {in_words(target, out=True)} and paid for.")
+    cannot_be_undone("release-written", place=in_words(target, out=True))
     tell_losses(released)
     account = account_of(released.entry)
     out.json(released.to_json(), place, *files[:-1], account=account)
@@ -214,7 +214,7 @@ def _waiting(released: Release, target: Path | None) -> Iterator[None]:
         raise OutputError("release-waits", path=error.path, said=error.message, kept=kept) from error
     except KeyboardInterrupt:
         if entry is not None and (file := kept_file(entry)) is not None:
-            cannot_be_undone(f"The release used its epsilon, and waits in {file}: {how_to_write(entry)}.")
+            cannot_be_undone("release-waits-in", file=file, how=how_to_write(entry))
         raise
 
 

@@ -116,7 +116,7 @@ def suggest(
             )
             progress("trying it on made-up twins", None)
             found.expected  # noqa: B018 - found out while something is shown
-    cannot_be_undone("The suggestion is paid for.")
+    cannot_be_undone("suggestion-paid")
     # A map says the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else asked.activities)
     account = account_of(found.entry)

@@ -27,6 +27,7 @@ from rich.text import Text
 from veilog._files import atomic_target, reason
 from veilog._version import __version__
 from veilog.errors import OutputError
+from veilog.messages import Message
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,8 @@ class Call:
     quiet: bool = False
     overwrite: bool = False
     """Whether files that are there may be replaced."""
-    done: list[str] = field(default_factory=list)
-    """What cannot be undone, in sentences: whoever stops the command, or has no room for its output, must know."""
+    done: list[Message] = field(default_factory=list)
+    """What cannot be undone: whoever stops the command, or has no room for its output, must know."""
     told: list[str] = field(default_factory=list)
     """Where its result was written as JSON, which an error that comes later must not take the place of."""
     signals: list[int] = field(default_factory=list)
