@@ -92,7 +92,7 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
     log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target, found = str(tmp_path / "r.xes"), tmp_path / "f.json"
-    dry = ["release", str(log), target, *TRAVAS, "--dry-run", "--json", str(found)]
+    dry = ["release", str(log), target, *TRAVAS, "--dry-run", "--json", str(found), "--overwrite"]
     assert cli.main(dry) == 2
     assert told(found)["error"]["code"] == "sizes-unknown"  # type: ignore[index]
     found.unlink()
