@@ -67,10 +67,10 @@ def test_a_ledger_beside_the_log_wins(capsys: pytest.CaptureFixture[str], log: P
     made(capsys, log, "0.5")
     status, out, _ = run(capsys, "ledger", "set", log, "--epsilon", "1", "--ledger", beside, "--json", "-")
     assert status == 0
-    assert [warning["code"] for warning in json.loads(out)["warnings"]] == ["releases-in-another-ledger"]
+    assert [warning["code"] for warning in json.loads(out)["warnings"]] == ["release-in-another-ledger"]
     made(capsys, log, "0.25")
     assert [len(Ledger.open(place).show()[0].entries) for place in (own().path, beside)] == [1, 1]
-    assert codes(made(capsys, log, "0.25", "--no-ledger")) == ["uncounted-releases"]
+    assert codes(made(capsys, log, "0.25", "--no-ledger")) == ["one-release-uncounted"]
     assert [len(one.show()[0].uncounted) for one in (own(), Ledger.open(beside))] == [0, 1]
 
 
