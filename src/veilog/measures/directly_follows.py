@@ -25,7 +25,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.durations import inside_cases, timed
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.measure import Pair, our_measure
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
 """The papers tabulate the time EMD in months; a month here is a twelfth of 365.25 days."""
@@ -223,60 +223,8 @@ def _time_emd(pair: Pair) -> float:
     return time_emd(timed(pair.original, "original"), timed(pair.released, "released"))
 
 
-MOVED = Measure(
-    "dfg_moved",
-    lambda pair: pair.once(_moved).share,
-    (
-        Quantity(
-            "directly-follows mass moved",
-            "share of directly-follows pairs that is elsewhere",
-            "lower",
-            best=0.0,
-            high=1.0,
-            form="share",
-            plain=("steps that moved", "of all steps are on other arrows than before"),
-        ),
-    ),
-    symmetric=True,
-    doing="Directly-follows graphs",
-)
-LARGEST_CHANGES = Measure("dfg_largest_changes", _largest_changes, ())
-COVERAGE = Measure(
-    "coverage",
-    lambda pair: edge_coverage(*pair.variants),
-    (
-        Quantity(
-            "activities covered",
-            "share of the original's activities that the release has",
-            "higher",
-            best=1.0,
-            high=1.0,
-            of="activities",
-            form="share",
-            plain=("activities", "of the original's activities are in the release"),
-        ),
-        Quantity(
-            "directly-follows pairs covered",
-            "share of the original's directly-follows pairs, as kinds, that the release has",
-            "higher",
-            best=1.0,
-            high=1.0,
-            of="directly_follows",
-            form="share",
-            plain=("kinds of steps", "of the original's kinds of steps are in the release"),
-        ),
-    ),
-)
-FREQUENCY_EMD = Measure(
-    "dfg_frequency_emd",
-    lambda pair: frequency_emd(*pair.variants),
-    (Quantity("directly-follows frequency EMD", "0 = the same counts", "lower", best=0.0, unit="occurrences"),),
-    symmetric=True,
-)
-TIME_EMD = Measure(
-    "dfg_time_emd",
-    _time_emd,
-    (Quantity("directly-follows time EMD", "months; 0 = the same times", "lower", best=0.0, unit="months"),),
-    needs="whole logs",
-    symmetric=True,
-)
+MOVED = our_measure("dfg_moved", lambda pair: pair.once(_moved).share)
+LARGEST_CHANGES = our_measure("dfg_largest_changes", _largest_changes)
+COVERAGE = our_measure("coverage", lambda pair: edge_coverage(*pair.variants))
+FREQUENCY_EMD = our_measure("dfg_frequency_emd", lambda pair: frequency_emd(*pair.variants))
+TIME_EMD = our_measure("dfg_time_emd", _time_emd)

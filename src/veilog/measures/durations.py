@@ -27,7 +27,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.measure import Pair, our_measure
 
 Clock = Literal["calendar", "since the first event"]
 
@@ -235,36 +235,5 @@ def _both(pair: Pair) -> tuple[Spans, Spans]:
     return first, spans(timed(pair.released, "released"), "released")
 
 
-CASE_DURATIONS = Measure(
-    "case_durations",
-    lambda pair: case_durations(*pair.once(_both)),
-    (
-        Quantity(
-            "case duration EMD",
-            "what the average case would have to be made longer or shorter",
-            "lower",
-            best=0.0,
-            of="emd",
-            form="hours",
-            unit="hours",
-        ),
-    ),
-    needs="whole logs",
-    symmetric=True,
-)
-ACTIVE_CASES = Measure(
-    "active_cases",
-    lambda pair: active_cases(*pair.once(_both)),
-    (
-        Quantity("cases under way, difference", "0 = as many at every time", "lower", best=0.0, of="difference"),
-        Quantity(
-            "  in shape",
-            "0 = the same share of them at every time",
-            "lower",
-            best=0.0,
-            high=1.0,
-            of="shape_difference",
-        ),
-    ),
-    needs="whole logs",
-)
+CASE_DURATIONS = our_measure("case_durations", lambda pair: case_durations(*pair.once(_both)))
+ACTIVE_CASES = our_measure("active_cases", lambda pair: active_cases(*pair.once(_both)))
