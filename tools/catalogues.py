@@ -33,19 +33,17 @@ FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1
 """Which arguments of them are text."""
 CONTEXTUAL = {"pgettext", "_p"}
 CONSTRUCTORS = {
-    "Aspect": (4,),
     "DeltaOptional": (0,),
     "Problem": (1, 2),
-    "Purpose": (1,),
 }
 """Values whose texts at these places are looked up where they are shown."""
 KEYWORDS = {
-    ("Aspect", "unit"): 4,
     ("DeltaOptional", "buys"): 0,
 }
 """Where those are that have a name."""
 TABLES = {
     "measures/measures.toml": ("plain",),
+    "measures/purposes/purposes.toml": ("title", "unit"),
     "methods/methods.toml": ("title", "advice", "guarantee", "as_published"),
 }
 """Tables of facts, and the names of their texts."""
@@ -164,7 +162,7 @@ def _in_table(path: Path) -> Iterator[tuple[str, str, str]]:
     """The texts of a table under the names that are listed, in their order; a list has several."""
     wanted = TABLES[path.relative_to(SOURCE).as_posix()]
     for facts in tomllib.loads(path.read_text(encoding="utf-8")).values():
-        for row in (facts, *facts.get("quantities", ())):
+        for row in (facts, *facts.get("quantities", ()), *facts.get("aspects", ())):
             for said in (row.get(name, "") for name in wanted):
                 yield from (("", text, "") for text in ([said] if isinstance(said, str) else said) if text)
 

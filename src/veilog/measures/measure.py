@@ -217,15 +217,16 @@ class Measure:
 
 
 @cache
-def _ours() -> dict[str, Any]:
+def our_measures() -> dict[str, Any]:
+    """Return by name where each of our own measures is, and its facts and words."""
     return tables_of(__package__, "measures")
 
 
 def our_measure(name: str, find: Callable[[Pair], Any], begin: Callable[[Pair], object] | None = None) -> Measure:
     """Return the measure of this name with the facts and the words that ``measures.toml`` has of it."""
-    facts = _ours()[name]
-    quantities = tuple(Quantity(**number) for number in facts.get("quantities", ()))
-    return Measure(name, find, **{**facts, "quantities": quantities}, begin=begin)
+    facts = {fact: value for fact, value in our_measures()[name].items() if fact != "at"}
+    facts["quantities"] = tuple(Quantity(**number) for number in facts.get("quantities", ()))
+    return Measure(name, find, begin=begin, **facts)
 
 
 def _plain(number: Any) -> float | int | None:

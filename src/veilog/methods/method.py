@@ -230,7 +230,8 @@ class Method:
 
 
 @cache
-def _ours() -> dict[str, Any]:
+def our_methods() -> dict[str, Any]:
+    """Return by name where each of our own methods is, and its words."""
     return tables_of(__package__, "methods")
 
 
@@ -243,7 +244,7 @@ def our_method(
 ) -> Method:
     """Return the method of this name, with an epsilon unless there is ``more`` to say of its budget, and with the words
     that ``methods.toml`` has of it."""
-    words = _ours()[name]
+    words = {word: said for word, said in our_methods()[name].items() if word != "at"}
     found = measured()
     cells = ahead_in(name) if name in found.similarity else ""
     weighed = words.get("weighed", "").format(cells=cells, logs=len(found.logs), epsilons=len(found.epsilons))

@@ -37,7 +37,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.measures.durations import Spans, emd, inside_cases, mean_steps, spans, timed
 from veilog.measures.measure import Log
-from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.measures.purposes.purpose import Asked, Purpose, facts_of
 
 OFTEN = 30
 """How often a pair must occur in the original for its mean duration to be compared."""
@@ -245,24 +245,4 @@ def _relative_error(used: float, judged: float) -> float | None:
     return abs(used / judged - 1) if judged else None
 
 
-PERFORMANCE = Purpose(
-    "performance",
-    "durations and delays",
-    (
-        Aspect("cycle_time", better="lower", unit="hours", chief=True),
-        Aspect("relative", better="lower", unit="hours", chief=True),
-        Aspect("absolute", better="lower", unit="hours"),
-        Aspect("circadian", better="lower", unit="hours"),
-        Aspect("arrival", better="lower", unit="hours"),
-        Aspect("ngram_2", better="lower"),
-        Aspect("ngram_3", better="lower"),
-        Aspect("steps", better="lower"),
-        Aspect("median_steps", better="lower"),
-        Aspect("processing", better="lower"),
-        Aspect("waiting", better="lower"),
-        Aspect("median_duration", better="lower"),
-        Aspect("mean_duration", better="lower"),
-    ),
-    _scores,
-    needs="whole logs",
-)
+PERFORMANCE = Purpose(score=_scores, **facts_of("performance"))
