@@ -18,13 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import inside_cases, timed
+from veilog.measures.durations import inside_cases, known_times, timed
 from veilog.measures.measure import Pair, our_measure
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
@@ -155,18 +154,14 @@ def _frequencies(log: EventLog | Variants) -> _Graph:
 
 
 def _hours(log: EventLog) -> _Graph:
-    names = log.events.column(ACTIVITY).cast(pa.string()).combine_chunks().dictionary_encode()
-    labels = tuple(names.dictionary.to_pylist())
-    codes = names.indices.to_numpy(zero_copy_only=False)
-    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
-    known = times.is_valid().to_numpy(zero_copy_only=False)
-    micros = times.fill_null(0).to_numpy(zero_copy_only=False)
+    labels, codes = log.activity_codes
+    micros, known = known_times(log)
     keys, inside = _pair_keys(codes, log.offsets, len(labels))
     inside = inside & known[:-1] & known[1:]
-    return _graph(labels, keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
+    return _graph(tuple(labels), keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
 
 
-def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+def _pair_keys(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
     return wide[:-1] * size + wide[1:], inside_cases(offsets, len(wide))
