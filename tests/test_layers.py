@@ -24,6 +24,7 @@ LAYERS = (
         "_plugins",
         "_process",
         "_svg",
+        "_tables",
         "_typing",
     },
     {"logs"},

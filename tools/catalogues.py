@@ -4,8 +4,8 @@
     python tools/catalogues.py de       begins a catalogue for a language that there is none of
 
 Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop`` (``_`` in some files),
-what templates give to ``_``, ``_p`` and ``ngettext``, the texts of the constructors that are listed here or, of a
-measure, ``plain``, and what is said of a method's settings. A sentence with ``{unit}`` is one about a case and one
+what templates give to ``_``, ``_p`` and ``ngettext``, the texts of the constructors and of the tables of facts that are
+listed here, and what is said of a method's settings. A sentence with ``{unit}`` is one about a case and one
 about a person: their articles differ.
 
 Sentences of messages (:mod:`veilog.messages`) are in the English catalogue, by code. Other languages have those that
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,22 +33,20 @@ FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1
 """Which arguments of them are text."""
 CONTEXTUAL = {"pgettext", "_p"}
 CONSTRUCTORS = {
-    "Aspect": (4,),
     "DeltaOptional": (0,),
-    "Method": (0, 1, 2, 3),
     "Problem": (1, 2),
-    "Purpose": (1,),
 }
 """Values whose texts at these places are looked up where they are shown."""
 KEYWORDS = {
-    ("Aspect", "unit"): 4,
     ("DeltaOptional", "buys"): 0,
-    ("Method", "title"): 0,
-    ("Method", "advice"): 1,
-    ("Method", "guarantee"): 2,
-    ("Method", "as_published"): 3,
 }
 """Where those are that have a name."""
+TABLES = {
+    "measures/measures.toml": ("plain",),
+    "measures/purposes/purposes.toml": ("title", "unit"),
+    "methods/methods.toml": ("title", "advice", "guarantee", "as_published"),
+}
+"""Tables of facts, and the names of their texts."""
 HEAD = """\
 msgid ""
 msgstr ""
@@ -74,8 +73,10 @@ class Sentence:
 def sentences() -> dict[tuple[str, str, str], Sentence]:
     """Return all sentences in the order of the files and of the lines in them."""
     found: dict[tuple[str, str, str], Sentence] = {}
-    for path in sorted(path for kind in ("*.py", "*.html", "*.jinja") for path in SOURCE.rglob(kind)):
-        said = _in_code(path) if path.suffix == ".py" else _in_template(path)
+    kinds = ("*.py", "*.html", "*.jinja")
+    read = {".py": _in_code, ".toml": _in_table}
+    for path in sorted({path for kind in kinds for path in SOURCE.rglob(kind)} | {SOURCE / table for table in TABLES}):
+        said = read.get(path.suffix, _in_template)(path)
         for context, text, plural in said:
             for unit in UNITS if "{unit}" in text else ("",):
                 one = Sentence(
@@ -147,8 +148,6 @@ def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
         texts = {i: arg.value for i, arg in enumerate(node.args) if _is_text(arg)}
         texts |= {i: word.value.value for word in node.keywords for i in _place(name, word.arg) if _is_text(word.value)}
         yield from _said(name, texts)
-        if name == "Quantity":
-            yield from (("", part.value, "") for part in _plain(node) if _is_text(part) and part.value)
 
 
 def _of_settings(tree: ast.Module) -> Iterator[str]:
@@ -159,10 +158,13 @@ def _of_settings(tree: ast.Module) -> Iterator[str]:
             yield from (part.value for part in parts[1:2] if _is_text(part))
 
 
-def _plain(node: ast.Call) -> list[ast.expr]:
-    """The title and the meaning that a page shows of a measure."""
-    shown = next((word.value for word in node.keywords if word.arg == "plain"), None)
-    return shown.elts if isinstance(shown, ast.Tuple) else []
+def _in_table(path: Path) -> Iterator[tuple[str, str, str]]:
+    """The texts of a table under the names that are listed, in their order; a list has several."""
+    wanted = TABLES[path.relative_to(SOURCE).as_posix()]
+    for facts in tomllib.loads(path.read_text(encoding="utf-8")).values():
+        for row in (facts, *facts.get("quantities", ()), *facts.get("aspects", ())):
+            for said in (row.get(name, "") for name in wanted):
+                yield from (("", text, "") for text in ([said] if isinstance(said, str) else said) if text)
 
 
 def _is_text(node: ast.expr) -> bool:

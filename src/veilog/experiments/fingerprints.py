@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._process import pool
+from veilog._tables import tables_of
 from veilog.errors import VeilogError
+from veilog.experiments import papers
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured
-from veilog.experiments.papers import tables_of
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
@@ -121,7 +122,7 @@ _SEED = 7
 _DELTA = {"delta": "1e-3"}
 _ATTRIBUTES = {"attributes": ["ward", "age", "cost"]}
 _STAND_IN = {"travag": "travas"}
-_MORE: dict[str, tuple[dict[str, Any], ...]] = tables_of("trials")
+_MORE: dict[str, tuple[dict[str, Any], ...]] = tables_of(papers.__name__, "trials")
 """Settings of each method beside the defaults. Those that come new are tried once they are named here."""
 _STEPS = 3
 _SHORT: dict[str, Any] = {

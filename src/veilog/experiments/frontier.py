@@ -16,6 +16,8 @@ from functools import partial
 
 import numpy as np
 
+from veilog._tables import tables_of
+from veilog.experiments import papers
 from veilog.experiments.experiment import (
     Cell,
     Experiment,
@@ -51,25 +53,9 @@ from veilog.privacy.account.accounting import compose
 
 BEST, LEAK = "best of the others", "leak line"
 _EPSILON = "1"
-_PURPOSES: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("fitness / precision", ("fitness", "precision")),
-    ("next activity", ("next_activity",)),
-    ("error of rules", ("rules",)),
-)
-_NOTE = (
-    "Means of the runs, certified, at epsilon 1. Fitness and precision are the original's on the inductive miner's "
-    "model of the release (filter 0.2); next activity: how often it is predicted, by an n-gram, for cases that the log "
-    "itself is judged without and releases have seen; error of rules: how far the supports of the log's own rules are "
-    f"off, on average. {BEST[0].upper()}{BEST[1:]}: by this number (of fitness and precision by the one that less is "
-    "kept of), with its name. Leak line: a bare list of the raw variants, which protects nobody."
-)
-
-_NEAR = (
-    "Relative log similarity (1: the same variants in the same shares), means of the runs, certified; the best of a "
-    "log is bold. CPU s: one release of the log that takes longest, median."
-)
-
-
+_WORDS = tables_of(papers.__name__, "frontier")
+"""Its tables, and what is said of it."""
+_BELOW = _WORDS["below"]
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTA = "1e-4"
 RISK = ("set", 3)
@@ -113,26 +99,6 @@ _SHORT = {
 }
 """Names in plots; others are those of their methods."""
 _MODEL_SECONDS = 120.0
-_TOLD = (
-    "Mean similarity. Not told from it: behind the best of all by less than two standard errors of the difference, a "
-    "rough measure where runs are few, and none for a single run."
-)
-
-
-_NEXT = "By an n-gram; the release has seen all cases, also those. "
-_UNIFORM = (
-    "A uniform draw over the raw list of variants has learnt nothing of what is frequent and protects nobody: it names "
-    "everybody's path. A method whose mean is below it resembles the log less than that list does; one above it need "
-    "not have learnt more than the list tells. Equal weights: each variant once. Drawn: as many cases as the log has."
-)
-_BOLD = "The best of a row is bold. Runs that released nothing count as 0."
-_ITSELF = "{itself}"
-"""Stands in a note for what the logs themselves have."""
-_DISCLOSURE = (
-    "A release is made-up cases or noisy counts: its own disclosure says how unlike each other its cases are, not what "
-    "it tells about people, which is what epsilon bounds."
-)
-_CERTAIN = "What the release itself says; whether a variant is real only the owner of the log can tell: the next table."
 
 
 def cells(profile: Profile) -> Iterator[Cell]:
@@ -204,20 +170,6 @@ def purposes(original: Variants, made: Variants, *, itself: bool) -> dict[str, N
     return {"next_activity": next_activity(seen if itself else made, unseen), "rules": rules}
 
 
-_TABLES: tuple[tuple[str, str, str, str], ...] = (
-    ("fitness", "Fitness of the log on the release's model", ".3f", _ITSELF),
-    ("precision", "Precision of the release's model", ".3f", _ITSELF),
-    ("f_score", "F-score of the release's model", ".3f", _ITSELF),
-    ("next_activity", "Next activity of held-out cases, predicted from the release", ".3f", f"{_NEXT}{_ITSELF}"),
-    ("rules", "Error of the supports of the log's own rules", ".3f", ""),
-    ("size_ratio", "Released cases over the log's", ".2f", ""),
-    ("risk", f"Case disclosure of the release, {RISK[0]}s of {RISK[1]}", ".4f", f"{_ITSELF} {_DISCLOSURE}"),
-    ("certain", "Released cases whose variant is certain to be real", ".0%", _CERTAIN),
-    ("real", "Released cases whose variant is real", ".0%", ""),
-)
-"""What is measured, the title of its table, how its numbers are written, and the note below it."""
-
-
 def _column(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[Row]:
     """The rows of a log and an epsilon of what is compared under this name."""
     method, settings = COLUMNS[name]
@@ -268,7 +220,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         lines = [(log, e, *(shown(_column(rows, log, name, e)) for name in names)) for log, e in places]
         return Table(title, ("log", "epsilon", *names), tuple(lines), note)
 
-    similarity = by_place("Relative log similarity", partial(spread, measure="similarity"), _BOLD)
+    similarity = by_place("Relative log similarity", partial(spread, measure="similarity"), _BELOW["similarity"])
     winners, bold = [], []
     for (log, epsilon), line in zip(places, similarity.rows, strict=True):
         first, pure = best(rows, log, epsilon), best(rows, log, epsilon, pure=True)
@@ -277,12 +229,15 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         marked = (f"**{text}**" if first and first[0] == n else text for n, text in zip(names, line[2:], strict=True))
         bold.append((log, epsilon, *marked))
     head = ("log", "epsilon", "of all", "without a delta", "not told from it")
-    out = [Table("The best certified method", head, tuple(winners), _TOLD), replace(similarity, rows=tuple(bold))]
+    out = [
+        Table("The best certified method", head, tuple(winners), _BELOW["best"]),
+        replace(similarity, rows=tuple(bold)),
+    ]
     if any(row.cell.get("uniform") for row in rows):
         out.append(_leak_table(rows, places))
-    for measured, title, form, note in _TABLES:
+    for measured, title, form, note in _WORDS["tables"]:
         if measured in ("size_ratio", "risk") or known(rows, measured):
-            said = note.replace(_ITSELF, _of_itself(rows, measured, form))
+            said = note.format(itself=_of_itself(rows, measured, form))
             out.append(by_place(title, partial(spread, measure=measured, form=form), said))
     out += [*_methods_table(rows), *_purposes_table(rows)]
     return [*out, by_place("Median CPU seconds from a log in memory to a release", _cpu_seconds)]
@@ -309,7 +264,9 @@ def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table
         below = [f"{name} ({v:.3f})" for name, v in ranked(rows, log, epsilon) if v < min(means, default=0)]
         both = (spread(reading, "similarity") for reading in readings)
         lines.append((log, epsilon, *both, "; ".join(below) or "none"))
-    return Table("The leak line", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(lines), _UNIFORM)
+    return Table(
+        "The leak line", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(lines), _BELOW["leak"]
+    )
 
 
 def _purposes_table(rows: Sequence[Row]) -> list[Table]:
@@ -317,11 +274,11 @@ def _purposes_table(rows: Sequence[Row]) -> list[Table]:
     lines = [
         (log, title, *line)
         for log in _logs(rows)
-        for title, measures in _PURPOSES
+        for title, measures in _WORDS["purposes"].items()
         if (line := _purpose_line(rows, log, measures))
     ]
     head = ("log", "purpose", "the log itself", *_OWN, BEST, LEAK)
-    return [Table("What releases are good for", head, tuple(lines), _NOTE)] if lines else []
+    return [Table("What releases are good for", head, tuple(lines), _BELOW["purposes"])] if lines else []
 
 
 def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:
@@ -364,7 +321,11 @@ def _methods_table(rows: Sequence[Row]) -> list[Table]:
             used = [known(_column(rows, log, name, _EPSILON), "cpu_seconds") for log in winners]
             slowest = max((statistics.median(seconds) for seconds in used if seconds), default=None)
             lines.append((name, *texts, "-" if slowest is None else f"{slowest:.2g}"))
-    return [Table("All methods at epsilon 1", ("method", *winners, "CPU s"), tuple(lines), _NEAR)] if lines else []
+    return (
+        [Table("All methods at epsilon 1", ("method", *winners, "CPU s"), tuple(lines), _BELOW["methods"])]
+        if lines
+        else []
+    )
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
@@ -420,42 +381,12 @@ def _leaks(rows: Sequence[Row], log: str) -> list[list[float]]:
 
 FRONTIER = Experiment(
     name="frontier",
-    paper="(Our own comparison.)",
-    what="Every certified method at equal derived epsilon on every log.",
-    logs=(),
     methods=CERTIFIED,
-    measures=(
-        "similarity",
-        "f_score",
-        "fitness",
-        "precision",
-        "generalization",
-        "next_activity",
-        "rules",
-        "size_ratio",
-        "risk",
-        "variants",
-        "seconds",
-        "cpu_seconds",
-        "derived_epsilon",
-        "derived_delta",
-        "certain",
-        "real",
-    ),
     cells=cells,
     measure=measure,
     tables=tables,
     plots=plots,
-    runs=5,
-    page="results/frontier.md",
-    quick_runs=2,
     small=Profile(("small",), 1, False),
-    notes=(
-        f"Default parameters; methods that need a delta get {DELTA}, those that can use one are there without and with "
-        "it, and evolve also with one releasing only real variants (only_real). "
-        "Full logs (pripel, libra) also spend a share of epsilon on times, so their control flow has less of it.",
-        "The leak line is no method: a uniform draw over the raw variants, which protects nobody, to be held against.",
-        "Models are the inductive miner's with a filter of 0.2; the quick profile leaves them out.",
-        "Many defaults were chosen on these same public logs, which flatters them a little.",
-    ),
+    notes=tuple(note.format(delta=DELTA) for note in _WORDS["notes"]),
+    **{name: _WORDS[name] for name in ("paper", "what", "measures", "runs", "page", "quick_runs")},
 )

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._tables import tables_of
 from veilog.errors import InputError, VeilogError
 from veilog.experiments import papers
 from veilog.logs import files
@@ -40,7 +41,7 @@ class KnownLog:
     """The attribute of the events that are kept, and its value."""
 
 
-LOGS = {name: KnownLog(**facts) for name, facts in papers.tables_of("logs").items()}
+LOGS = {name: KnownLog(**facts) for name, facts in tables_of(papers.__name__, "logs").items()}
 
 
 def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:

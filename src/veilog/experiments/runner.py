@@ -190,7 +190,29 @@ def run(
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError("folder-not-made", path=place.parent, reason=error.strerror) from error
+    done, computed = _computed(experiment, cells, there, place, processes, progress)
+    remark = missing(experiment.logs, there)
+    absent = () if only else tuple(name for name in experiment.logs if name not in there)
+    elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
+    not_run = [
+        Row(cell, {}, Reason.OVER_HOURS.format(limit=limit, estimate=hours), 0, "")
+        for cell, hours in estimates.items()
+        if hours > limit
+    ]
+    not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
+    rows = tuple(done[cell] for cell in cells)
+    return ExperimentRun(experiment, profile, rows, computed, (remark,) if remark else (), tuple(not_run))
 
+
+def _computed(
+    experiment: Experiment,
+    cells: Sequence[Cell],
+    there: Mapping[str, Path],
+    place: Path,
+    processes: int,
+    progress: Progress,
+) -> tuple[dict[Cell, Row], int]:
+    """Return the rows of all these cells, and how many were computed now; the others were kept in the file."""
     versions = versions_of(experiment, cells, there)
     kept = {row.cell.key: row for row in kept_rows(place)}
     done = {cell: row for cell in cells if (row := kept.get(cell.key)) and row.version == versions[cell]}
@@ -209,17 +231,7 @@ def run(
             seconds = (time.monotonic() - begun) / (len(done) - there_already) * (len(cells) - len(done))
             told = f"{len(done)} of {len(cells)} cells, about {_duration(seconds)} left: {cell.in_words()}"
             progress(told, len(done) / len(cells))
-    remark = missing(experiment.logs, there)
-    absent = () if only else tuple(name for name in experiment.logs if name not in there)
-    elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
-    not_run = [
-        Row(cell, {}, Reason.OVER_HOURS.format(limit=limit, estimate=hours), 0, "")
-        for cell, hours in estimates.items()
-        if hours > limit
-    ]
-    not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
-    rows = tuple(done[cell] for cell in cells)
-    return ExperimentRun(experiment, profile, rows, len(left), (remark,) if remark else (), tuple(not_run))
+    return done, len(left)
 
 
 def _duration(seconds: float) -> str:

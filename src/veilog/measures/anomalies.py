@@ -22,7 +22,7 @@ from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.durations import inside_cases
-from veilog.measures.measure import Measure, Quantity
+from veilog.measures.measure import our_measure
 from veilog.messages import Message
 
 Matrix = npt.NDArray[np.float32]
@@ -112,18 +112,4 @@ class _Features:
         return out
 
 
-NORMAL_SHARE = Measure(
-    "normal_share",
-    lambda pair: normal_share(*pair.variants).released,
-    (
-        Quantity(
-            "cases that look normal",
-            "to an isolation forest trained on the original",
-            "higher",
-            high=1.0,
-            form="share",
-        ),
-    ),
-    extra="anomalies",
-    doing="Anomalies",
-)
+NORMAL_SHARE = our_measure("normal_share", lambda pair: normal_share(*pair.variants).released)

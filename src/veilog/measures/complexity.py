@@ -25,7 +25,7 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.measure import Pair, our_measure
 from veilog.mining.replay import PrefixTree
 
 
@@ -130,44 +130,7 @@ def _normalised_entropy(variants: Variants) -> float:
     return value
 
 
-SIZE_RATIO = Measure(
-    "size_ratio",
-    _size_ratio,
-    (
-        Quantity(
-            "size ratio",
-            "released cases / original cases",
-            "nearer",
-            best=1.0,
-            plain=("size", "released cases over original cases"),
-        ),
-    ),
-)
-LENGTH_ERROR = Measure(
-    "length_error",
-    lambda pair: length_error(*pair.variants),
-    (
-        Quantity(
-            "length error",
-            "relative error of the mean number of events a case",
-            "lower",
-            best=0.0,
-            form="share",
-            plain=("mean length", "is the error of the mean number of events of a case"),
-        ),
-    ),
-)
-ENTROPY = Measure(
-    "sequence_entropy",
-    lambda pair: _normalised_entropy(pair.variants[1]),
-    (
-        Quantity(
-            "normalised sequence entropy", "of the release; the nearer to the original's the better", "nearer", high=1.0
-        ),
-    ),
-)
-ENTROPY_ORIGINAL = Measure(
-    "sequence_entropy_original",
-    lambda pair: _normalised_entropy(pair.variants[0]),
-    (Quantity("  of the original", "what that of the release is compared with", "nearer", high=1.0),),
-)
+SIZE_RATIO = our_measure("size_ratio", _size_ratio)
+LENGTH_ERROR = our_measure("length_error", lambda pair: length_error(*pair.variants))
+ENTROPY = our_measure("sequence_entropy", lambda pair: _normalised_entropy(pair.variants[1]))
+ENTROPY_ORIGINAL = our_measure("sequence_entropy_original", lambda pair: _normalised_entropy(pair.variants[0]))

@@ -18,14 +18,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import inside_cases, timed
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.durations import inside_cases, known_times, timed
+from veilog.measures.measure import Pair, our_measure
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
 """The papers tabulate the time EMD in months; a month here is a twelfth of 365.25 days."""
@@ -155,18 +154,14 @@ def _frequencies(log: EventLog | Variants) -> _Graph:
 
 
 def _hours(log: EventLog) -> _Graph:
-    names = log.events.column(ACTIVITY).cast(pa.string()).combine_chunks().dictionary_encode()
-    labels = tuple(names.dictionary.to_pylist())
-    codes = names.indices.to_numpy(zero_copy_only=False)
-    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
-    known = times.is_valid().to_numpy(zero_copy_only=False)
-    micros = times.fill_null(0).to_numpy(zero_copy_only=False)
+    labels, codes = log.activity_codes
+    micros, known = known_times(log)
     keys, inside = _pair_keys(codes, log.offsets, len(labels))
     inside = inside & known[:-1] & known[1:]
-    return _graph(labels, keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
+    return _graph(tuple(labels), keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
 
 
-def _pair_keys(codes: npt.NDArray[np.int32], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+def _pair_keys(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """The key of every two neighbouring events, and whether they belong to the same case."""
     wide = codes.astype(np.int64)
     return wide[:-1] * size + wide[1:], inside_cases(offsets, len(wide))
@@ -223,60 +218,8 @@ def _time_emd(pair: Pair) -> float:
     return time_emd(timed(pair.original, "original"), timed(pair.released, "released"))
 
 
-MOVED = Measure(
-    "dfg_moved",
-    lambda pair: pair.once(_moved).share,
-    (
-        Quantity(
-            "directly-follows mass moved",
-            "share of directly-follows pairs that is elsewhere",
-            "lower",
-            best=0.0,
-            high=1.0,
-            form="share",
-            plain=("steps that moved", "of all steps are on other arrows than before"),
-        ),
-    ),
-    symmetric=True,
-    doing="Directly-follows graphs",
-)
-LARGEST_CHANGES = Measure("dfg_largest_changes", _largest_changes, ())
-COVERAGE = Measure(
-    "coverage",
-    lambda pair: edge_coverage(*pair.variants),
-    (
-        Quantity(
-            "activities covered",
-            "share of the original's activities that the release has",
-            "higher",
-            best=1.0,
-            high=1.0,
-            of="activities",
-            form="share",
-            plain=("activities", "of the original's activities are in the release"),
-        ),
-        Quantity(
-            "directly-follows pairs covered",
-            "share of the original's directly-follows pairs, as kinds, that the release has",
-            "higher",
-            best=1.0,
-            high=1.0,
-            of="directly_follows",
-            form="share",
-            plain=("kinds of steps", "of the original's kinds of steps are in the release"),
-        ),
-    ),
-)
-FREQUENCY_EMD = Measure(
-    "dfg_frequency_emd",
-    lambda pair: frequency_emd(*pair.variants),
-    (Quantity("directly-follows frequency EMD", "0 = the same counts", "lower", best=0.0, unit="occurrences"),),
-    symmetric=True,
-)
-TIME_EMD = Measure(
-    "dfg_time_emd",
-    _time_emd,
-    (Quantity("directly-follows time EMD", "months; 0 = the same times", "lower", best=0.0, unit="months"),),
-    needs="whole logs",
-    symmetric=True,
-)
+MOVED = our_measure("dfg_moved", lambda pair: pair.once(_moved).share)
+LARGEST_CHANGES = our_measure("dfg_largest_changes", _largest_changes)
+COVERAGE = our_measure("coverage", lambda pair: edge_coverage(*pair.variants))
+FREQUENCY_EMD = our_measure("dfg_frequency_emd", lambda pair: frequency_emd(*pair.variants))
+TIME_EMD = our_measure("dfg_time_emd", _time_emd)

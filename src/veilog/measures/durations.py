@@ -27,7 +27,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.measure import Pair, our_measure
 
 Clock = Literal["calendar", "since the first event"]
 
@@ -103,20 +103,30 @@ def timed(log: EventLog | Variants, name: str) -> EventLog:
     return log
 
 
+def known_times(log: EventLog) -> tuple[IntArray, BoolArray]:
+    """Return when every event was, in microseconds since 1970 in UTC (0 where unknown), and whether it is known."""
+    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
+    return times.fill_null(0).to_numpy(zero_copy_only=False), times.is_valid().to_numpy(zero_copy_only=False)
+
+
+def known_spans(log: EventLog) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the cases that have a known time, and the first and the last one of each."""
+    micros, known = known_times(log)
+    bounds = np.concatenate([[0], np.cumsum(known)])[log.offsets]
+    cases = np.flatnonzero(np.diff(bounds))
+    if not len(cases):
+        return cases, cases, cases
+    first, last = (end.reduceat(micros[known], bounds[cases]) for end in (np.minimum, np.maximum))
+    return cases, first, last
+
+
 def spans(log: EventLog, name: str = "log") -> Spans:
     """First and last time of every case; :class:`ParameterError` where a log has cases and no known time at all."""
-    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
-    known = times.is_valid().to_numpy(zero_copy_only=False)
-    micros = times.drop_null().to_numpy(zero_copy_only=False)
-    before = np.zeros(len(known) + 1, dtype=np.int64)
-    np.cumsum(known, out=before[1:])
-    bounds = before[log.offsets]
-    timed = np.flatnonzero(np.diff(bounds))
-    if not len(timed):
-        what = "no cases" if len(bounds) == 1 else "no known times"
+    cases, first, last = known_spans(log)
+    if not len(cases):
+        what = "no known times" if log.number_of_cases else "no cases"
         raise ParameterError("durations-log-unsuitable", parameter=name, name=name, what=what)
-    starts = bounds[timed]
-    return Spans(np.minimum.reduceat(micros, starts), np.maximum.reduceat(micros, starts), len(bounds) - 1 - len(timed))
+    return Spans(first, last, log.number_of_cases - len(cases))
 
 
 def inside_cases(offsets: IntArray, events: int) -> BoolArray:
@@ -144,9 +154,7 @@ def mean_steps(
 def step_durations(log: EventLog) -> dict[tuple[str, str], float]:
     """Return how many hours lie between two activities that directly follow each other, on average."""
     labels, codes = log.activity_codes
-    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
-    known = times.is_valid().to_numpy(zero_copy_only=False)
-    micros = times.fill_null(0).to_numpy(zero_copy_only=False)
+    micros, known = known_times(log)
     keys, _, hours = mean_steps(codes.astype(np.int64), log.offsets, known, micros, len(labels))
     pairs = zip(keys.tolist(), hours.tolist(), strict=True)
     return {(labels[key // len(labels)], labels[key % len(labels)]): mean for key, mean in pairs}
@@ -235,36 +243,5 @@ def _both(pair: Pair) -> tuple[Spans, Spans]:
     return first, spans(timed(pair.released, "released"), "released")
 
 
-CASE_DURATIONS = Measure(
-    "case_durations",
-    lambda pair: case_durations(*pair.once(_both)),
-    (
-        Quantity(
-            "case duration EMD",
-            "what the average case would have to be made longer or shorter",
-            "lower",
-            best=0.0,
-            of="emd",
-            form="hours",
-            unit="hours",
-        ),
-    ),
-    needs="whole logs",
-    symmetric=True,
-)
-ACTIVE_CASES = Measure(
-    "active_cases",
-    lambda pair: active_cases(*pair.once(_both)),
-    (
-        Quantity("cases under way, difference", "0 = as many at every time", "lower", best=0.0, of="difference"),
-        Quantity(
-            "  in shape",
-            "0 = the same share of them at every time",
-            "lower",
-            best=0.0,
-            high=1.0,
-            of="shape_difference",
-        ),
-    ),
-    needs="whole logs",
-)
+CASE_DURATIONS = our_measure("case_durations", lambda pair: case_durations(*pair.once(_both)))
+ACTIVE_CASES = our_measure("active_cases", lambda pair: active_cases(*pair.once(_both)))

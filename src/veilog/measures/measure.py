@@ -18,8 +18,10 @@ import numbers
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
+from veilog._tables import tables_of
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
@@ -212,6 +214,19 @@ class Measure:
     def numbers(self, value: Any) -> dict[str, float | int | None]:
         """Return the numbers of a value by their attributes (``value`` where it is one itself), as plain numbers."""
         return {quantity.of or "value": _plain(quantity.number(value)) for quantity in self.quantities}
+
+
+@cache
+def our_measures() -> dict[str, Any]:
+    """Return by name where each of our own measures is, and its facts and words."""
+    return tables_of(__package__, "measures")
+
+
+def our_measure(name: str, find: Callable[[Pair], Any], begin: Callable[[Pair], object] | None = None) -> Measure:
+    """Return the measure of this name with the facts and the words that ``measures.toml`` has of it."""
+    facts = {fact: value for fact, value in our_measures()[name].items() if fact != "at"}
+    facts["quantities"] = tuple(Quantity(**number) for number in facts.get("quantities", ()))
+    return Measure(name, find, begin=begin, **facts)
 
 
 def _plain(number: Any) -> float | int | None:

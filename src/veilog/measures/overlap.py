@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from veilog._language import counted
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.measure import Pair, our_measure
 
 
 @dataclass(frozen=True)
@@ -53,43 +53,5 @@ def _real(pair: Pair) -> float:
     return (released.cases - pair.once(_overlap).added_cases) / released.cases
 
 
-VARIANTS = Measure(
-    "variants",
-    lambda pair: pair.once(_overlap),
-    (
-        Quantity("variants in both", "", "higher", of="common", unit="variants", plain=("variants kept", "in both")),
-        Quantity(
-            "variants added",
-            "not in the original (false positives); {0.with_cases[0]}",
-            "lower",
-            best=0,
-            of="added",
-            unit="variants",
-            plain=("variants added", "in the release only"),
-        ),
-        Quantity(
-            "variants lost",
-            "not in the release (false negatives); {0.with_cases[1]}",
-            "lower",
-            best=0,
-            of="lost",
-            unit="variants",
-            plain=("variants lost", "in the original only"),
-        ),
-    ),
-)
-REAL_CASES = Measure(
-    "keep_real",
-    _real,
-    (
-        Quantity(
-            "cases with a real variant",
-            "share of released cases",
-            "higher",
-            best=1.0,
-            high=1.0,
-            form="share",
-            plain=("cases with a real variant", "of the released cases follow a variant that exists in the original"),
-        ),
-    ),
-)
+VARIANTS = our_measure("variants", lambda pair: pair.once(_overlap))
+REAL_CASES = our_measure("keep_real", _real)

@@ -15,7 +15,7 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure, Pair, Quantity
+from veilog.measures.measure import Pair, our_measure
 
 
 @dataclass(frozen=True)
@@ -55,43 +55,4 @@ def _of(pair: Pair) -> Rework:
     return rework(*pair.variants)
 
 
-REWORK = Measure(
-    "rework",
-    _of,
-    (
-        Quantity(
-            "cases with rework",
-            "share of released cases that do an activity again; {0.original:.0%} of the original's do",
-            "nearer",
-            high=1.0,
-            of="released",
-            form="share",
-            plain=("cases with rework", "of the released cases do an activity again"),
-        ),
-        Quantity(
-            "  of the original",
-            "what that of the release is compared with",
-            "nearer",
-            high=1.0,
-            of="original",
-            form="share",
-            plain=("cases with rework, original", "of the original's cases do"),
-        ),
-        Quantity(
-            "self-loops",
-            "share of released steps from an activity to itself; {0.loops_original:.1%} of the original's are",
-            "nearer",
-            high=1.0,
-            of="loops_released",
-            form="share",
-        ),
-        Quantity(
-            "  of the original",
-            "what that of the release is compared with",
-            "nearer",
-            high=1.0,
-            of="loops_original",
-            form="share",
-        ),
-    ),
-)
+REWORK = our_measure("rework", _of)

@@ -23,11 +23,10 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._prefix_tree.lengths import length_histogram, number_histogram, quantile
 from veilog.methods._prefix_tree.tree import noise_threshold
-from veilog.methods._relations import SACOFA_PAPER, refuse_many_activities
+from veilog.methods._relations import refuse_many_activities
 from veilog.methods._relations.playout import LARGEST_TOTAL, play_out, play_out_guided
 from veilog.methods._rows import public_codes
-from veilog.methods.measured import ahead_in
-from veilog.methods.method import Epsilon, Method, Request, advised, as_asked
+from veilog.methods.method import Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_steps
 from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
@@ -295,16 +294,4 @@ def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSetti
         )
 
 
-DF_LAPLACE = Method(
-    name="df-laplace",
-    title="Noisy counts of what follows what",
-    advice="A baseline to compare with: only the steps matter, and paths are played out from them.",
-    paper=SACOFA_PAPER,
-    budget=Epsilon(),
-    guarantee="epsilon for one case, proven: what a case adds to the relation is bounded",
-    as_published="(length bound + 1) times epsilon where a length bound is declared, otherwise none",
-    run=df_laplace,
-    settings=RelationSettings,
-    needs=needs_of_relation,
-    weighed=f"behind evolve in {ahead_in('df-laplace')} measured cells",
-)
+DF_LAPLACE = our_method("df-laplace", df_laplace, RelationSettings, needs=needs_of_relation)

@@ -43,8 +43,8 @@ from veilog.methods._prefix_tree.expand import (
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold
-from veilog.methods.measured import ahead, ahead_in
-from veilog.methods.method import DeltaOptional, Method, Request
+from veilog.methods.measured import ahead
+from veilog.methods.method import DeltaOptional, Request, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import Assign
@@ -142,16 +142,11 @@ def _assign_ends(tree: NoisyPrefixTree, length: int) -> Assign:
     return assign
 
 
-LAPLACE = Method(
-    name="laplace",
-    title="A tree of noisy beginnings",
+LAPLACE = our_method(
+    "laplace",
+    laplace,
+    LaplaceSettings,
     advice=Message("laplace-best-known", **ahead("laplace")),
-    paper="Mannhardt, Koschmider, Baracaldo, Weidlich, Michael: Privacy-Preserving Process Mining (2019)",
     budget=DeltaOptional(of_use=lambda settings: True, buys="deep trees get narrower noise"),
-    guarantee="epsilon (and delta, if given) for one case, proven: the depths share the budget",
-    as_published="depth times epsilon: a case is counted again at every depth",
-    run=laplace,
-    settings=LaplaceSettings,
     needs=needs_of_tree,
-    weighed=f"behind evolve in {ahead_in('laplace')} measured cells",
 )

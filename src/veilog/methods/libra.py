@@ -35,8 +35,7 @@ from veilog.methods._rows import added, rows_of
 from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
 from veilog.methods._sampling.times import noisy_cases
 from veilog.methods._sampling.transitions import annotated
-from veilog.methods.measured import ahead_in
-from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
+from veilog.methods.method import DeltaOptional, Request, WholeLog, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
@@ -337,19 +336,11 @@ def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:
     return Details(Sequences(tuple(coding), np.concatenate(codes), offsets), np.concatenate(times))
 
 
-LIBRA = Method(
-    name="libra",
-    title="A whole log from random parts of it",
-    advice="Asks a random part of the cases, which costs less for each. A whole log with times.",
-    paper="Elkoumy, Dumas: Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling (2022)",
+LIBRA = our_method(
+    "libra",
+    libra,
+    LibraSettings,
     releases=WholeLog(),
     budget=DeltaOptional(of_use=lambda settings: True, buys="frequent real variants can be added"),
-    guarantee="epsilon (and delta, if the query needs one) for one case, proven: amplified by Poisson sampling",
-    as_published="none: clipping by exact counts, samples that the accountant does not describe, Amun within them",
-    run=libra,
-    settings=LibraSettings,
     needs=needs_of_query,
-    weighed=(
-        f"a whole log with times, from a sample; asks evolve too: variants behind evolve's in {ahead_in('libra')} cells"
-    ),
 )

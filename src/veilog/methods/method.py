@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
+from veilog._tables import tables_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message
+from veilog.methods.measured import ahead_in, measured
 from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import Fact
@@ -224,3 +227,25 @@ class Method:
                 {"name": p.name, "kind": p.kind.__name__, "default": p.default, "what": p.what} for p in self.parameters
             ],
         }
+
+
+@cache
+def our_methods() -> dict[str, Any]:
+    """Return by name where each of our own methods is, and its words."""
+    return tables_of(__package__, "methods")
+
+
+def our_method(
+    name: str,
+    run: Callable[[Any, Request, Any], Variants | EventLog],
+    settings: type[Settings] = Settings,
+    budget: Epsilon | EpsilonAndDelta | DeltaOptional | NoEpsilon = Epsilon(),
+    **more: Any,
+) -> Method:
+    """Return the method of this name, with an epsilon unless there is ``more`` to say of its budget, and with the words
+    that ``methods.toml`` has of it."""
+    words = {word: said for word, said in our_methods()[name].items() if word != "at"}
+    found = measured()
+    cells = ahead_in(name) if name in found.similarity else ""
+    weighed = words.get("weighed", "").format(cells=cells, logs=len(found.logs), epsilons=len(found.epsilons))
+    return Method(name, run=run, settings=settings, budget=budget, **{**words, "weighed": weighed}, **more)

@@ -1,4 +1,4 @@
-"""The methods by name: ours, each registered in a line, and those of other packages (entry points ``veilog.methods``).
+"""The methods by name: ours, each with its words in ``methods.toml``, and those of other packages, by entry points.
 
 A method is imported when it is first looked at.
 """
@@ -10,27 +10,9 @@ from dataclasses import replace
 
 from veilog._plugins import Registry
 from veilog.errors import ParameterError, meant
-from veilog.methods.method import Method
+from veilog.methods.method import Method, our_methods
 
 GROUP = "veilog.methods"
-
-_OURS = {
-    "evolve": "veilog.methods.evolve:EVOLVE",
-    "travas": "veilog.methods.travas:TRAVAS",
-    "pripel": "veilog.methods.pripel:PRIPEL",
-    "laplace": "veilog.methods.laplace:LAPLACE",
-    "sacofa": "veilog.methods.sacofa:SACOFA",
-    "df-laplace": "veilog.methods.df_laplace:DF_LAPLACE",
-    "sapa": "veilog.methods.sapa:SAPA",
-    "dpim": "veilog.methods.dpim:DPIM",
-    "utravas": "veilog.methods.travas:UTRAVAS",
-    "travag": "veilog.methods.travag:TRAVAG",
-    "libra": "veilog.methods.libra:LIBRA",
-    "amun": "veilog.methods.amun:AMUN",
-    "tlkc": "veilog.methods.tlkc:TLKC",
-    "pretsa": "veilog.methods.pretsa:PRETSA",
-}
-"""In the order in which they are worth a look."""
 
 
 class Methods(Registry[Method]):
@@ -41,7 +23,8 @@ class Methods(Registry[Method]):
         return replace(super().load(name), package=self.added_by(name))
 
 
-METHODS: Mapping[str, Method] = Methods(Method, GROUP, _OURS)
+METHODS: Mapping[str, Method] = Methods(Method, GROUP, {name: facts["at"] for name, facts in our_methods().items()})
+"""In the order in which they are worth a look."""
 
 
 def method_named(name: str) -> Method:

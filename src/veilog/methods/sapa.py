@@ -21,7 +21,7 @@ import numpy as np
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._relations import SACOFA_PAPER, drawn_number
+from veilog.methods._relations import drawn_number
 from veilog.methods._rows import public_codes
 from veilog.methods.df_laplace import (
     RelationSettings,
@@ -32,8 +32,7 @@ from veilog.methods.df_laplace import (
     refuse_flood,
     resized,
 )
-from veilog.methods.measured import ahead_in
-from veilog.methods.method import Epsilon, Method, Request
+from veilog.methods.method import Request, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -126,16 +125,4 @@ def _positive(exact: IntArray, curator: Curator, request: Request) -> IntArray:
     return noisy
 
 
-SAPA = Method(
-    name="sapa",
-    title="Noisy steps, chosen by their distance",
-    advice="A variant of df-laplace that keeps activities together which are near each other. To compare with.",
-    paper=SACOFA_PAPER,
-    budget=Epsilon(),
-    guarantee="epsilon for one case, proven: scores come from the noisy relation",
-    as_published="none: scores and the set of observed relations are raw, and noise is redrawn until positive",
-    run=sapa,
-    settings=SapaSettings,
-    needs=needs_of_relation,
-    weighed=f"behind evolve in {ahead_in('sapa')} measured cells",
-)
+SAPA = our_method("sapa", sapa, SapaSettings, needs=needs_of_relation)

@@ -25,7 +25,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._rows import added
-from veilog.methods.method import EpsilonAndDelta, Method, Request
+from veilog.methods.method import EpsilonAndDelta, Request, our_method
 from veilog.methods.settings import Range, Settings
 from veilog.methods.standing_out import remark_rare_variants
 from veilog.privacy.curator import Curator
@@ -131,34 +131,5 @@ def _variance(epsilon: float, k: int) -> float:
     return 2 * squares / (1 + 2 * first * -math.expm1(-epsilon * k))
 
 
-_PAPER = (
-    "Rafiei, Wangelik, van der Aalst: TraVaS: Differentially Private Trace Variant Selection for Process Mining (2022)"
-)
-
-TRAVAS = Method(
-    name="travas",
-    title="The frequent variants, with noisy counts",
-    advice=(
-        "Take it where few variants hold nearly all cases: every variant that it releases is real. Everything rare is "
-        "left out, and it needs a delta."
-    ),
-    paper=_PAPER,
-    budget=EpsilonAndDelta(fixed=True),
-    guarantee="(epsilon, delta) for one case, proven",
-    as_published="the same: the paper's calibration holds",
-    run=travas,
-    weighed="frequent variants only, all of them real: ahead where they hold most cases and the budget is small",
-)
-
-UTRAVAS = Method(
-    name="utravas",
-    title="As travas, in several rounds",
-    advice="Several noisy selections put together. Take travas first; this one is here to compare with.",
-    paper=_PAPER,
-    budget=EpsilonAndDelta(fixed=True),
-    guarantee="(epsilon, delta) for one case, proven: a fixed number of subqueries at (epsilon/n, delta/n) each",
-    as_published="none: the number of subqueries is chosen by how well the results score on the raw log",
-    run=utravas,
-    settings=UtravasSettings,
-    weighed="as travas; needs a delta",
-)
+TRAVAS = our_method("travas", travas, budget=EpsilonAndDelta(fixed=True))
+UTRAVAS = our_method("utravas", utravas, UtravasSettings, budget=EpsilonAndDelta(fixed=True))

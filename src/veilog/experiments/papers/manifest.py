@@ -15,7 +15,9 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
+from veilog._tables import tables_of
 from veilog.errors import ParameterError
+from veilog.experiments import papers
 from veilog.experiments.experiment import (
     PREFIXES,
     Cell,
@@ -34,7 +36,7 @@ from veilog.experiments.experiment import (
     known,
     spread,
 )
-from veilog.experiments.papers import measures, tables_of
+from veilog.experiments.papers import measures
 from veilog.methods import METHODS
 
 PAPERS = ("travag", "travag-metrics", "travas", "quantification", "amun", "sacofa")
@@ -255,7 +257,7 @@ def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[Pap
     name, axes = told["name"], told.get("axes", ())
     columns = tuple(dict.fromkeys(measure for figure in told["figure"] for measure in figure["measures"]))
     series = {one["name"]: PaperSeries(**one) for one in told["series"]}
-    text = (files(measures.__package__) / f"{name}.csv").read_text(encoding="utf-8")
+    text = (files(papers) / f"{name}.csv").read_text(encoding="utf-8")
     cells = tuple(_cell(row, series, axes, columns) for row in csv.DictReader(text.splitlines()))
     logs = tuple(dict.fromkeys(cell.log for cell in cells))
     figures = tuple(PaperFigure(**{"logs": logs, **f}, paper=paper, experiment=name) for f in told["figure"])
@@ -286,7 +288,7 @@ def reproductions() -> tuple[tuple[Experiment, ...], tuple[PaperFigure, ...]]:
     """Return the experiments of all papers, and every numbered table and figure with results in their order."""
     experiments, figures = [], []
     for name in PAPERS:
-        told = tables_of(name)
+        told = tables_of(papers.__name__, name)
         figures += [PaperFigure(**one, paper=told["paper"]) for one in told.get("example", ())]
         for one in told.get("experiment", ()):
             made, shown = _experiment(told["paper"], one)

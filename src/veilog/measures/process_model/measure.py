@@ -35,7 +35,7 @@ from uuid import UUID
 from veilog._process import ends_in_time, interpreter
 from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Found, Measure, Miner, Pair, Quantity
+from veilog.measures.measure import Found, Measure, Miner, Pair, our_measure
 from veilog.messages import Message
 from veilog.mining.inductive import UNLIMITED, Clock, OutOfTimeError, discover
 from veilog.mining.language import f_score
@@ -296,24 +296,17 @@ def _quality(pair: Pair) -> ModelQuality:
     return model_quality(*pair.variants, seconds=pair.seconds)
 
 
-def _measure(name: str, doing: str = "") -> Measure:
+def _measure(name: str) -> Measure:
     """Return the measure of one of the ``MEASURES``."""
 
     def find(pair: Pair) -> Found:
         quality = pair.once(_quality)
         return Found(getattr(quality, name), reason=quality.not_computed.get(name))
 
-    meaning = "of the model discovered from the release, against the original"
-    return Measure(
-        name,
-        find,
-        (Quantity(name.replace("_", "-"), meaning, "higher", high=1.0),),
-        doing=doing,
-        begin=_begin,
-    )
+    return our_measure(name, find, begin=_begin)
 
 
-FITNESS = _measure("fitness", "Model of the release")
+FITNESS = _measure("fitness")
 PRECISION = _measure("precision")
 F_SCORE = _measure("f_score")
 GENERALIZATION = _measure("generalization")

@@ -8,21 +8,11 @@ from dataclasses import replace
 from veilog._plugins import Registry
 from veilog.errors import ParameterError, meant
 from veilog.measures.measure import Pair
-from veilog.measures.purposes.purpose import Asked, Aspect, Grade, Judged, Judgement, Purpose
+from veilog.measures.purposes.purpose import Asked, Aspect, Grade, Judged, Judgement, Purpose, our_purposes
 
 __all__ = ["PURPOSES", "Asked", "Aspect", "Grade", "Judged", "Judgement", "Purpose", "judge", "named"]
 
-PURPOSES = Registry(
-    Purpose,
-    "veilog.purposes",
-    {
-        "discovery": "veilog.measures.purposes.discovery:DISCOVERY",
-        "prediction": "veilog.measures.purposes.prediction:PREDICTION",
-        "conformance": "veilog.measures.purposes.conformance:CONFORMANCE",
-        "performance": "veilog.measures.purposes.performance:PERFORMANCE",
-        "attributes": "veilog.measures.purposes.attributes.purpose:ATTRIBUTES",
-    },
-)
+PURPOSES = Registry(Purpose, "veilog.purposes", {name: facts["at"] for name, facts in our_purposes().items()})
 """In the order in which they are judged; packages add their own by entry points of this group."""
 
 

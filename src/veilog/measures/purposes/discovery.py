@@ -25,7 +25,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.process_model import model_quality
 from veilog.measures.process_model.measure import ModelQuality, TooManyStatesError, aligned_fitness, check_alignments
-from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.measures.purposes.purpose import Asked, Purpose, facts_of
 from veilog.mining.inductive import Clock, OutOfTimeError, discover
 from veilog.mining.replay import workflow_net
 
@@ -78,17 +78,4 @@ def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
     return {f"fitness{which}": quality.fitness, f"precision{which}": quality.precision}
 
 
-DISCOVERY = Purpose(
-    "discovery",
-    "discovering a model",
-    (
-        Aspect("fitness", chief=True),
-        Aspect("precision", chief=True),
-        Aspect("kept", chief=True),
-        Aspect("fitness_unfiltered"),
-        Aspect("precision_unfiltered"),
-        Aspect("aligned", on_request=True),
-        Aspect("aligned_unfiltered", on_request=True),
-    ),
-    _scores,
-)
+DISCOVERY = Purpose(score=_scores, **facts_of("discovery"))

@@ -34,10 +34,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.measures.durations import Spans, emd, inside_cases, mean_steps, spans, timed
+from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
+from veilog.measures.durations import Spans, emd, inside_cases, known_times, mean_steps, spans, timed
 from veilog.measures.measure import Log
-from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.measures.purposes.purpose import Asked, Purpose, facts_of
 
 OFTEN = 30
 """How often a pair must occur in the original for its mean duration to be compared."""
@@ -112,23 +112,23 @@ def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
     """Return a log's activities and times; activities that are new get the next numbers."""
     own, codes = log.activity_codes
     number = np.array([labels.setdefault(label, len(labels)) for label in own], dtype=np.int64)
-    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
+    times, known = known_times(log)
     return _Timed(
         codes=number[codes],
         offsets=log.offsets,
-        known=times.is_valid().to_numpy(zero_copy_only=False),
-        times=times.fill_null(0).to_numpy(zero_copy_only=False),
+        known=known,
+        times=times,
         spans=spans(log, name),
         began=_starts(log, times),
     )
 
 
-def _starts(log: EventLog, times: pa.Array) -> IntArray | None:
+def _starts(log: EventLog, times: IntArray) -> IntArray | None:
     """Return when events began, if the log says it."""
     if START not in log.events.column_names or not pa.types.is_timestamp(log.events.column(START).type):
         return None
     began = log.events.column(START).cast(TIMESTAMP_TYPE).cast(pa.int64()).combine_chunks()
-    return np.asarray(pc.coalesce(began, times, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return np.asarray(pc.coalesce(began, pa.array(times)).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def _ngram_distance(a: _Timed, b: _Timed, n: int, labels: int) -> float:
@@ -245,24 +245,4 @@ def _relative_error(used: float, judged: float) -> float | None:
     return abs(used / judged - 1) if judged else None
 
 
-PERFORMANCE = Purpose(
-    "performance",
-    "durations and delays",
-    (
-        Aspect("cycle_time", better="lower", unit="hours", chief=True),
-        Aspect("relative", better="lower", unit="hours", chief=True),
-        Aspect("absolute", better="lower", unit="hours"),
-        Aspect("circadian", better="lower", unit="hours"),
-        Aspect("arrival", better="lower", unit="hours"),
-        Aspect("ngram_2", better="lower"),
-        Aspect("ngram_3", better="lower"),
-        Aspect("steps", better="lower"),
-        Aspect("median_steps", better="lower"),
-        Aspect("processing", better="lower"),
-        Aspect("waiting", better="lower"),
-        Aspect("median_duration", better="lower"),
-        Aspect("mean_duration", better="lower"),
-    ),
-    _scores,
-    needs="whole logs",
-)
+PERFORMANCE = Purpose(score=_scores, **facts_of("performance"))

@@ -21,10 +21,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from veilog._language import gettext, percent
+from veilog._tables import tables_of
 from veilog.errors import ParameterError, VeilogError
 from veilog.measures.measure import Log, Needs, Progress, Reason
 from veilog.messages import Message, OwnerMessage, words
@@ -333,6 +335,18 @@ class Purpose:
     def __post_init__(self) -> None:
         if not any(aspect.chief for aspect in self.aspects):
             raise ParameterError("purpose-without-verdict-number", parameter="aspects", name=self.name)
+
+
+@cache
+def our_purposes() -> dict[str, Any]:
+    """Return by name where each of our own purposes is, and its facts and words."""
+    return tables_of(__package__, "purposes")
+
+
+def facts_of(name: str) -> dict[str, Any]:
+    """Return what ``purposes.toml`` has of one of our own purposes, but for the function that scores."""
+    facts = {fact: value for fact, value in our_purposes()[name].items() if fact != "at"}
+    return {"name": name, **facts, "aspects": tuple(Aspect(**aspect) for aspect in facts["aspects"])}
 
 
 def _mean(known: Sequence[float]) -> float | None:

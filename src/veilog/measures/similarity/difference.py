@@ -15,7 +15,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
+from veilog.measures.measure import Found, Pair, Progress, our_measure
 from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
@@ -200,25 +200,5 @@ def _found(difference: LogDifference) -> Found:
     return Found(difference.value)
 
 
-BY_LENGTH = Measure(
-    "absolute_log_difference",
-    lambda pair: _found(pair.once(_both)[0]),
-    (
-        Quantity(
-            "absolute log difference",
-            "events to change; an unmatched case costs its length",
-            "lower",
-            best=0,
-            unit="events",
-            plain=("absolute log difference", "events to change"),
-        ),
-    ),
-    symmetric=True,
-    doing="Absolute differences",
-)
-BY_MAXIMUM = Measure(
-    "absolute_log_difference_maximum",
-    lambda pair: _found(pair.once(_both)[1]),
-    (Quantity("  maximum buffer", "unmatched cases cost the dearest transfer + 10", "lower", best=0, unit="events"),),
-    symmetric=True,
-)
+BY_LENGTH = our_measure("absolute_log_difference", lambda pair: _found(pair.once(_both)[0]))
+BY_MAXIMUM = our_measure("absolute_log_difference_maximum", lambda pair: _found(pair.once(_both)[1]))

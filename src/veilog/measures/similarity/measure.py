@@ -17,7 +17,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
+from veilog.measures.measure import Found, Pair, Progress, our_measure
 from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
 from veilog.measures.similarity._bounds.lower import CostKind, cost_of
 from veilog.measures.similarity.distances import (
@@ -309,25 +309,5 @@ def _found(similarity: Similarity) -> Found:
     return Found.bounded(similarity.lower, similarity.upper) if similarity.bounded else Found(similarity.value)
 
 
-DIRECT = Measure(
-    "relative_log_similarity",
-    lambda pair: _found(pair.once(_both)[0]),
-    (
-        Quantity(
-            "relative log similarity",
-            "1 = the same shares of variants (direct matching)",
-            "higher",
-            best=1.0,
-            high=1.0,
-            plain=("relative log similarity", "1: the same variants in the same shares"),
-        ),
-    ),
-    symmetric=True,
-    doing="Similarity of variants",
-)
-EXACT = Measure(
-    "relative_log_similarity_exact",
-    lambda pair: _found(pair.once(_both)[1]),
-    (Quantity("  exact", "the optimum of the earth mover's distance", "higher", best=1.0, high=1.0),),
-    symmetric=True,
-)
+DIRECT = our_measure("relative_log_similarity", lambda pair: _found(pair.once(_both)[0]))
+EXACT = our_measure("relative_log_similarity_exact", lambda pair: _found(pair.once(_both)[1]))

@@ -29,7 +29,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure
+from veilog.measures.measure import our_measure
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.logs import ranges
 from veilog.measures.singling_out.people import Rows, attributes_of, people_of, prefixes_of, rows_of
@@ -334,9 +334,6 @@ def _most_of_none(
     return best, ties - np.bincount(group, weights=count[pair] == best[group], minlength=len(there))
 
 
-INFERENCE = Measure(
-    "inference",
-    lambda pair: inference(pair.original, pair.released, control=pair.control, person=pair.person),
-    (),
-    doing="Inference",
+INFERENCE = our_measure(
+    "inference", lambda pair: inference(pair.original, pair.released, control=pair.control, person=pair.person)
 )

@@ -35,7 +35,7 @@ from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntA
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure
+from veilog.measures.measure import our_measure
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.people import Rows, attributes_of, people_of, rows_of, shared_codes
 from veilog.measures.singling_out.rates import (
@@ -358,11 +358,9 @@ def _fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
     return table
 
 
-LINKABILITY = Measure(
+LINKABILITY = our_measure(
     "linkability",
     lambda pair: linkability(
         pair.original, pair.released, control=pair.control, second=pair.second, person=pair.person
     ),
-    (),
-    doing="Linkability",
 )

@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import TIMESTAMP, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Matcher
 from veilog.measures.disclosure.perspectives import variant_of_cases
-from veilog.measures.durations import timed
+from veilog.measures.durations import known_spans, timed
 from veilog.measures.measure import Reason
 from veilog.messages import OwnerMessage
 
@@ -190,14 +189,9 @@ def why_without_start(original: EventLog | Variants, released: EventLog | Varian
 
 def starts_of(log: EventLog) -> IntArray:
     """The earliest known time of each case in microseconds, ``UNKNOWN`` without any."""
-    times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
-    known = times.is_valid().to_numpy(zero_copy_only=False)
-    micros = times.drop_null().to_numpy(zero_copy_only=False)
-    bounds = np.concatenate([[0], np.cumsum(known)])[log.offsets]
-    starts = np.full(len(bounds) - 1, UNKNOWN, dtype=np.int64)
-    some = np.flatnonzero(np.diff(bounds))
-    if len(some):
-        starts[some] = np.minimum.reduceat(micros, bounds[some])
+    cases, first, _ = known_spans(log)
+    starts = np.full(log.number_of_cases, UNKNOWN, dtype=np.int64)
+    starts[cases] = first
     return starts
 
 

@@ -52,7 +52,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Measure, Reason
+from veilog.measures.measure import Reason, our_measure
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.attacked import Attackable, Attacks, attackable, drawn
 from veilog.measures.singling_out.logs import (
@@ -307,9 +307,6 @@ def _drawn_alone(found: Fitting, cases: int | IntArray, n: int) -> FloatArray:
     return np.asarray(n * (same / others) * np.power(1 - fit, max(0, n - 1)), dtype=np.float64)
 
 
-SINGLING_OUT = Measure(
-    "singling_out",
-    lambda pair: singling_out(pair.original, pair.released, control=pair.control, person=pair.person),
-    (),
-    doing="Singling out",
+SINGLING_OUT = our_measure(
+    "singling_out", lambda pair: singling_out(pair.original, pair.released, control=pair.control, person=pair.person)
 )

@@ -10,14 +10,7 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.privacy.clipping import LARGEST_SIZE
 
-__all__ = ["SACOFA_PAPER", "drawn_number", "refuse_many_activities"]
-
-
-SACOFA_PAPER = (
-    "Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich: Semantics-aware Mechanisms for Control-flow Anonymization "
-    "in Process Mining (2023)"
-)
-"""The paper of SaCoFa, SaPa and the directly-follows baseline."""
+__all__ = ["drawn_number", "refuse_many_activities"]
 
 
 def refuse_many_activities(activities: Sequence[str]) -> None:

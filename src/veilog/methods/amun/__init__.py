@@ -37,7 +37,7 @@ from veilog.methods.amun.priors import (
     program_ranges,
     too_well_known,
 )
-from veilog.methods.method import Method, NoEpsilon, Request, WholeLog
+from veilog.methods.method import NoEpsilon, Request, WholeLog, our_method
 from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.account.guessing import epsilon_of, parse_advantage
@@ -230,19 +230,4 @@ def _statement(advantage: float, days: float, seconds: float) -> Statement:
     )
 
 
-AMUN = Method(
-    name="amun",
-    title="The log itself, with cases copied and times blurred",
-    advice=(
-        "Only as its paper has it. It bounds one kind of guess in the paper's own model; it shows real paths as they "
-        "are."
-    ),
-    paper="Elkoumy, Pankova, Dumas: Differentially private release of event logs for process mining (2023)",
-    releases=WholeLog(),
-    budget=NoEpsilon(),
-    guarantee="there is none: a guessing advantage is no property of a mechanism that peeks",
-    as_published="none as differential privacy of a case; a bound on the guessing advantage under its attack model",
-    run=amun,
-    settings=AmunSettings,
-    certified=False,
-)
+AMUN = our_method("amun", amun, AmunSettings, releases=WholeLog(), budget=NoEpsilon())

@@ -30,7 +30,7 @@ from veilog.methods.df_laplace import (
 )
 from veilog.methods.dpim.certified import chosen_tree
 from veilog.methods.dpim.published import accepted_tree
-from veilog.methods.method import Epsilon, Method, Request, as_asked, with_a_share
+from veilog.methods.method import Request, as_asked, our_method, with_a_share
 from veilog.methods.settings import Range
 from veilog.mining.tree import ProcessTree, play_out
 from veilog.privacy.account.accounting import SMALLEST_EPSILON
@@ -106,18 +106,4 @@ def _played(tree: ProcessTree, cases: int, curator: Curator, request: Request) -
     return resized(drawn, cases, curator)
 
 
-DPIM = Method(
-    name="dpim",
-    title="A process tree, and cases played out from it",
-    advice="Where a model is wanted and not a log: the tree is what was learnt, cases are only drawn from it.",
-    paper=(
-        "Schulze, Zisgen, Kirschte, Mohammadi, Koschmider: Differentially Private Inductive Miner, ICPM 2024"
-        " (arXiv 2407.04595)"
-    ),
-    budget=Epsilon(),
-    guarantee="epsilon for one case, proven: what a case adds to the pairs and to the fitness of trees is bounded",
-    as_published="none: one long case changes a fitness by far more than the noise hides; bounds are read off the log",
-    run=dpim,
-    settings=DpimSettings,
-    needs=lambda settings: frozenset({"activities"}),
-)
+DPIM = our_method("dpim", dpim, DpimSettings, needs=lambda settings: frozenset({"activities"}))

@@ -39,8 +39,8 @@ from veilog.methods.evolve.traces import (
     strings_of,
 )
 from veilog.methods.evolve.votes import Counted, fit_of_counts, next_generation
-from veilog.methods.measured import ahead, ahead_in, measured
-from veilog.methods.method import DeltaOptional, Method, Request, advised, as_asked
+from veilog.methods.measured import ahead
+from veilog.methods.method import DeltaOptional, Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -255,23 +255,15 @@ def _beside(settings: EvolveSettings) -> tuple[str, ...]:
     return () if settings.only_real else _AIMS[settings.for_][1:]
 
 
-EVOLVE = Method(
-    name="evolve",
-    title="Made-up cases that resemble the real ones",
+EVOLVE = our_method(
+    "evolve",
+    evolve,
+    EvolveSettings,
     advice=Message("evolve-best-first", **ahead("evolve")),
-    paper="this project: docs/methods/evolve.md",
     budget=DeltaOptional(
         of_use=lambda settings: settings.real_share is None or settings.real_share > 0,
         buys="frequent real variants can be added",
     ),
-    guarantee="epsilon for one case, proven: noisy relations and votes for prototypes; a delta adds real variants",
-    as_published="the same",
-    run=evolve,
-    settings=EvolveSettings,
     beside=_beside,
     needs=lambda settings: frozenset({"activities"}),
-    weighed=(
-        f"highest mean similarity of the methods without a delta in {ahead_in('evolve')} measured cells "
-        f"({len(measured().logs)} logs, {len(measured().epsilons)} epsilons)"
-    ),
 )

@@ -38,7 +38,7 @@ from veilog.methods._groups.values import (
 )
 from veilog.methods._groups.values import sensitive as sensitive_attribute
 from veilog.methods._rows import equal_before
-from veilog.methods.method import Groups, Method, NoEpsilon, Request
+from veilog.methods.method import Groups, NoEpsilon, Request, our_method
 from veilog.methods.pretsa.groups import SequenceTree, merged, prefix_tree, shared_prefix
 from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
@@ -283,21 +283,10 @@ def _remark(request: Request, log: EventLog, t: float, names: tuple[str, ...]) -
         request.remark(Message("pretsa-values-unbounded", names=names[0]))
 
 
-PRETSA = Method(
-    name="pretsa",
-    title="The log itself, with rare paths merged",
-    advice=(
-        "Every path is shared by a group of cases. It says nothing against those who know more, and it adds up with no "
-        "other release."
-    ),
-    paper=(
-        "Fahrenkrog-Petersen, van der Aa, Weidlich: PRETSA: Event Log Sanitization for Privacy-aware Process Discovery "
-        "(2019)"
-    ),
+PRETSA = our_method(
+    "pretsa",
+    pretsa,
+    PretsaSettings,
     releases=Groups(check=lambda log, settings: check_pretsa(log, settings.to_json())),
     budget=NoEpsilon(),
-    guarantee="no differential privacy; k-anonymity of prefixes and traces, and t-closeness, checked on the release",
-    as_published="the same",
-    run=pretsa,
-    settings=PretsaSettings,
 )

@@ -37,8 +37,7 @@ from veilog.methods._events.query import (
     variant_query,
     wanted_of,
 )
-from veilog.methods.measured import ahead_in
-from veilog.methods.method import DeltaOptional, Method, Request, WholeLog
+from veilog.methods.method import DeltaOptional, Request, WholeLog, our_method
 from veilog.methods.pripel.matching import How, match
 from veilog.methods.pripel.noise import bounded_noise
 from veilog.methods.pripel.resolve import RawTraces, Resolved, cases_of_matching, resolve
@@ -242,23 +241,11 @@ def _bounds(cases: Sequences, inner: IntArray, raw: RawTraces) -> IntArray:
     return rounded
 
 
-PRIPEL = Method(
-    name="pripel",
-    title="A whole log, with times and attributes",
-    advice="Take it to release times and attributes at once. evolve with times is the simpler way to a log with times.",
-    paper=(
-        "Fahrenkrog-Petersen, van der Aa, Weidlich: PRIPEL: Privacy-Preserving Event Log Publishing Including "
-        "Contextual Information (2020)"
-    ),
+PRIPEL = our_method(
+    "pripel",
+    pripel,
+    PripelSettings,
     releases=WholeLog(),
     budget=DeltaOptional(of_use=_delta_is_of_use, buys="frequent real variants can be added"),
-    guarantee="epsilon for one case, proven: a certified query, and times and attributes from noisy histograms",
-    as_published="none: the matching depends on all raw cases, domains are raw, every value is charged by itself",
-    run=pripel,
-    settings=PripelSettings,
     needs=needs_of_query,
-    weighed=(
-        "a whole log with times; asks evolve with a part of epsilon: variants behind evolve's in "
-        f"{ahead_in('pripel')} cells"
-    ),
 )

@@ -40,10 +40,9 @@ from veilog.methods._prefix_tree.expand import (
 from veilog.methods._prefix_tree.lengths import number_histogram, quantile
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, noise_threshold
-from veilog.methods._relations import SACOFA_PAPER, drawn_number, refuse_many_activities
+from veilog.methods._relations import drawn_number, refuse_many_activities
 from veilog.methods._rows import public_codes
-from veilog.methods.measured import ahead_in
-from veilog.methods.method import DeltaOptional, Method, Request
+from veilog.methods.method import DeltaOptional, Request, our_method
 from veilog.methods.sacofa.rules import Rules, eventually_follows, exact_rules, no_rules, read_rules, rules_from_counts
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
@@ -282,19 +281,10 @@ def _learned(curator: Curator, epsilon: Fraction) -> Rules:
     return rules_from_counts(counts[: n * n].reshape(n, n), counts[n * n : n * n + n], first, least)
 
 
-SACOFA = Method(
-    name="sacofa",
-    title="The tree, steered by rules of the process",
-    advice=(
-        "To compare with, or where rules of the process are known and must be kept (those from a file are for the "
-        "command line)."
-    ),
-    paper=SACOFA_PAPER,
+SACOFA = our_method(
+    "sacofa",
+    sacofa,
+    SacofaSettings,
     budget=DeltaOptional(of_use=lambda settings: True, buys="deep trees get narrower noise"),
-    guarantee="epsilon (and delta, if given) for one case, proven: rules are declared or cost a share of the budget",
-    as_published="none: the rules are read off the raw log; with declared rules depth times epsilon",
-    run=sacofa,
-    settings=SacofaSettings,
     needs=needs_of_tree,
-    weighed=f"behind evolve in {ahead_in('sacofa')} measured cells",
 )

@@ -47,7 +47,7 @@ from veilog.methods._groups.values import (
 from veilog.methods._groups.values import (
     sensitive as sensitive_attribute,
 )
-from veilog.methods.method import Groups, Method, NoEpsilon, Request
+from veilog.methods.method import Groups, NoEpsilon, Request, our_method
 from veilog.methods.tlkc.suppression import UNITS, BackgroundKnowledge, TlkcSettings, largest_k, left
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
@@ -186,18 +186,10 @@ def _remark(request: Request, log: EventLog, released: EventLog, bounds: TlkcSet
         request.remark(Message("tlkc-confidence-unbounded", names=", ".join(names)))
 
 
-TLKC = Method(
-    name="tlkc",
-    title="The log itself, with risky events left out",
-    advice=(
-        "Whoever knows a few events finds a group, not a person. It says nothing against those who know more, and it "
-        "adds up with no other release."
-    ),
-    paper="Rafiei, Wagner, van der Aalst: TLKC-Privacy Model for Process Mining (2020)",
+TLKC = our_method(
+    "tlkc",
+    tlkc,
+    TlkcSettings,
     releases=Groups(check=lambda log, settings: check_tlkc(log, settings.to_json())),
     budget=NoEpsilon(),
-    guarantee="no differential privacy; k-anonymity and confidence against l known events, checked on the release",
-    as_published="the same",
-    run=tlkc,
-    settings=TlkcSettings,
 )

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.method import EpsilonAndDelta, Method, Request
+from veilog.methods.method import EpsilonAndDelta, Request, our_method
 from veilog.methods.settings import Choices, LargestLog, Range, Settings
 from veilog.methods.travag.certified import train_certified
 from veilog.methods.travag.draws import draws, sample
@@ -163,22 +163,4 @@ def _trained(
     )
 
 
-TRAVAG = Method(
-    name="travag",
-    title="A trained model that cases are drawn from",
-    advice=(
-        "Trains for minutes. Take it where any number of cases shall be drawn later; for one release evolve or travas "
-        "are simpler. It needs a delta."
-    ),
-    paper=(
-        "Rafiei, Wangelik, Pourbafrani, van der Aalst: TraVaG: Differentially Private Trace Variant Generation Using "
-        "GANs (2023)"
-    ),
-    budget=EpsilonAndDelta(),
-    guarantee="(epsilon, delta) for one case, proven: released columns, noised gradients, every step charged",
-    as_published="none: columns and encoder are raw; the remark says the rest",
-    run=travag,
-    settings=TravagSettings,
-    draws=True,
-    weighed="not weighed: trains a model first; take it to draw any number of cases later",
-)
+TRAVAG = our_method("travag", travag, TravagSettings, budget=EpsilonAndDelta())

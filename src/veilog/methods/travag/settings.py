@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from veilog._tables import tables_of
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
@@ -85,62 +86,15 @@ class Configuration:
 
 CERTIFIED = Configuration()
 
-_AS_PUBLISHED = Configuration(critic_hidden=2, drawn=False, critic_rate=None, critic_clip=0.022, critic_bound=0.01)
-_EPSILONS = ("2", "1", "0.1", "0.01")
-# of the supplement's tables, by log and delta: noise multipliers of the autoencoder, then of the critic, at these
-# epsilons
-_TABLES: dict[tuple[str, str], tuple[tuple[float, ...], tuple[float, ...]]] = {
-    ("bpic13", "0.01"): ((1.9, 4, 10, 100), (1.3, 2.4, 10, 60)),
-    ("bpic13", "0.001"): ((2.5, 4.7, 11, 140), (1.3, 2.5, 12, 70)),
-    ("bpic13", "1e-4"): ((2.8, 5.5, 20, 180), (1.6, 3, 15, 80)),
-    ("bpic13", "1e-5"): ((3, 5.3, 25, 220), (1.8, 3.5, 20, 100)),
-    ("bpic13", "1e-6"): ((3.5, 6, 30, 270), (2, 4, 25, 160)),
-    ("sepsis", "0.01"): ((15, 25, 50, 100), (4, 8, 28, 150)),
-    ("sepsis", "0.001"): ((18, 28, 60), (5, 10, 35)),
-    ("sepsis", "1e-4"): ((19, 31, 70), (6, 10, 40)),
-    ("sepsis", "1e-5"): ((22, 36, 80), (7, 12, 50)),
-    ("sepsis", "1e-6"): ((24, 40, 90), (7, 12, 50)),
+_AS_PUBLISHED = Configuration(
+    critic_hidden=2, drawn=False, autoencoder_steps=20_000, critic_rate=None, critic_clip=0.022, critic_bound=0.01
+)
+_TABLES = tables_of(__package__, "configurations")
+PUBLISHED: Mapping[str, Configuration] = {
+    name: replace(_AS_PUBLISHED, name=name, **row) for name, row in _TABLES["supplement"].items()
 }
-_BATCHES_OF_32 = {
-    *(("bpic13", "0.1", delta) for delta in ("0.01", "0.001")),
-    *(("sepsis", "0.1", delta) for delta in ("0.01", "0.001", "1e-4", "1e-5", "1e-6")),
-    ("sepsis", "0.01", "0.01"),
-}
-"""Log, epsilon and delta at which the autoencoder has these; elsewhere it has 64."""
-_IN_THE_NOTEBOOKS: dict[str, dict[str, float]] = {
-    "bpic13-0.01-0.01": {"critic_steps": 1000},
-    "bpic13-0.01-0.001": {"critic_steps": 1000},
-    "sepsis-1-1e-4": {"critic_noise": 11},
-}
-"""Where the authors' notebooks differ from the supplement."""
-
-
-def _published() -> dict[str, Configuration]:
-    """Return the supplement's configurations by their names. Its iterations of the GAN are steps of the critic."""
-    found = {}
-    for (log, delta), (of_autoencoder, of_critic) in _TABLES.items():
-        for epsilon, noise, critic_noise in zip(_EPSILONS, of_autoencoder, of_critic, strict=False):
-            name, steps = f"{log}-{epsilon}-{delta}", 1500
-            if epsilon == "0.01" and name not in _IN_THE_NOTEBOOKS:
-                steps = 1000
-            elif name == "bpic13-1-0.01":
-                steps = 2000
-            found[name] = replace(
-                _AS_PUBLISHED,
-                name=name,
-                autoencoder_noise=noise,
-                autoencoder_batch=32 if (log, epsilon, delta) in _BATCHES_OF_32 else 64,
-                autoencoder_steps=20_000,
-                critic_noise=critic_noise,
-                critic_batch=128 if log == "bpic13" else 64,
-                critic_steps=steps,
-            )
-    return found
-
-
-PUBLISHED: Mapping[str, Configuration] = _published()
 PROGRAM: Mapping[str, Configuration] = {
-    name: replace(known, name=_OF_PROGRAM + name, **_IN_THE_NOTEBOOKS.get(name, {}))  # type: ignore[arg-type]
+    name: replace(known, name=_OF_PROGRAM + name, **_TABLES["notebooks"].get(name, {}))
     for name, known in PUBLISHED.items()
 }
 """The settings of the authors' program, by the log, epsilon and delta that they are for."""

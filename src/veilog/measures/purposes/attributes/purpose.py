@@ -17,7 +17,7 @@ from veilog.measures.measure import Log
 from veilog.measures.persons import column_of
 from veilog.measures.purposes.attributes.columns import ComparedAttribute, compared, not_kept
 from veilog.measures.purposes.attributes.similarity import Presence, contingency, marginal, pair, presence
-from veilog.measures.purposes.purpose import Asked, Aspect, Judgement, Lowest, Mean, Purpose
+from veilog.measures.purposes.purpose import Asked, Judgement, Lowest, Mean, Purpose, facts_of
 from veilog.measures.purposes.sides import Sides
 from veilog.messages import Message
 
@@ -189,15 +189,4 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(known)) if known else None
 
 
-ATTRIBUTES = _OfAttributes(
-    "attributes",
-    "attributes",
-    (
-        Aspect("shapes", chief=True),
-        Aspect("pairs", chief=True),
-        Aspect("by_activity"),
-        Aspect("with_control_flow"),
-    ),
-    _scores,
-    needs="whole logs",
-)
+ATTRIBUTES = _OfAttributes(score=_scores, **facts_of("attributes"))

@@ -19,7 +19,7 @@ from veilog.measures.measure import Log
 from veilog.measures.purposes.conformance.declare import Constraint, held, mined
 from veilog.measures.purposes.conformance.nets import Acceptor
 from veilog.measures.purposes.conformance.reading import Model, read_model
-from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.measures.purposes.purpose import Asked, Purpose, facts_of
 from veilog.mining.replay import Net
 
 
@@ -67,15 +67,4 @@ def _score(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
     }
 
 
-NEGLIGIBLE = 0.01
-CONFORMANCE = Purpose(
-    "conformance",
-    "conformance checking",
-    (
-        Aspect("rate", better="lower", chief=True, negligible=NEGLIGIBLE),
-        Aspect("support", better="lower", negligible=NEGLIGIBLE),
-        Aspect("rules", better="lower", chief=True, negligible=NEGLIGIBLE),
-    ),
-    _score,
-    halvings=20,
-)
+CONFORMANCE = Purpose(score=_score, **facts_of("conformance"))

@@ -7,10 +7,15 @@ amount by the median. With no context at all it is the majority predictor.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.measures.purposes.prediction.prefixes import RECENT, PrefixTable
+
+A = TypeVar("A", IntArray, FloatArray)
 
 ORDER = 1 + RECENT
 """The activity that is predicted and those before it."""
@@ -33,23 +38,20 @@ class NGram:
         self._weight = used.weight
 
     def classes(self, targets: IntArray, rows: IntArray) -> IntArray:
-        learnt = np.flatnonzero(targets >= 0)
-        found = np.full(len(rows), -1, dtype=np.int64)
-        for shortest_first, (used, judged) in enumerate(self._contexts):
-            asked, size = judged[rows], 1 + max(used.max(initial=0), judged.max(initial=0))
-            best, seen = _most_frequent(used[learnt], targets[learnt], self._weight[learnt], size)
-            known = seen[asked] >= (FEWEST if shortest_first else 1)
-            found[known] = best[asked[known]]
-        return found
+        return self._backed_off(_most_frequent, targets, targets >= 0, np.full(len(rows), -1, dtype=np.int64), rows)
 
     def amounts(self, targets: FloatArray, rows: IntArray) -> FloatArray:
-        learnt = np.flatnonzero(~np.isnan(targets))
-        found = np.full(len(rows), np.nan)
+        return self._backed_off(_medians, targets, ~np.isnan(targets), np.full(len(rows), np.nan), rows)
+
+    def _backed_off(
+        self, usual: Callable[..., tuple[A, IntArray]], targets: A, learnt: BoolArray, found: A, rows: IntArray
+    ) -> A:
+        """Fill in what is usual among those learnt in the longest context of each row that was seen often enough."""
         for shortest_first, (used, judged) in enumerate(self._contexts):
             asked, size = judged[rows], 1 + max(used.max(initial=0), judged.max(initial=0))
-            middle, seen = _medians(used[learnt], targets[learnt], self._weight[learnt], size)
+            best, seen = usual(used[learnt], targets[learnt], self._weight[learnt], size)
             known = seen[asked] >= (FEWEST if shortest_first else 1)
-            found[known] = middle[asked[known]]
+            found[known] = best[asked[known]]
         return found
 
 

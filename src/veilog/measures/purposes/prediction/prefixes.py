@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import timed
+from veilog.measures.durations import known_spans, known_times, timed
 from veilog.measures.measure import Log
 from veilog.measures.persons import in_order
 
@@ -93,14 +92,10 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
 
 def _clock(log: Log, case: IntArray, event: IntArray, length: IntArray) -> tuple[FloatArray, FloatArray]:
     assert isinstance(log, EventLog)
-    column = log.events.column(TIMESTAMP).cast(pa.int64())
-    known = column.is_valid().to_numpy()
-    micros = np.where(known, pc.fill_null(column, 0).to_numpy(), 0)
-    owner = np.repeat(np.arange(log.number_of_cases), np.diff(log.offsets))
-    first = np.full(log.number_of_cases, np.iinfo(np.int64).max)
-    last = np.full(log.number_of_cases, np.iinfo(np.int64).min)
-    np.minimum.at(first, owner[known], micros[known])
-    np.maximum.at(last, owner[known], micros[known])
+    micros, known = known_times(log)
+    first, last = np.zeros((2, log.number_of_cases), dtype=np.int64)
+    cases, first_known, last_known = known_spans(log)
+    first[cases], last[cases] = first_known, last_known
     elapsed, remaining = np.full(len(case), np.nan), np.full(len(case), np.nan)
     rows = np.flatnonzero(length)
     rows = rows[known[event[rows] - 1]]

@@ -19,7 +19,7 @@ from veilog.measures.measure import Log
 from veilog.measures.purposes.prediction.ngrams import ORDER, NGram
 from veilog.measures.purposes.prediction.prefixes import PrefixTable, has_times, outcomes, prefixes
 from veilog.measures.purposes.prediction.trees import Trees, available
-from veilog.measures.purposes.purpose import Asked, Aspect, Purpose
+from veilog.measures.purposes.purpose import Asked, Purpose, facts_of
 
 
 class Predictor(Protocol):
@@ -115,20 +115,4 @@ def _mean(numbers: list[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-PREDICTION = Purpose(
-    "prediction",
-    "next-step prediction",
-    (
-        Aspect("next_activity", chief=True),
-        Aspect("end_state"),
-        Aspect("outcome"),
-        Aspect("remaining_time", better="lower", unit="hours", against="ceiling"),
-        Aspect("next_activity_trees"),
-        Aspect("end_state_trees"),
-        Aspect("outcome_trees"),
-        Aspect("remaining_time_trees", better="lower", unit="hours", against="ceiling"),
-    ),
-    predicted,
-    needs="either",
-    held_out=True,
-)
+PREDICTION = Purpose(score=predicted, **facts_of("prediction"))
