@@ -92,8 +92,6 @@ ALLOWED: dict[str, int] = {
     "web/test_languages.py": 4,
     "web/test_limits.py": 2,
     "web/test_listening.py": 1,
-    "web/test_owner.py": 31,
-    "web/test_pages.py": 14,
     "web/test_routes.py": 3,
     "web/test_uploads.py": 2,
     "web/work/test_declared.py": 11,
