@@ -28,10 +28,10 @@ def says(page: str) -> set[str]:
     return set(re.findall(r'data-says="([^"]+)"', page))
 
 
-def element(page: str, id: str) -> str:
+def element(page: str, name: str) -> str:
     """The element of a page with this id, from its first mark to its last."""
-    found = re.search(rf'<(\w+)[^>]* id="{re.escape(id)}"[^>]*>.*?</\1>', page, re.DOTALL)
-    assert found, id
+    found = re.search(rf'<(\w+)[^>]* id="{re.escape(name)}"[^>]*>.*?</\1>', page, re.DOTALL)
+    assert found, name
     return found[0]
 
 
