@@ -103,7 +103,16 @@ def test_methods_reach_raw_data_through_questions_only() -> None:
 
 
 DATA_TYPES = {
-    "veilog.logs.eventlog": {"ACTIVITY", "CASE_INDEX", "EVENT_INDEX", "NESTED", "TIMESTAMP", "EventLog", "listed"},
+    "veilog.logs.eventlog": {
+        "ACTIVITY",
+        "CASE_INDEX",
+        "EVENT_INDEX",
+        "NESTED",
+        "TIMESTAMP",
+        "EventLog",
+        "as_dictionary",
+        "listed",
+    },
     "veilog.logs.variants": {"Sequences", "Variants"},
     "veilog.logs.stored.store": {"StoredLog"},
     "veilog.messages": {"Message", "as_message"},

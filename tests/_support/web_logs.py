@@ -1,5 +1,6 @@
 """Logs as the pages know them: read, asked for, released, without a server."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -20,6 +21,18 @@ def entry(number: int = 1, method: str = "evolve", unit: str = "case", **facts: 
     """A release in a ledger, of epsilon 1."""
     plain = Entry(number, 1, "2026-01-02 03:04", method, False, {}, unit, Fraction(1), Fraction(0), "written", None, ())
     return replace(plain, **facts)
+
+
+def says(page: str) -> set[str]:
+    """The codes of what a page says, whatever its words."""
+    return set(re.findall(r'data-says="([^"]+)"', page))
+
+
+def element(page: str, name: str) -> str:
+    """The element of a page with this id, from its first mark to its last."""
+    found = re.search(rf'<(\w+)[^>]* id="{re.escape(name)}"[^>]*>.*?</\1>', page, re.DOTALL)
+    assert found, name
+    return found[0]
 
 
 def silent(text: str, fraction: float | None) -> None:

@@ -125,7 +125,7 @@ def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None
 def test_what_is_not_translated_is_the_same_word_in_both(language: str) -> None:
     """A sentence of four words or more that is still English was forgotten; names of documents are allowed."""
     same = [e.text for e in catalogue(language) if e.text and e.said[0] == e.text and len(e.text.split()) > 3]
-    assert same == ["NIST SP 800-226, Guidelines for evaluating differential privacy guarantees (2025)"]
+    assert [text.partition(",")[0] for text in same] == ["NIST SP 800-226"]
 
 
 @pytest.mark.slow

@@ -89,22 +89,23 @@ def test_a_language_is_spoken_for_a_while_only() -> None:
 def test_what_is_filled_in_is_not_read_as_a_placeholder() -> None:
     with spoken("de"):
         assert gettext("Wenn {unit}", unit="{n}") == "Wenn {n}"
-        assert gettext("no such sentence {name}", name="{x}") == "no such sentence {x}"
+        assert gettext("unknown {name}", name="{x}") == "unknown {x}"
 
 
 def test_a_unit_that_no_catalogue_knows_leaves_the_sentence_english() -> None:
+    sentence = "whether a {unit} is in the log"
     with spoken("de"):
-        assert gettext("whether a {unit} is in the log", unit="person") == "ob eine Person im Protokoll ist"
-        assert gettext("whether a {unit} is in the log", unit="ward") == "whether a ward is in the log"
+        assert "eine Person" in gettext(sentence, unit="person")
+        assert gettext(sentence, unit="ward") == sentence.format(unit="ward")
 
 
 def test_plural_forms_are_those_of_the_language() -> None:
     one, many = "{n} event of a case", "{n} events of a case"
-    with spoken("fr"):
-        assert ngettext(one, many, 0) == "0 événement d’un cas"
-    with spoken("nl"):
-        assert ngettext(one, many, 0) == "0 gebeurtenissen van een geval"
-    assert ngettext(one, many, 1) == "1 event of a case"
+    for language, as_one in (("fr", True), ("nl", False), ("en", False)):
+        with spoken(language):
+            none, single, several = (ngettext(one, many, number).replace(str(number), "#", 1) for number in (0, 1, 2))
+        assert single != several and none == (single if as_one else several)
+    assert ngettext(one, many, 1) == one.format(n=1)
 
 
 def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:

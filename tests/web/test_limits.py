@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from refusals import sentence
 from web_owner import brought, send
 from web_serving import once_of, served, upload
 
 from veilog.cli import main
+from veilog.cli.serve import _RANGES
 
 RELEASE = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "3"}
 
@@ -48,7 +50,7 @@ def test_a_browser_whose_jobs_wait_is_refused_more_and_loses_none(tmp_path: Path
         log = brought(server, client)
         assert upload(client, b"case,activity,time\n1,a,2024-01-01\n").status_code == 303, "one may wait"
         refused = upload(client, b"case,activity,time\n1,b,2024-01-01\n")
-        assert refused.status_code == 429 and "Wait until some have ended" in refused.text
+        assert refused.status_code == 429 and sentence("queue-full") in refused.text
         assert send(client, f"{log}/release", f"{log}/jobs", **RELEASE).status_code == 429
         assert send(client, log, f"{log}/read").status_code == 429
         record = next(found for found in server.store.every_log() if log.endswith(found.id))
@@ -59,4 +61,7 @@ def test_a_browser_whose_jobs_wait_is_refused_more_and_loses_none(tmp_path: Path
 @pytest.mark.parametrize("option", ["--max-kept", "--max-waiting"])
 def test_a_limit_of_nothing_is_none(capsys: pytest.CaptureFixture[str], option: str) -> None:
     assert main(["serve", option, "0"]) == 2
-    assert f"{option} must be from 1 to" in " ".join(capsys.readouterr().err.split())
+    name = option.removeprefix("--")
+    least, most = _RANGES[name.replace("-", "_")]
+    out_of_range = sentence("option-out-of-range", name=name, least=least, most=most, value=0)
+    assert least == 1 and out_of_range in " ".join(capsys.readouterr().err.split())

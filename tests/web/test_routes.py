@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from refusals import sentence
 from web_serving import SMALL, Served, once_of, raw, read_at_once, served, upload
 from web_work import made
 
@@ -242,7 +243,7 @@ def test_what_is_not_there_is_a_page_too(client: httpx.Client, server: Served, a
     answer = client.send(client.build_request("GET", httpx.URL(server.origin + address)))
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert "There is no such page." in answer.text
+    assert '<p class="eyebrow">404</p>' in answer.text
 
 
 @pytest.mark.slow
@@ -281,7 +282,7 @@ def test_a_full_disk_is_told_on_a_page_and_passes(server: Served, client: httpx.
     try:
         full = [upload(client, SMALL, f"{'x' * 190}{number}.csv") for number in range(60)]
         assert {answer.status_code for answer in full} <= {303, 507}
-        assert "The disk is full." in full[-1].text
+        assert full[-1].status_code == 507 and sentence("disk-full") in full[-1].text
         assert client.get(log).status_code == 200
     finally:
         with server.store.lock:
@@ -327,7 +328,7 @@ def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, cl
     assert len(server.store.queued()) == waiting + 1  # in place of the one before
     lacking = send(client, page, f"{log}/try", **{**TRY, "s_cases": ""})
     assert lacking.status_code == 400
-    assert "about how many cases there are" in lacking.text
+    assert sentence("form-size-missing") in lacking.text
     (job,) = server.store.tries(log[-32:])
     assert client.get(f"/jobs/{job.id}").headers["location"] == page
     assert send(client, page, f"/jobs/{job.id}/cancel").headers["location"] == f"{page}#try"

@@ -100,8 +100,8 @@ def listening(host: str, port: int) -> socket.socket:
         made = socket.create_server((host, port), family=family, backlog=256)
         return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=made.detach())
     except OSError as error:
-        problem = f"The server cannot listen on {host}, port {port}: {error.strerror or error}."
-        raise ParameterError(problem, parameter="port", advice="Choose another with --host or --port.") from error
+        reason = error.strerror or str(error)
+        raise ParameterError("serve-address-unusable", parameter="port", host=host, port=port, reason=reason) from error
 
 
 def sockets_at(host: str, port: int) -> list[socket.socket]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from refusals import refused
 
 from veilog.errors import InputError
 from veilog.web.jobs import store as stores
@@ -148,7 +149,7 @@ def test_deleting_a_log_deletes_what_was_made_of_it_also_from_the_file(store: St
 
 @pytest.mark.nightly
 def test_a_second_server_on_the_same_folder_is_refused(store: Store, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="Another veilog serve uses this folder"):
+    with refused(InputError, "serve-folder-in-use"):
         Store(tmp_path / "veilog.sqlite")
     store.close()
     Store(tmp_path / "veilog.sqlite").close()

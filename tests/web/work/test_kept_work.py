@@ -12,7 +12,8 @@ from typing import Any
 
 import httpx
 import pytest
-from web_logs import EVOLVE, entry, job, read, record, released, request_of, silent
+from refusals import refused, sentence
+from web_logs import EVOLVE, entry, job, read, record, released, request_of, says, silent
 from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 from web_work import made as finished
 
@@ -37,6 +38,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
+WRITE_AGAIN = f'action="/jobs/{"b" * 32}/write"'
 ONE_LOG = {name for name in FILES if "models" not in name}
 """What a release leaves that has no second log."""
 
@@ -69,7 +71,7 @@ def test_without_room_for_its_files_nothing_is_asked(
     path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda place: SimpleNamespace(free=5_000_000))
-    with pytest.raises(InputError, match=r"no room for the files of this release.*Nothing was asked"):
+    with refused(InputError, "release-files-over-disk"):
         released(path, EVOLVE, settings, tmp_path / "out")
     assert not settings.ledger.exists()
     assert list((tmp_path / "out").iterdir()) == []
@@ -140,8 +142,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
         result = released(path, {**EVOLVE, "times": "0.3", "p_for": "both" if both else "similarity"}, settings, first)
     assert result.unwritten == ("release.xes", "release.csv")
     page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
-    assert "Your release is ready" not in page
-    assert "The release is paid for and kept" in page and "Write again" in page
+    assert 'data-state="unwritten"' in page and "full" in says(page) and WRITE_AGAIN in page
     (first / RESULT).write_text(to_text(result))
     before = Ledger.open(settings.ledger).show()[0]
     task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
@@ -157,13 +158,13 @@ def test_what_had_no_room_is_written_again_without_another_question(
         models = [files.read(second / f"release-models.{suffix}").variants for suffix in ("parquet", "xes", "csv")]
         assert models[0] == models[1] == models[2]
     page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once", settings=settings)
-    assert "Your release is ready" in page and "Write again" not in page
+    assert 'data-state="ready"' in page and WRITE_AGAIN not in page
     failed = job("release", None, EVOLVE, state="failed", problem="No room.")
     failed = replace(failed, request=replace(failed.request, write="f" * 32))
     page = pages.job_page(failed, record(read(path)), "once", settings=settings)
-    assert f'href="/jobs/{"f" * 32}"' in page and "Try again, with changes" not in page, "that would cost once more"
+    assert f'href="/jobs/{"f" * 32}"' in page and "/release?of=" not in page, "that would cost once more"
     shutil.rmtree(first)
-    with pytest.raises(InputError, match="not there any more"):
+    with refused(InputError, "release-no-longer-kept"):
         write_again(first, second, settings, silent)
 
 
@@ -215,10 +216,8 @@ def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not
         result = released(path, EVOLVE, settings, second)
     assert {"release.xes", "release.csv"} <= set(result.files) and result.unwritten == ()
     said = [words for words in result.missing if words.startswith(("release.xes", "release.csv"))]
-    assert said == [
-        f"{name} is written, but the ledger could not note that: There is no such ledger."
-        for name in ("release.xes", "release.csv")
-    ]
+    assert [words.split()[0] for words in said] == ["release.xes", "release.csv"]
+    assert all(sentence("ledger-file-missing") in words for words in said)
     assert not any(str(tmp_path) in words for words in result.missing)
 
 
@@ -232,7 +231,7 @@ def test_a_release_without_any_file_of_its_log_is_not_called_ready(
     monkeypatch.setattr(Release, "save", broken)
     result = released(path, EVOLVE, settings, tmp_path / "out")
     page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
-    assert "Your release is ready" not in page and "could not be written" in page
+    assert 'data-state="lost"' in page
 
 
 @pytest.mark.nightly
@@ -267,9 +266,9 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     assert set(result.files) == {"certificate.json", "release.parquet"}
     ended, log = job("release", result, EVOLVE), record(read(path))
     page = pages.job_page(ended, log, "once", settings=settings)
-    assert "The work was stopped" in page and "Write again" in page and "disk" not in page
+    assert "stopped" in says(page) and WRITE_AGAIN in page and "disk" not in page
     seen = AccountSeen(Account(1, "log.xes", "case", None, (entry(),)))
-    assert "kept, but not yet written" in pages.account(log, seen, {1: ended}, {}, "once", settings=settings)
+    assert "unwritten" in says(pages.account(log, seen, {1: ended}, {}, "once", settings=settings))
     task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, again.stopped) == ((), (), False)

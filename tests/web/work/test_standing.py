@@ -6,12 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web_logs import job, read, record, released, written
+from web_logs import element, job, read, record, released, says, written
 
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
 from veilog.report.decision import decided
-from veilog.report.words import title_of_budget
+from veilog.report.words import of_other_accounts, title_of_budget
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
@@ -41,8 +41,13 @@ def owned(path: Path) -> LogRecord:
 def page_of(made: ReleasedLog, path: Path, settings: ServerSettings) -> str:
     log = owned(path)
     now = standing_now(made, log, settings)
-    page = pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now)
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
+    return html.unescape(pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now))
+
+
+def state_of(check: str, page: str) -> str:
+    """The state that a page shows of this check."""
+    (state,) = re.findall(rf'<li class="([\w-]+)" data-check="{check}">', page)
+    return str(state)
 
 
 @pytest.mark.nightly
@@ -53,7 +58,7 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
     first, reads = made_of(path, "1", settings), []
     reading = Ledger._reading
     monkeypatch.setattr(Ledger, "_reading", lambda self: reads.append(self) or reading(self))
-    assert "knows of no other" in page_of(first, path, settings)
+    assert state_of("other-releases", page_of(first, path, settings)) == "checked"
     assert len(reads) == 1
 
 
@@ -61,16 +66,16 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
 def test_next_months_file_may_be_about_the_same_people(settings: ServerSettings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     before = pages.plan_part(preview_form(owned(march), ASKED, settings), owned(march))
-    assert "other account" not in before
+    assert "other-accounts" not in says(before)
     made_of(march, "1", settings)
     before = html.unescape(pages.plan_part(preview_form(owned(april), ASKED, settings), owned(april)))
-    said = "The ledger has 1 other account: if it is about the same people, their ε add up."
-    assert said in before and "/account" in before, "before it is paid for, and not on its result alone"
+    assert "other-accounts" in says(before) and "/account#join" in before, "before it is paid for, and not after alone"
     made = made_of(april, "1", settings)
-    assert said not in html.unescape(pages.plan_part(preview_form(owned(april), ASKED, settings), owned(april)))
-    page = page_of(made, april, settings)
-    assert "☑ The account of these data holds no other release of them. The ledger (account 2)" in page
-    assert said in page and "klinik-03" not in page, "it may be another browser's file"
+    assert "other-accounts" not in says(pages.plan_part(preview_form(owned(april), ASKED, settings), owned(april)))
+    page, standing = page_of(made, april, settings), standing_now(made, owned(april), settings)
+    assert state_of("other-releases", page) == "checked" and "(account 2)" in page
+    assert standing is not None and standing.others == 1 and of_other_accounts(standing) in page
+    assert "klinik-03" not in page, "it may be another browser's file"
 
 
 @pytest.mark.nightly
@@ -80,15 +85,13 @@ def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Serve
     place = settings.ledger
     place.write_bytes(b"garbage" * 1000)
     page = page_of(made, path, settings)
-    assert "☐ The account of these data holds no other release of them. The ledger cannot be read." in page
-    assert "ε = 1 spent in all when this was made." in page and "All of them together" not in page
+    assert state_of("other-releases", page) == "to-confirm"
+    assert "ε = 1 spent" in element(page, "account-then") and 'id="account-now"' not in page
     place.unlink()
-    assert "☐ The account of these data holds no other release of them. The ledger cannot be read." in page_of(
-        made, path, settings
-    )
+    assert state_of("other-releases", page_of(made, path, settings)) == "to-confirm"
     Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
     exchanged = replace(made, entry=7)
-    assert "The ledger does not have this release." in page_of(exchanged, path, settings)
+    assert state_of("other-releases", page_of(exchanged, path, settings)) == "to-confirm"
     assert standing_now(replace(made, entry=None), _log(path), settings) is None
 
 
@@ -100,9 +103,9 @@ def _log(path: Path) -> LogRecord:
 def test_a_shared_inside_report_names_no_file_of_another_browser(settings: ServerSettings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     made_of(march, "1", settings)
-    made_of(april, "1", settings)
+    standing = standing_now(made_of(april, "1", settings), owned(april), settings)
     report = (april.with_suffix(".1") / "inside.html").read_text()
-    assert "The ledger has 1 other account:" in report and "klinik-03" not in report
+    assert standing is not None and of_other_accounts(standing) in report and "klinik-03" not in report
 
 
 def of_persons(path: Path, cases: int) -> Path:
@@ -119,15 +122,15 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings,
     made = released(path, {**ASKED, "part": "month=2024-03"}, settings, out, name=path.name)
     assert made.known is not None and made.owner is not None
     (unit,) = (check for check in decided(made.known, 1, made.owner).checks if check.code == "unit")
-    assert unit.state == "against" and "The log seems to know persons" in unit.why
-    assert "up to 5 each. A person" in unit.why, "no option of the command: a page has none"
+    assert unit.state == "against" and "“Patient”: 99 " in unit.why
+    assert "--" not in unit.why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
     unsent = {**ASKED, "epsilon": "20", "allow_no_protection": "unprotected", "part": "month=2024-03"}
     weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
     assert weak.known is not None and weak.owner_only.notes == ()
     decision = decided(weak.known, 1, weak.owner)
     assert decision.checks == ()
-    assert any("The log seems to know persons: “Patient”" in said for said in decision.cautions)
+    assert any("“Patient”: 99 " in said for said in decision.cautions)
     assert "--unit" not in " ".join(decision.cautions)
 
 
@@ -146,7 +149,7 @@ def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Serve
     path = of_persons(tmp_path / "persons.csv", 400)
     made_of(path, "1", settings)
     report = html.unescape((path.with_suffix(".1") / "inside.html").read_text())
-    assert "The log seems to know persons: “Patient”" in report and "No column looks as if" not in report
+    assert state_of("unit", report) == "against" and "“Patient”: 99 " in report
 
 
 @pytest.mark.slow
@@ -158,9 +161,9 @@ def test_a_release_that_came_out_empty_was_finished(settings: ServerSettings, tm
     log = replace(record(read(path), name=path.name), session="")
     seen = account_seen(log, settings)
     jobs = {made.entry: job("release", made, asked)}
-    for held, words in ((jobs, "Nothing came through"), ({}, "not finished: what it asked is spent")):
+    for held, state in ((jobs, "empty"), ({}, "charged")):
         page = pages.account(log, seen, held, {}, "once", settings=settings)
-        assert f"<dd>{words}</dd>" in page
+        assert f'id="r{made.entry}" data-state="{state}"' in page
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
 
 
@@ -173,13 +176,12 @@ def test_an_empty_release_has_no_files(settings: ServerSettings, tmp_path: Path)
     log = replace(record(read(path), name=path.name), session="")
     done = job("release", made, asked)
     page = html.unescape(pages.job_page(done, log, "once", settings=settings))
-    assert "Nothing came through" in page and "all.zip" not in page
+    assert 'data-state="empty"' in page and "all.zip" not in page
     budget = title_of_budget(made.guarantee)
-    assert f"It cost {budget} nevertheless" in page and budget.startswith("ε = 0.1, δ = ")
+    assert budget in page.partition('id="nothing"')[2].partition("</p>")[0] and budget.startswith("ε = 0.1, δ = ")
     assert page.count("is empty") <= 3
-    again = re.search(r'href="(/logs/[^"]+)">Try again, with changes', page)
-    assert again is not None and again[1].endswith(f"/release?of={done.id}")
+    assert f'/release?of={done.id}"' in page
     assert made.entry is not None
     account = pages.account(log, account_seen(log, settings), {made.entry: done}, {}, "once", settings=settings)
-    assert "Nothing came through" in account and "all.zip" not in account
-    assert "; nothing came through" in pages.home([log], [done], once="once", settings=settings)
+    assert f'id="r{made.entry}" data-state="empty"' in account and "all.zip" not in account
+    assert '<li class="card row" data-state="empty">' in pages.home([log], [done], once="once", settings=settings)

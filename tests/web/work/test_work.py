@@ -2,6 +2,7 @@
 
 import errno
 import json
+import re
 import shlex
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -11,8 +12,9 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import sentence
 from surfaces import in_command
-from web_logs import EVOLVE, job, read, record, released, request_of, silent, written
+from web_logs import EVOLVE, job, read, record, released, request_of, says, silent, written
 
 import veilog
 from veilog import cli
@@ -100,7 +102,7 @@ def test_two_columns_of_one_name_are_refused_in_the_words_of_the_command(tmp_pat
         columns = [pa.array([text]) for text in ("1", "a", "2024-01-01", "x", "y")]
         pq.write_table(pa.Table.from_arrays(columns, ["case", "activity", "time", "note", "note"]), path)
     found = read(path)
-    assert found.problem == "Two columns are called 'note'."
+    assert found.problem == sentence("column-name-twice", repeated="note")
     assert found.preview.headers == ("case", "activity", "time", "note", "note")
     assert found.preview.rows == (("1", "a", "2024-01-01", "x", "y"),)
 
@@ -109,7 +111,7 @@ def test_two_columns_of_one_name_are_refused_in_the_words_of_the_command(tmp_pat
 def test_what_a_date_means_is_asked_for_and_taken_as_chosen(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("case,activity,time\n1,a,5/6/2024\n1,b,6/5/2024\n")
-    assert "does not say whether it means day/month" in read(path).problem
+    assert sentence("date-order-unclear", doubtful="5/6/2024") in read(path).problem
     assert read(path, {"time_format": "dd/mm/yyyy"}).measured.explorer.rows[0].chevrons[0].text == "b"
     assert read(path, {"time_format": "mm/dd/yyyy"}).measured.explorer.rows[0].chevrons[0].text == "a"
 
@@ -124,7 +126,7 @@ def test_what_counts_of_starts_and_ends_is_chosen(tmp_path: Path) -> None:
     assert "lifecycle-transitions" in [f.rule for f in as_it_is.findings]
     assert "start_timestamp" in one.measured.event_attributes
     wrong = read(path, {"lifecycle": "nothing"})
-    assert wrong.problem == "No event is the transition 'nothing'." and wrong.measured is None
+    assert wrong.problem == sentence("lifecycle-transition-missing", said="nothing") and wrong.measured is None
     assert wrong.columns is not None, "something else can be chosen"
 
 
@@ -224,9 +226,9 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     fine = preview_form(log, {"method": "evolve", "epsilon": "0.4"}, settings).account
     assert (fine.left[0], fine.after[0], fine.refused) == (1, Fraction(3, 5), None)
     much = preview_form(log, {"method": "evolve", "epsilon": "1.5"}, settings).account
-    assert "does not suffice" in much.refused
+    assert much.refused and "1.5" in much.refused and much.strength is None
     published = {"method": "evolve", "epsilon": "0.4", "as_published": "on"}
-    assert "nothing bounds" in preview_form(log, published, settings).account.refused
+    assert sentence("budget-release-unbounded") in preview_form(log, published, settings).account.refused
     other = read(hospital_file)
     other = record(replace(other, measured=replace(other.measured, fingerprint="00" * 32)))
     unknown = preview_form(other, {"method": "evolve", "epsilon": "0.1"}, settings).account
@@ -262,7 +264,7 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     assert isinstance(found, FormPreview)
     assert found.given_up and found.preview.guarantee is None
     shown = pages.plan_part(found, record(None))
-    assert "it took too long, or too much memory, to try them out" in shown and "hx-trigger" not in shown
+    assert "given-up" in says(shown) and "hx-trigger" not in shown
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
     monkeypatch.setattr("veilog.web.work.preview._LONGEST", -1.0)
     monkeypatch.setattr("veilog.web.work.preview._LOOK", 0.0)
@@ -309,7 +311,7 @@ def test_a_plan_warns_of_a_delta_that_is_too_large_for_the_log(hospital_file: Pa
 def test_a_mistake_is_told_and_raises_nothing(settings: ServerSettings) -> None:
     assert "epsilon" in preview_form(record(None), {"method": "evolve", "epsilon": "-1"}, settings).problem
     beyond = {"method": "laplace", "epsilon": "1", "p_depth": "9" * 4000}  # what no float can hold
-    assert "depth must be a whole number" in preview_form(record(None), beyond, settings).problem
+    assert preview_form(record(None), beyond, settings).parameter == "depth"
 
 
 # The release.
@@ -416,9 +418,10 @@ def test_the_certificate_holds_no_exact_number_of_a_log_whose_release_proves_not
     path = written(tmp_path / "log.xes", "<log>", *traces, "</log>")
     form = {"method": "amun", "mode": "oversampling", "as_published": "on", "labels": "log"}
     result = released(path, form, settings, tmp_path / "out")
-    assert "7 cases without events" not in (tmp_path / "out" / "certificate.json").read_text()
+    assert "amun-cases-without-events" not in (tmp_path / "out" / "certificate.json").read_text()
     assert result.remarks == ()
-    assert any("7 cases without events" in str(note) for note in result.owner_only.notes)
+    notes = {note.code: note.values for note in result.owner_only.notes}
+    assert notes["amun-cases-without-events"]["empty"] == 7
 
 
 @pytest.mark.slow
@@ -505,7 +508,7 @@ def test_how_far_a_job_is_is_said_of_all_of_it_in_few_words() -> None:
     said, fractions = zip(*told, strict=True)
     assert list(fractions) == sorted(fractions) and fractions[0] == 0 and 0.99 < fractions[-1] <= 1
     assert len(set(said)) == 5, "each change is announced to whoever cannot see"
-    assert said[0] == "Reading the log (step 1 of 5)" and "transport" not in " ".join(said)
+    assert re.findall(r"\d", said[0]) == ["1", "5"] and "transport" not in " ".join(said)
 
 
 @pytest.mark.nightly
@@ -545,7 +548,7 @@ def test_a_release_for_both_can_be_downloaded_twice(settings: ServerSettings, tm
 class OwnSettings(LaplaceSettings):
     """Settings of a method that somebody else wrote."""
 
-    kindness: Annotated[int, "how kind it is", Range(1, 9)] = 3
+    kindness: Annotated[int, "how kind", Range(1, 9)] = 3
 
 
 @pytest.mark.nightly
@@ -568,12 +571,12 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
     page = pages.release_form(log, form, "once", settings=settings)
-    assert "Something new" in page and "(An add-on: other 1.0.)" in page
-    assert 'name="p_kindness" value="7"' in page and "How kind it is." in page
+    assert "Something new" in page and "other 1.0" in page
+    assert 'name="p_kindness" value="7"' in page and ">How kind.</p>" in page
     assert "kindness" in preview_form(log, {**form, "p_kindness": "10"}, settings).problem
     tried = preview_form(log, form, settings)
     assert isinstance(tried, FormPreview) and tried.preview.guarantee is not None and tried.preview.guarantee.proven
-    assert "Protection would be good" in pages.plan_part(tried, log)
+    assert 'data-alone="good"' in pages.plan_part(tried, log)
     request = JobRequest.from_json(json.loads(json.dumps(asdict(JobRequest(tried.plan.to_json(), form)))))
     (tmp_path / "out").mkdir()
     task = WorkerTask("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))

@@ -75,10 +75,8 @@ class Store:
         except sqlite3.Error as error:
             self._connection.close()
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-                problem, advice = "Another veilog serve uses this folder.", "Stop it, or name another with --folder."
-            else:
-                problem, advice = f"The server's records cannot be used: {error}.", "Name another --folder."
-            raise InputError(problem, path=path, advice=advice) from error
+                raise InputError("serve-folder-in-use", path=path) from error
+            raise InputError("serve-records-unusable", path=path, reason=error) from error
         except InputError:
             self._connection.close()
             raise

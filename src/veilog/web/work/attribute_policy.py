@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from veilog._language import gettext
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START
+from veilog.messages import Message
 from veilog.methods.pretsa import DURATION
 from veilog.releasing.request import ReleaseRequest
 from veilog.web.jobs.records import LogRecord
@@ -39,15 +39,7 @@ def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
     if may_leave(name, log):
         return
     left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name.removeprefix("case:") != _person(log)
-    problem = (
-        gettext("{name} was to be left out when the log was brought, so it is not released.", name=repr(name))
-        if left_out
-        else gettext(
-            "{name} was said to identify people when the log was brought, so it is not released.", name=repr(name)
-        )
-    )
-    advice = gettext("Leave it out, or change that on the page of the log.")
-    raise ParameterError(problem, parameter=parameter, advice=advice)
+    raise ParameterError("attribute-left-out" if left_out else "attribute-identifying", parameter=parameter, name=name)
 
 
 def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
@@ -66,11 +58,7 @@ def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
         if known is None or own in known or f"is_{own}" in log.columns:
             _refuse_to_leave(own, log, parameter)
         if known is not None and own not in known:
-            raise ParameterError(
-                gettext("The log has no attribute {name}.", name=repr(name)) + _near(own, known),
-                parameter=parameter,
-                advice=gettext("Choose those that the form shows."),
-            )
+            raise ParameterError("attribute-not-in-log", parameter=parameter, name=name, near=_near(own, known))
         values = planned.declared.values_of(name)
         if measured is not None and own in measured.without_numbers and values and isinstance(values[0], float):
             raise ParameterError("attribute-values-without-range", parameter=f"d_{name}", name=repr(name))
@@ -87,21 +75,13 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
         yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
 
 
-def _near(name: str, known: Collection[str]) -> str:
+def _near(name: str, known: Collection[str]) -> Message | str:
     """That there is an attribute whose name differs by its letters' case alone, where there is one."""
     near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
-    return f" {gettext('It has {name}.', name=repr(near))}" if near else ""
+    return "" if near is None else Message("attribute-near", name=near)
 
 
 def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
     """What a part is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
     language."""
-    return ParameterError(
-        gettext("There is no rule {name} for a part, and the log has no such attribute.", name=repr(name))
-        + _near(name, known),
-        parameter="part",
-        advice=gettext(
-            "The rules are month=2024-03, week=2024-W11, quarter=2024-Q1, year=2024 and "
-            "began=2024-03-01..2024-03-08; or take an attribute of the log, as ward=A."
-        ),
-    )
+    return ParameterError("part-without-rule", parameter="part", name=name, near=_near(name, known))
