@@ -78,7 +78,6 @@ ALLOWED: dict[str, int] = {
     "report/test_decision.py": 18,
     "report/test_dossier.py": 29,
     "report/test_registry.py": 1,
-    "report/test_report.py": 29,
     "test_docs.py": 2,
     "test_messages.py": 3,
     "test_notebook.py": 1,
