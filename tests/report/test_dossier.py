@@ -430,7 +430,8 @@ def test_that_delta_decides_is_said_wherever_the_word_stands() -> None:
     assert cases and released.guarantee.strength == "moderate"
     weighed = released.guarantee.weighed
     assert weighed is not None and weighed.better == "good" and weighed.enough * cases <= 0.01
-    assert f" {cases:,} " in released.guarantee.in_words()
+    told = {message.code: message.values for message in released.guarantee.messages}
+    assert told["guarantee-decided-by-delta"]["cases"] == cases
     decided = words.by_delta(released.guarantee)
     assert len(decided) == 1 and decided[0] in section(veilog.dossier(released), "0.1")
     enough = veilog.release(log, "travas", epsilon=1, delta="1e-6").guarantee
