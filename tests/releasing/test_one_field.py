@@ -16,7 +16,7 @@ from veilog.errors import ParameterError
 from veilog.releasing.request import OPTIONS
 
 FIELD = """
-    note: Annotated[str | None, Option("A note of the data owner on the release.")] = None
+    note: Annotated[str | None, Option("Nota bene.")] = None
     rounds_of_review: Annotated[int, Option("How often the release was reviewed.", works=("release",))] = 0
     urgent: Annotated[bool, Option("The release is urgent.")] = False
 """
@@ -82,7 +82,7 @@ def test_one_field_is_an_option_everywhere(copy: Path) -> None:
 @pytest.mark.slow
 def test_one_field_is_in_the_help_and_read_by_the_command(copy: Path, tmp_path: Path) -> None:
     told = called(copy, "-m", "veilog", "release", "--help")
-    assert all(f"--{name.replace('_', '-')}" in told for name in OURS) and "A note of the data owner" in told
+    assert all(f"--{name.replace('_', '-')}" in told for name in OURS) and "Nota bene." in told
     log, facts = tmp_path / "log.csv", tmp_path / "facts.json"
     log.write_text("case,activity,timestamp\n" + "".join(f"{n},a,2024-01-01T00:00:00\n" for n in range(40)))
     asked = ["--epsilon", "1", "--activities", "a", "--max-length", "3", "--note", "a b", "--urgent", "--dry-run"]

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
+from veilog.messages import OwnerMessage
 from veilog.releasing.owner import unknown_times
 from veilog.report.stated import stated
 
@@ -29,8 +31,8 @@ def with_times(known: int) -> EventLog:
     return replace(LOG, events=LOG.events.set_column(place, TIMESTAMP, pa.array(times, TIMESTAMP_TYPE)))
 
 
-def noted(log: EventLog, **more: object) -> str:
-    """What the owner is told; and nobody else."""
+def noted(log: EventLog, **more: object) -> dict[str, OwnerMessage]:
+    """What the owner is told, by its codes; and nobody else."""
     wanted: dict[str, object] = {"epsilon": 1, "activities": "log", **more}
     released = veilog.release(log, "evolve", **wanted)  # type: ignore[arg-type]
     told = json.dumps({**released.to_json(), "owner_only": None})
@@ -43,20 +45,23 @@ def noted(log: EventLog, **more: object) -> str:
                 for note in released.owner_only.notes
                 if stated(note) == note.english and "ledger" not in note.english
             ]
-    return "\n".join(map(str, released.owner_only.notes))
+    return {note.code: note for note in released.owner_only.notes}
+
+
+def values(note: OwnerMessage) -> dict[str, Any]:
+    return dict(note.values)
 
 
 @pytest.mark.slow
 def test_what_is_left_out_of_cases_is_said_in_four_languages() -> None:
     names = list(LOG.variants.labels)
     said = noted(LOG, activities=None, domain=veilog.Domain(activities=(names[0] + "x", *names[1:]), max_length=2))
-    assert "leaves out 1 activity" in said
-    assert "cuts" in said
-    assert "leaves out 2 activities" in noted(LOG, activities=None, domain=veilog.Domain(activities=tuple(names[2:])))
+    assert "one-activity-undeclared" in said and said["cases-cut"].values["longest"] == 2
+    two = noted(LOG, activities=None, domain=veilog.Domain(activities=tuple(names[2:])))
+    assert two["some-activities-undeclared"].values["activities"] == 2
     many = noted(LOG, activities=None, domain=veilog.Domain(activities=("something",), max_length=1))
-    assert " and " in many
-    assert " more. " in many
-    assert "more cases than count, 1 each: " in noted(LOG, unit="age group", max_cases=1)
+    assert many["many-activities-undeclared"].values["more"] > 0
+    assert noted(LOG, unit="age group", max_cases=1)["persons-over-bound"].values["most"] == 1
 
 
 @pytest.mark.slow
@@ -65,10 +70,12 @@ def test_values_outside_the_declared_ones_are_counted_and_what_was_meant_is_said
     share = LOG.cases.column("age group").to_pylist().count(AGES[0])
     domain = veilog.Domain(attributes={"age group": (typo, *AGES[1:])})
     said = noted(LOG, attributes=["age group"], domain=domain)
-    assert f"The declaration of 'age group' leaves out 1 value of the log: {AGES[0]} ({share})." in said
-    assert f"{share} of 120 (" in said and f"{typo!r} → {AGES[0]!r}." in said
+    one = values(said["one-value-undeclared"])
+    assert (one["attribute"], one["counted"]) == ("'age group'", f"{AGES[0]} ({share})")
+    assert (one["lost"], one["known"]) == (share, 120)
+    assert any(f"{typo!r} → {AGES[0]!r}." in str(note) for note in said.values())
     right = veilog.Domain(attributes={"age group": AGES})
-    assert "leaves out" not in noted(LOG, attributes=["age group"], domain=right)
+    assert not [code for code in noted(LOG, attributes=["age group"], domain=right) if code.endswith("-undeclared")]
 
 
 @pytest.mark.slow
@@ -76,28 +83,28 @@ def test_numbers_beyond_the_declared_range_are_counted_and_truth_values_are_text
     costs = [cost for cost in LOG.events.column("cost").to_pylist() if cost is not None]
     beyond = sum(cost > 50 for cost in costs)
     said = noted(LOG, attributes=["cost"], domain=veilog.Domain(attributes={"cost": (-1234567, 50.125)}))
-    assert (
-        f"{beyond:,} of {len(costs):,} values of 'cost'" in said
-        and "-1234567 to 50.125: they count as its ends" in said
-    )
+    outside = values(said["values-outside-range"])
+    assert (outside["lost"], outside["known"], outside["attribute"]) == (beyond, len(costs), "'cost'")
+    assert " -1234567 to 50.125: " in str(said["values-outside-range"])
     flags = LOG.cases.append_column("flag", pa.array([True, False] * 60))
     said = noted(replace(LOG, cases=flags), attributes=["flag"], domain=veilog.Domain(attributes={"flag": ("true",)}))
-    assert "leaves out 1 value of the log: false (60). 60 of 120 (50 %)" in said
+    one = values(said["one-value-undeclared"])
+    assert (one["counted"], one["lost"], one["known"], one["share"]) == ("false (60)", 60, 120, "50")
 
 
 @pytest.mark.nightly
 def test_how_many_events_have_no_known_time_is_told_where_times_are_released() -> None:
-    assert "No event of the log has a known time" in noted(with_times(0), times=0.3)
-    events = len(LOG)
-    assert f"{events - 10:,} of {events:,} events of the log (" in noted(with_times(10), times=0.3)
+    assert "no-time-known" in noted(with_times(0), times=0.3)
+    some = values(noted(with_times(10), times=0.3)["some-times-unknown"])
+    assert (some["unknown"], some["events"]) == (len(LOG) - 10, len(LOG))
     days = [
         time.replace(hour=0, minute=0, second=0, microsecond=0) for time in LOG.events.column(TIMESTAMP).to_pylist()
     ]
     place = LOG.events.column_names.index(TIMESTAMP)
     dated = replace(LOG, events=LOG.events.set_column(place, TIMESTAMP, pa.array(days, TIMESTAMP_TYPE)))
-    assert "All times of the log are dates without a time of day" in noted(dated, times=0.3)
-    assert "time of day" not in noted(LOG, times=0.3)
-    assert "known time" not in noted(with_times(10)) + noted(LOG, times=0.3)
+    assert "times-are-days" in noted(dated, times=0.3)
+    of_times = {"no-time-known", "some-times-unknown", "times-are-days", "times-artificial"}
+    assert not of_times & {*noted(with_times(10)), *noted(LOG, times=0.3)}
 
 
 @pytest.mark.slow
@@ -116,7 +123,7 @@ def test_a_log_that_was_read_without_times_is_refused_them_before_anything_is_as
 @pytest.mark.slow
 def test_times_of_a_release_without_times_are_said_to_be_artificial(tmp_path: Path) -> None:
     veilog.release(LOG, "evolve", epsilon=1, activities="log").save(tmp_path / "out.csv")
-    assert "times of the log are artificial" in noted(veilog.read(tmp_path / "out.csv"), times=0.3)
+    assert "times-artificial" in noted(veilog.read(tmp_path / "out.csv"), times=0.3)
 
 
 @pytest.mark.slow
@@ -127,16 +134,17 @@ def test_the_owner_is_told_of_texts_that_a_spreadsheet_program_would_run_and_the
     labels = ["=1+1", "-1", "-", "a=b", "@SUM(A1)"]
     cases = {(label,): 400 for label in labels}
     released = veilog.release(veilog.Variants.from_dict(cases), "evolve", epsilon=1, activities=labels, seed=1)
-    note = next(str(note) for note in released.owner_only.notes if "takes what begins with" in str(note))
-    assert "'=1+1'" in note and "'@SUM(A1)'" in note and "'-1'" not in note and "'-'" not in note and "a=b" not in note
-    assert note not in released.remarks
+    (named,) = (note.values["names"] for note in released.owner_only.notes if note.code == "texts-are-formulas")
+    assert "'=1+1'" in named and "'@SUM(A1)'" in named
+    assert "'-1'" not in named and "'-'" not in named and "a=b" not in named
+    assert "texts-are-formulas" not in [remark.code for remark in released.remarks]
     released.save(tmp_path / "out.csv")
     assert veilog.read(tmp_path / "out.csv").variants.to_dict() == released.variants.to_dict()
     ward = LOG.cases.append_column("ward", pa.array(["=A1"] * LOG.number_of_cases))
     domain = veilog.Domain("log", attributes={"ward": ("=A1", "=A2")})
     told = noted(replace(LOG, cases=ward), attributes=["ward"], domain=domain, activities=None, seed=1)
-    assert "takes what begins with" in told and "'=A1'" in told, "of values of attributes, too"
-    assert "takes what begins with" not in noted(LOG)
+    assert "'=A1'" in told["texts-are-formulas"].values["names"], "of values of attributes, too"
+    assert "texts-are-formulas" not in noted(LOG)
 
 
 @pytest.mark.parametrize(
