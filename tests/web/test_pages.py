@@ -347,7 +347,7 @@ def test_a_release_is_ready_before_it_is_compared(ordinary: dict[str, str]) -> N
     assert 'id="downloads"' in text and "/all.zip" in text
     assert re.search(r'action="/jobs/\w+/cancel"', text) and 'data-stage="running shown"' in text
     assert not re.search(r'action="/jobs/\w+/delete"', text)
-    cost = re.compile("<p><b>[^<]*ε = 1")
+    cost = re.compile('data-price="reserved"><b>[^<]*ε = 1')
     assert cost.search(ordinary["what it cost"]) and not cost.search(ordinary["failed"])
 
 
@@ -418,7 +418,7 @@ def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
 @pytest.mark.slow
 def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: dict[str, str]) -> None:
     text = ordinary["result"]
-    order = ['id="verdict"', '<li class="to-confirm">', 'id="downloads"', 'id="beside"', 'id="risk"', 'id="guarantee"']
+    order = ['id="verdict"', '<li class="to-confirm"', 'id="downloads"', 'id="beside"', 'id="risk"', 'id="guarantee"']
     assert [text.index(hook) for hook in order] == sorted(text.index(hook) for hook in order)
     after = text.index('id="beside"')
     assert 'class="mine"' in text[after : after + 600]
