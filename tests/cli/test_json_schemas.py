@@ -154,7 +154,9 @@ def schema_of(samples: list[Any], name: str = "") -> dict[str, Any]:
         kinds = sorted({*kinds, "number"})
     found: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds}
     objects = [sample for sample in samples if isinstance(sample, dict)]
-    if objects and name in MAPS:
+    if objects and name == "values":  # of a message: each code has its own
+        found["additionalProperties"] = {}
+    elif objects and name in MAPS:
         values = [value for sample in objects for value in sample.values()]
         found["additionalProperties"] = schema_of(values) if values else {}
     elif objects:
