@@ -44,10 +44,10 @@ from veilog.logs.engines.engine import (
 from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.input.activity_mapping import MapLike, mapped_by
+from veilog.logs.input.activity_mapping import MapLike
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import check_layout, earlier_of, engine_of, read_as, roles_among, used_columns
+from veilog.logs.input.reading import asked_for, check_layout, earlier_of, engine_of, read_as, roles_among, used_columns
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
@@ -448,22 +448,8 @@ def store(
     With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
     and do what is asked of them.
     """
-    options = ReadOptions(
-        case,
-        activity,
-        timestamp,
-        lifecycle,
-        classifier,
-        index=index,
-        mapping=mapped_by(map, level, top),
-        engine=engine,
-        memory_limit=memory_limit,
-        threads=threads,
-        temp_directory=temp_directory,
-    )
-    named = Source(source, options)
-    findings = Findings(policies or {}, named.name)
-    return stored(named, ReadRequest(options, findings, progress=progress), where)
+    given = {name: value for name, value in locals().items() if name != "where"}
+    return stored(*asked_for(**given), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
