@@ -53,7 +53,7 @@ from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silen
 from veilog.logs.provenance import Provenance
 from veilog.logs.stored.store import StoredLog, keep, misfit
 from veilog.logs.tables.cells import is_text, plain_type
-from veilog.logs.tables.events import is_of_cases, log_from_table
+from veilog.logs.tables.events import in_cases, is_of_cases, log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import LARGE, note
 from veilog.messages import Message
@@ -135,10 +135,7 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, 
         return
     counts = connection.execute(f"SELECT {', '.join(f'count_if(v{i})' for i in range(len(asked)))} FROM places")
     for number, (name, count) in enumerate(zip(asked, counts.fetchall()[0], strict=True)):
-        if (
-            count
-            and findings.add("case-attribute-differs", f"column {name!r} in {count:,} cases", count=count) == "drop"
-        ):
+        if count and findings.add("case-attribute-differs", in_cases(name, count), count=count) == "drop":
             connection.execute(f"UPDATE places SET w{number} = NULL WHERE v{number}")
 
 
