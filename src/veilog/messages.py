@@ -117,6 +117,11 @@ def _restored(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
     return kind(code, **values)
 
 
+def as_text(said: str | Message) -> str:
+    """Return a text as it is, and of a message its sentence in English."""
+    return said.english if isinstance(said, Message) else said
+
+
 def as_message(text: str | Message) -> Message:
     """Return a message as it is, and of a sentence of another package one that has no code."""
     return text if isinstance(text, Message) else Message(text)

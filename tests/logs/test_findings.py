@@ -13,10 +13,13 @@ from hypothesis import strategies as st
 from refusals import refused
 from surfaces import in_command
 
+from veilog._language import spoken
+from veilog._plain import from_plain, to_plain
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import RULES, Finding, Findings
+from veilog.messages import Message
 
 
 def test_the_policy_fail_stops_with_file_line_and_advice() -> None:
@@ -94,6 +97,16 @@ def test_a_finding_as_json_has_the_documented_fields() -> None:
     }
 
 
+def test_an_example_in_words_is_english_in_json_whoever_reads_it() -> None:
+    findings = Findings()
+    findings.add("days-only", Message("example-days-only", name="x"))
+    with spoken("de"):
+        told = findings.result()[0].to_json()["example"]
+        assert str(findings.result()[0].example) != told
+    assert told == "case 'x' has several events on one day"
+    assert from_plain(Finding, to_plain(findings.result()[0])) == findings.result()[0]
+
+
 # What is noticed once the log is there.
 
 
@@ -140,7 +153,7 @@ def test_times_that_stand_for_none_are_noticed(tmp_path: Path) -> None:
     """An end that is not known yet is 9999-12-31 in many systems, and makes a case last eight thousand years."""
     tomorrow = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=20)).isoformat(timespec="seconds")
     said = [
-        {f.rule: (f.count, f.example) for f in _log(tmp_path, "1,in,2024-01-01T08:00,x", *more).findings}
+        {f.rule: (f.count, str(f.example)) for f in _log(tmp_path, "1,in,2024-01-01T08:00,x", *more).findings}
         for more in ([f"1,out,{tomorrow},x"], ["1,out,9999-12-31T00:00,x", "2,out,1900-01-01T00:00,x"])
     ]
     assert "unlikely-time" not in said[0]

@@ -14,15 +14,14 @@ import pyarrow as pa
 from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, EventLog
-from veilog.logs.findings import Finding, Findings, Policy
-from veilog.logs.input.activity_mapping import MapLike, mapped_by
-from veilog.logs.input.reader import SUFFIXES, ReadRequest, Writer, writer_of
-from veilog.logs.input.reading import grouped, whole
+from veilog.logs.findings import Finding, Policy
+from veilog.logs.input.activity_mapping import MapLike
+from veilog.logs.input.reader import SUFFIXES, Writer, writer_of
+from veilog.logs.input.reading import asked_for, grouped, whole
 from veilog.logs.input.source import (
     DEFAULT_LIMIT,
     Given,
     Progress,
-    ReadOptions,
     Source,
     is_ibis,
     suffix_of,
@@ -100,23 +99,7 @@ def read(
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
     of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names it as a condition.
     """
-    options = ReadOptions(
-        case,
-        activity,
-        timestamp,
-        lifecycle,
-        classifier,
-        time_format,
-        header,
-        sheet,
-        object_type,
-        index,
-        mapped_by(map, level, top),
-        limit,
-        processes,
-    )
-    named = Source(source, options)
-    return whole(named, ReadRequest(options, Findings(policies or {}, named.name), progress=progress))
+    return whole(*asked_for(**locals()))
 
 
 def validate(
@@ -136,6 +119,7 @@ def validate(
     ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
     ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and ``time_format``.
     """
+    given = {name: value for name, value in locals().items() if name != "declared"} | declared
     for name in declared.keys() - _DECLARED:
         raise ParameterError(
             "validate-argument-unknown",
@@ -144,11 +128,7 @@ def validate(
             meant=meant(name, sorted(_DECLARED)),
             names=", ".join(sorted(_DECLARED)),
         )
-    given: dict[str, Any] = {"header": header, "sheet": sheet, "object_type": object_type, **declared}
-    options = ReadOptions(**given, limit=limit, processes=processes)
-    named = Source(source, options)
-    findings = Findings(policies or {}, named.name, collect_all=True)
-    return whole(named, ReadRequest(options, findings, progress=progress)).findings
+    return whole(*asked_for(**given, collect_all=True)).findings
 
 
 def read_variants(
@@ -185,27 +165,7 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
     ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
-    options = ReadOptions(
-        case,
-        activity,
-        timestamp,
-        lifecycle,
-        classifier,
-        time_format,
-        header,
-        sheet,
-        object_type,
-        index,
-        mapped_by(map, level, top),
-        limit,
-        processes,
-        engine,
-        memory_limit,
-        threads,
-        temp_directory,
-    )
-    named = Source(source, options)
-    return grouped(named, ReadRequest(options, Findings(policies or {}, named.name), progress=progress)).variants
+    return grouped(*asked_for(**locals())).variants
 
 
 def write(

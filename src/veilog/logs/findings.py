@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from veilog._plain import InJson, ToJson
 from veilog.errors import InputError, ParameterError, meant
-from veilog.messages import Message
+from veilog.messages import Message, as_text
 
 Policy = Literal["drop", "keep", "fail"]
 Severity = Literal["error", "warning", "info"]
@@ -109,7 +109,7 @@ class Finding(ToJson):
     rule: str
     severity: Severity
     count: int
-    example: str
+    example: Annotated[str | Message, InJson(as_=as_text)]
     line: int | None
     policy: Policy
     of_this_log: Annotated[Message | None, InJson(left_out="always")] = None
@@ -191,7 +191,13 @@ class Findings:
         return (DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 
     def add(
-        self, rule: str, example: str, *, line: int | None = None, count: int = 1, advice: Message | None = None
+        self,
+        rule: str,
+        example: str | Message,
+        *,
+        line: int | None = None,
+        count: int = 1,
+        advice: Message | None = None,
     ) -> Policy:
         """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``. ``advice``
         stands for that of the rule where this does not fit the log.

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from veilog.logs.input.source import Source
 from veilog.logs.tables.cells import typed
 from veilog.logs.tables.reader import Notes, Remark, TableReader
 from veilog.logs.xes.scan import CheckedParser
+from veilog.messages import Message
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
@@ -486,21 +488,22 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
     idle = [name for name, thing in log.objects.items() if thing.kind == kind and name not in seen]
     found = []
     if without:
-        example = f"{without[0].name!r} ({without[0].activity}) has no object of the type {kind!r}"
+        example = Message("example-no-object", name=without[0].name, activity=without[0].activity, kind=kind)
         found.append(Remark("event-without-object", example, len(without)))
     if idle:
         found.append(Remark("object-without-event", f"{kind!r} {idle[0]!r}", len(idle)))
     things, events = log.objects.values(), log.events.values()
     lost = {
-        "objects of other types": sum(thing.kind != kind for thing in things),
-        "relations between objects": sum(thing.relations for thing in things),
-        "later values of attributes": sum(thing.changes for thing in things if thing.kind == kind)
+        "example-other-objects": sum(thing.kind != kind for thing in things),
+        "example-relations": sum(thing.relations for thing in things),
+        "example-later-values": sum(thing.changes for thing in things if thing.kind == kind)
         + sum(event.changes for event in events if _of(event, log, kind)),
-        "objects of events that are not listed": sum(name not in log.objects for e in events for name in e.objects),
-        "rows of what is not listed": log.unlisted,
+        "example-unlisted-objects": sum(name not in log.objects for e in events for name in e.objects),
+        "example-unlisted-rows": log.unlisted,
     }
     if any(lost.values()):
-        example = ", ".join(f"{what}: {count:,}" for what, count in lost.items() if count)
+        parts = [Message(code, n=count) for code, count in lost.items() if count]
+        example = reduce(lambda first, rest: Message("example-list", first=first, rest=rest), parts)
         found.append(Remark("not-flat", example, sum(lost.values())))
     return found
 
@@ -519,10 +522,10 @@ def _folded(log: ObjectCentricLog, kind: str) -> list[Remark]:
             others[name, event.activity].append(beside)
     found = []
     if several:
-        found.append(Remark("event-in-several-cases", f"{most[0]!r} is in {most[1]:,} cases", several))
+        found.append(Remark("event-in-several-cases", Message("example-in-cases", name=most[0], n=most[1]), several))
     apart = [key for key, beside in others.items() if len(set(beside)) > 1]
     if apart:
         name, activity = apart[0]
-        example = f"case {name!r} has {activity!r} {len(others[apart[0]]):,} times, for different objects"
+        example = Message("example-different-objects", name=name, activity=activity, n=len(others[apart[0]]))
         found.append(Remark("events-of-other-objects", example, len(apart)))
     return found

@@ -261,7 +261,7 @@ def test_case_attributes_are_those_called_so_and_unknown_where_rows_differ(tmp_p
     first = read(tmp_path, text, policies={"case-attribute-differs": "keep"})
     assert first.cases.to_pydict() == {ACTIVITY: ["1", "2"], "age": [5, 6], "ward": ["x", "z"]}
     (finding,) = (f for f in log.findings if f.rule == "case-attribute-differs")
-    assert (finding.count, finding.example) == (1, "column 'case:ward' in 1 cases")
+    assert (finding.count, str(finding.example)) == (1, "column 'case:ward' in 1 cases")
 
 
 def test_columns_called_like_canonical_ones_are_kept_beside_them(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from web_logs import job, read, record, released, says
 
 from veilog._language import spoken
 from veilog.logs.findings import RULES
+from veilog.messages import Message
 from veilog.releasing.preview import Expected, Interval
 from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.records import JobRecord, ServerSettings
@@ -62,6 +63,23 @@ def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, s
     noticed = noticed.casefold()
     assert all(text.casefold() in noticed and text != str(RULES[rule].message) for rule, text in told.items())
     assert "'aufnahme'" in noticed and "--" not in re.sub(r"<!--.*?-->", "", noticed)
+
+
+def test_examples_of_what_was_noticed_are_in_the_language_of_the_page(export: Path, settings: ServerSettings) -> None:
+    result = read(export)
+    log, examples = record(result), [finding.example for finding in result.findings]
+    assert {example.code for example in examples if isinstance(example, Message)} == {
+        "example-windows-1252",
+        "example-time-and-attribute",
+        "example-in-case",
+        "example-read-as-utc",
+    }
+    pages_of = {}
+    for language in ("en", "de"):
+        with spoken(language):
+            pages_of[language] = html.unescape(pages.log_page(log, "once", settings=settings))
+            assert all(f"<q>{example}</q>" in pages_of[language] for example in examples)
+    assert not any(f"<q>{example}</q>" in pages_of["de"] for example in examples)
 
 
 @pytest.mark.nightly

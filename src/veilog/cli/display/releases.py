@@ -150,7 +150,7 @@ def findings_table(findings: tuple[Finding, ...], source: str | None = None) -> 
             f"{f.count:,}",
             f.policy,
             "" if f.line is None else str(f.line),
-            escape(f.example),
+            escape(str(f.example)),
         )
     dropped = [Text(f.dropped, style="bold yellow") for f in findings if f.dropped is not None]
     advice = [Text(f"{f.rule}: {f.advice}", style="dim") for f in findings]

@@ -58,6 +58,7 @@ from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import Piece, TableReader, pieces, table_reader_of
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 
 def load(
@@ -78,7 +79,7 @@ def load(
     where = ""
     if state.absent:
         if not state.timed and findings.policy("missing-timestamp") != "drop":
-            findings.add("no-timestamps", "the column of timestamps is empty", count=state.absent)
+            findings.add("no-timestamps", Message("example-column-empty"), count=state.absent)
         elif findings.add("missing-timestamp", state.absent_where, count=state.absent) == "drop":
             where = "WHERE m <> 1"
             state.kept -= state.absent
@@ -99,7 +100,7 @@ def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Fin
     found = f"SELECT count(*), arg_min(c, i) FROM (SELECT c, min(i) AS i {cases})"
     count, example = connection.execute(found).fetchall()[0]
     if count:
-        findings.add("event-index-missing", f"case {example!r}", count=count)
+        findings.add("event-index-missing", Message("example-of-case", name=example), count=count)
 
 
 @dataclass
@@ -112,7 +113,7 @@ class _Loading:
     rows_before: int = 0
     kept: int = 0
     absent: int = 0
-    absent_where: str = ""
+    absent_where: str | Message = ""
     timed: bool = False
     nameless: bool = False
     indexed: bool = False

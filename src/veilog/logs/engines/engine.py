@@ -26,6 +26,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Progress, ReadOptions
 from veilog.logs.variants import Variants
+from veilog.messages import Message
 
 ACTIVITY_BITS = 27
 POSITION_BITS = 40
@@ -136,7 +137,7 @@ def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
             continue
         if findings.policy(rule) == "keep":
             raise ParameterError("rows-without-order", parameter="on", count=count, rule=rule)
-        findings.add(rule, f"{count} rows", count=count)
+        findings.add(rule, Message("example-rows", n=count), count=count)
         dropped = True
     return dropped
 

@@ -94,8 +94,10 @@ class Transitions:
         if told_apart or not others or not self._repeated():
             return
         (first, most), *more = [(step[:_SHOWN], n) for step, n in others]
-        shown = f"{most:,} of {totals.total():,} events are `{first}`"
-        shown += "".join(f", {n:,} are `{step}`" for step, n in more[:2]) + (", ..." if len(more) > 2 else "")
+        shown = Message("example-transition", n=most, total=totals.total(), step=first)
+        for step, n in more[:2]:
+            shown = Message("example-transitions", others=shown, n=n, step=step)
+        shown = Message("example-and-more", first=shown) if len(more) > 2 else shown
         complete = any(step.strip().casefold() == COMPLETE for step in totals)
         advice = None if complete else Message("lifecycle-instead", value=shlex.quote(_most_frequent(others)))
         findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others), advice=advice)
@@ -146,7 +148,7 @@ def as_intervals(
     kept = np.flatnonzero(whole | (told < 0))
     unpaired = len(told) - len(kept) - int((begun >= 0).sum())
     if unpaired:
-        findings.add("unpaired-transitions", f"{unpaired:,} of {len(told):,} events", count=unpaired)
+        findings.add("unpaired-transitions", Message("example-events-of", n=unpaired, total=len(told)), count=unpaired)
     ends = events.column(TIMESTAMP).cast(pa.int64())
     paired = begun >= 0
     micros[paired] = pc.fill_null(ends, 0).to_numpy()[begun[paired]]
@@ -183,7 +185,7 @@ def _own_starts(log: EventLog, start: str, findings: Findings, order: DayOrder |
         column = column.cast(pa.string())
     times = read_times(column, start, log.source, order)
     if times.bad.any():
-        findings.add("bad-value", f"column {start!r} holds what is no time", count=int(times.bad.sum()))
+        findings.add("bad-value", Message("example-column-no-time", name=start), count=int(times.bad.sum()))
     return times.micros.copy(), times.known.copy()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
+from veilog.messages import Message
 
 MOST_COLUMNS = 1000
 """Hospitals' logs have up to 130 attributes, exports of ERP systems a few hundred."""
@@ -75,7 +77,9 @@ def _note_unlikely(log: EventLog, known: BoolArray, micros: IntArray, findings: 
     if len(unlikely):
         row = int(unlikely[0])
         told = np.datetime64(int(micros[row]), "us").astype("datetime64[s]")
-        findings.add("unlikely-time", f"{told} in case {_name(log, row)}", count=len(unlikely))
+        findings.add(
+            "unlikely-time", Message("example-in-case", value=str(told), name=_name(log, row)), count=len(unlikely)
+        )
 
 
 def _note_days(log: EventLog, micros: IntArray, tied: IntArray, findings: Findings) -> None:
@@ -83,7 +87,7 @@ def _note_days(log: EventLog, micros: IntArray, tied: IntArray, findings: Findin
     if not _are_days(micros) or micros.min() // _DAY == micros.max() // _DAY:
         return
     row = int(tied[0])
-    findings.add("days-only", f"case {_name(log, row)} has several events on one day", count=len(tied))
+    findings.add("days-only", Message("example-days-only", name=_name(log, row)), count=len(tied))
 
 
 def _are_days(micros: IntArray) -> bool:
@@ -113,7 +117,9 @@ def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> None:
     if len(again):
         row = int(again.min())
         label = log.events.column(ACTIVITY)[row].as_py()
-        findings.add("repeated-event", f"{label!r} in case {_name(log, row)}", count=len(again))
+        findings.add(
+            "repeated-event", Message("example-in-case", value=repr(label), name=_name(log, row)), count=len(again)
+        )
 
 
 def _codes(column: pa.ChunkedArray) -> IntArray:
@@ -127,5 +133,5 @@ def _codes(column: pa.ChunkedArray) -> IntArray:
     return np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _name(log: EventLog, row: int) -> str:
-    return repr(log.cases.column(ACTIVITY)[log.events.column(CASE_INDEX)[row].as_py()].as_py())
+def _name(log: EventLog, row: int) -> Any:
+    return log.cases.column(ACTIVITY)[log.events.column(CASE_INDEX)[row].as_py()].as_py()

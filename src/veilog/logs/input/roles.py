@@ -51,12 +51,13 @@ class Roles:
         return self.start is not None and self.lifecycle == EVERY
 
     @property
-    def remarks(self) -> tuple[tuple[str, str], ...]:
+    def remarks(self) -> tuple[tuple[str, Message], ...]:
         """What must be said about two columns that are one time, or two times: rules of findings with examples."""
         if self.clock is not None:
-            return (("date-and-time", f"{self.timestamp!r} and {self.clock!r} are read as one time"),)
+            return (("date-and-time", Message("example-one-time", date=self.timestamp, clock=self.clock)),)
         if self.start is not None and self.lifecycle is None:
-            return (("start-and-end", f"{self.timestamp!r} is the time of the event, {self.start!r} its attribute"),)
+            example = Message("example-time-and-attribute", timestamp=self.timestamp, start=self.start)
+            return (("start-and-end", example),)
         return ()
 
     @property

@@ -44,16 +44,16 @@ from veilog.logs.engines.engine import (
 from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.input.activity_mapping import MapLike, mapped_by
+from veilog.logs.input.activity_mapping import MapLike
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import check_layout, earlier_of, engine_of, read_as, roles_among, used_columns
+from veilog.logs.input.reading import asked_for, check_layout, earlier_of, engine_of, read_as, roles_among, used_columns
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
 from veilog.logs.stored.store import StoredLog, keep, misfit
 from veilog.logs.tables.cells import is_text, plain_type
-from veilog.logs.tables.events import is_of_cases, log_from_table
+from veilog.logs.tables.events import in_cases, is_of_cases, log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import LARGE, note
 from veilog.messages import Message
@@ -135,10 +135,7 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, 
         return
     counts = connection.execute(f"SELECT {', '.join(f'count_if(v{i})' for i in range(len(asked)))} FROM places")
     for number, (name, count) in enumerate(zip(asked, counts.fetchall()[0], strict=True)):
-        if (
-            count
-            and findings.add("case-attribute-differs", f"column {name!r} in {count:,} cases", count=count) == "drop"
-        ):
+        if count and findings.add("case-attribute-differs", in_cases(name, count), count=count) == "drop":
             connection.execute(f"UPDATE places SET w{number} = NULL WHERE v{number}")
 
 
@@ -448,22 +445,8 @@ def store(
     With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
     and do what is asked of them.
     """
-    options = ReadOptions(
-        case,
-        activity,
-        timestamp,
-        lifecycle,
-        classifier,
-        index=index,
-        mapping=mapped_by(map, level, top),
-        engine=engine,
-        memory_limit=memory_limit,
-        threads=threads,
-        temp_directory=temp_directory,
-    )
-    named = Source(source, options)
-    findings = Findings(policies or {}, named.name)
-    return stored(named, ReadRequest(options, findings, progress=progress), where)
+    given = {name: value for name, value in locals().items() if name != "where"}
+    return stored(*asked_for(**given), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:

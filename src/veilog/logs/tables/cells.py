@@ -22,6 +22,7 @@ from veilog.errors import InputError
 from veilog.logs.eventlog import LABEL_TYPE, TIMESTAMP_TYPE, listed
 from veilog.logs.findings import Findings
 from veilog.logs.tables.times import LARGEST, DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
+from veilog.messages import Message
 
 
 def text_column(column: Any, name: str, path: str | None) -> Any:
@@ -176,7 +177,10 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
         return column.cast(pa.int64())
     if pa.types.is_floating(kind) or (pa.types.is_decimal(kind) and kind.scale > 0):
         return column.cast(pa.float64())
-    if findings.add("bad-value", f"column {name!r} holds {kind}", count=max(1, len(column))) == "drop":
+    if (
+        findings.add("bad-value", Message("example-column-holds", name=name, kind=str(kind)), count=max(1, len(column)))
+        == "drop"
+    ):
         return None
     if pa.types.is_time(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return column.cast(pa.string())
@@ -186,9 +190,9 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
 def _plain_times(column: Any, name: str, findings: Findings) -> Any:
     times = Times.joined([convert_times(chunk, name, None) for chunk in column.chunks])
     if times.cut:
-        findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=times.cut)
+        findings.add("precision-lost", Message("example-column-cut", name=name), count=times.cut)
     if times.bad.any():
-        example = f"column {name!r} has times outside the years 1 to 9999, which are missing now"
+        example = Message("example-column-outside-years", name=name)
         findings.add("bad-value", example, count=int(times.bad.sum()))
     return pa.chunked_array([pa.array(times.micros, pa.int64(), mask=~times.known).cast(TIMESTAMP_TYPE)])
 
@@ -277,7 +281,7 @@ def from_values(
     plain = list(map(_plain, values))
     kinds = set(map(type, plain)) - {type(None)}
     if cut:
-        findings.add("precision-lost", f"column {name!r} is cut to microseconds", count=cut)
+        findings.add("precision-lost", Message("example-column-cut", name=name), count=cut)
     if kinds <= {str}:
         return _texts(plain, name), True
     numbers = float in kinds and kinds <= {int, float}
@@ -289,7 +293,7 @@ def from_values(
     text = _texts([None if value is None else _text_of(value, times=times) for value in plain], name)
     if times and apart and numbers:
         return text, True
-    example = f"column {name!r} mixes types or holds huge numbers"
+    example = Message("example-column-mixed", name=name)
     return text, findings.add("bad-value", example, count=max(1, len(text))) != "drop"
 
 

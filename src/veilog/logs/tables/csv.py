@@ -30,6 +30,7 @@ from veilog.logs.input.source import MAX_VALUE, Source, consumed_fraction, suffi
 from veilog.logs.tables.cells import typed, written
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
 from veilog.logs.tables.reader import BATCH, Notes, Remark, TableReader, headed, is_wide, usual
+from veilog.messages import Message
 
 _SAMPLE = 1 << 16
 _LINES = 50
@@ -374,7 +375,7 @@ def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None =
         if checked.error is not None:
             raise checked.error
         if checked.foreign:
-            example = "read as Windows-1252"
+            example = Message("example-windows-1252")
             asked.findings.add("not-utf8", example, line=checked.foreign_line, count=checked.foreign)
 
 
@@ -468,7 +469,7 @@ class _Text(TableReader):
 
     def notes(self, source: Source) -> Notes:
         dialect = source.once(sniffed)
-        example = f"the header is on line {dialect.line}"
+        example = Message("example-header", n=dialect.line)
         return Notes(remarks=(Remark("title-lines", example, dialect.titles, 1),) if dialect.titles else ())
 
     def line_of(self, source: Source) -> LineOf:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._language import gettext_noop
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -41,6 +41,7 @@ from veilog.logs.tables.cells import (
     without_views,
 )
 from veilog.logs.tables.times import Times
+from veilog.messages import Message
 
 LineOf = Callable[[int], int | None]
 NO_NUMBERS: Mapping[str, int] = {}
@@ -54,17 +55,17 @@ class RowFindings:
     line_of: LineOf | None = None
     start: int = 0
 
-    def add(self, rule: str, mask: BoolArray, example: str) -> Policy:
+    def add(self, rule: str, mask: BoolArray, example: str | Message) -> Policy:
         """One finding for all rows of a mask; the example is the first one."""
         first = self.start + int(mask.argmax())
         line = None if self.line_of is None else self.line_of(first)
-        shown = f"{example} (row {first + 1})" if line is None else example
+        shown = Message("example-in-row", example=example, n=first + 1) if line is None else example
         return self.findings.add(rule, shown, line=line, count=int(mask.sum()))
 
-    def where(self, row: int) -> str:
+    def where(self, row: int) -> Message:
         """A row of this piece in the user's words."""
         line = None if self.line_of is None else self.line_of(self.start + row)
-        return f"row {self.start + row + 1}" if line is None else f"line {line}"
+        return Message("example-row", n=self.start + row + 1) if line is None else Message("example-line", n=line)
 
 
 def check_names(
@@ -76,7 +77,7 @@ def check_names(
         rows.add("inexact-case-name", inexact, _shorten(names[int(inexact.argmax())].as_py()))
     nameless = blank(names) & keep
     if nameless.any():
-        policy = rows.add("case-without-name", nameless, "a row has no case")
+        policy = rows.add("case-without-name", nameless, Message("example-row-without-case"))
         if policy == "drop":
             keep = keep & ~nameless
         else:
@@ -90,7 +91,7 @@ def check_names(
             names = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([names])
     silent = blank(labels) & keep
     if silent.any():
-        rows.add("event-without-activity", silent, "a row has no activity")
+        rows.add("event-without-activity", silent, Message("example-row-without-activity"))
         keep = keep & ~silent
     return names, keep
 
@@ -99,7 +100,7 @@ def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> Bo
     """Apply the rule for unreadable timestamps to the rows kept so far."""
     bad = times.bad & keep
     if bad.any():
-        example = "a time outside the years 1 to 9999"
+        example: str | Message = Message("example-time-outside-years")
         if is_text(text.type):
             example = _shorten(text[int(bad.argmax())].as_py())
         if rows.add("bad-timestamp", bad, example) == "drop":
@@ -114,8 +115,8 @@ def check_absent(times: Times, keep: BoolArray, rows: RowFindings) -> BoolArray:
     if absent.any():
         dropped = rows.findings.policy("missing-timestamp") == "drop"
         if not dropped and not ((times.known | times.bad) & keep).any():
-            rows.add("no-timestamps", absent, "the column of timestamps is empty")
-        elif rows.add("missing-timestamp", absent, "a row has no timestamp") == "drop":
+            rows.add("no-timestamps", absent, Message("example-column-empty"))
+        elif rows.add("missing-timestamp", absent, Message("example-row-without-time")) == "drop":
             keep = keep & ~absent
     return keep
 
@@ -133,15 +134,16 @@ def count_times(
     offsets = sorted(offsets)
     findings.note_zones(told=bool(offsets or epochs) or timed > naive, missing=naive > 0)
     if naive:
-        findings.add("timestamp-without-zone", gettext_noop("timestamps are read as UTC"), count=naive)
+        findings.add("timestamp-without-zone", Message("example-read-as-utc"), count=naive)
     if len(offsets) > 1:
         shown = ", ".join(f"{'-' if o < 0 else '+'}{abs(o) // 60:02d}:{abs(o) % 60:02d}" for o in offsets)
-        findings.add("mixed-time-zones", f"offsets {shown}", count=max(timed, 1))
+        findings.add("mixed-time-zones", Message("example-offsets", offsets=shown), count=max(timed, 1))
     if cut:
-        findings.add("precision-lost", gettext_noop("timestamps are cut to microseconds"), count=cut)
+        findings.add("precision-lost", Message("example-cut"), count=cut)
     if epochs:
-        units = " and ".join(sorted(epochs, key=lambda unit: -epochs[unit]))
-        findings.add("epoch-numbers", f"{units} since 1970", count=sum(epochs.values()))
+        units = [Message(f"example-{unit}") for unit in sorted(epochs, key=lambda unit: -epochs[unit])]
+        both = reduce(lambda first, second: Message("example-both", first=first, second=second), units)
+        findings.add("epoch-numbers", Message("example-since-1970", units=both), count=sum(epochs.values()))
 
 
 def _shorten(text: str) -> str:
@@ -367,7 +369,7 @@ def _indexed(
     missing = int((~throughout).sum())
     if missing:
         row = int((~throughout[case]).argmax())
-        findings.add("event-index-missing", f"case {names[row].as_py()!r}", count=missing)
+        findings.add("event-index-missing", Message("example-of-case", name=names[row].as_py()), count=missing)
     given = throughout[case]
     return replace(stamps, index=np.where(given, index, stamps.index), given=given)
 
@@ -416,10 +418,15 @@ def _of_cases(
         row[case[known[::-1]]] = known[::-1]
         differing = _differing(column, case, known, row)
         if several := len(differing):
-            policy = findings.add("case-attribute-differs", f"column {name!r} in {several:,} cases", count=several)
+            policy = findings.add("case-attribute-differs", in_cases(name, several), count=several)
             row[differing if policy == "drop" else []] = -1
         found[name] = column.take(pa.array(row, mask=row < 0))
     return found
+
+
+def in_cases(name: str, n: int) -> Message:
+    """Return the example of a column of which the rows of so many cases differ."""
+    return Message("example-column-in-cases", name=name, n=n)
 
 
 def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> IntArray:
@@ -471,7 +478,7 @@ def _note_disorder(case: IntArray, stamps: _Stamps, findings: Findings) -> None:
     back = (case[1:] == case[:-1]) & (micros[1:] < micros[:-1]) & known[1:] & known[:-1] & stamps.given[1:]
     if back.any():
         count = len(np.unique(case[1:][back]))
-        findings.add("unordered-timestamps", f"{EVENT_INDEX} says another order than the timestamps", count=count)
+        findings.add("unordered-timestamps", Message("example-other-order", name=EVENT_INDEX), count=count)
 
 
 def _free(name: str, taken: dict[str, Any]) -> str:
@@ -493,7 +500,7 @@ def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) 
     """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
     cases = log.cases
     if empty is not None and empty.num_rows:
-        policy = findings.add("empty-trace", f"{empty.num_rows} cases", count=empty.num_rows)
+        policy = findings.add("empty-trace", Message("example-cases", n=empty.num_rows), count=empty.num_rows)
         if policy != "drop":
             cases = pa.concat_tables([cases, empty], promote_options="permissive")
     order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")

@@ -328,7 +328,7 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     place = _header_of(begun[chosen], source)
     if place:
         titles = sum(map(bool, map(_filled, begun[chosen][: place - 1])))
-        said += [Remark("title-lines", f"the header is on line {place}", titles, 1)] if titles else []
+        said += [Remark("title-lines", Message("example-header", n=place), titles, 1)] if titles else []
     if cells[chosen].unknown:
         raise ValueError(f"a formula in row {cells[chosen].unknown} has no value")
     sheet = sheets.pop(chosen)

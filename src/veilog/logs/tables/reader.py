@@ -26,6 +26,7 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells import is_text, rounded, text_column, whole_numbers, without_views
 from veilog.logs.tables.events import LineOf, log_from_table, shaped, with_empty_cases
 from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
+from veilog.messages import Message
 
 BATCH = 1 << 17
 """Rows of a batch, unless somebody wants fewer."""
@@ -36,7 +37,7 @@ class Remark:
     """Something about a file as a whole that must be said: a rule of findings, and an example."""
 
     rule: str
-    example: str
+    example: str | Message
     count: int = 1
     line: int | None = None
 
@@ -221,7 +222,7 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     extra = [EVENT_INDEX] * indexed + ([] if notes.case_key is None else [notes.case_key])
     order = roles.day_order
     empty = 0 if notes.empty is None else notes.empty.num_rows
-    if empty and findings.add("empty-trace", f"{empty} cases", count=empty) == "drop":
+    if empty and findings.add("empty-trace", Message("example-cases", n=empty), count=empty) == "drop":
         empty = 0
     line_of = reader.line_of(source)
     given = roles

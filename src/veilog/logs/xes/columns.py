@@ -37,6 +37,7 @@ from veilog.logs.xes.values import (
     to_numpy,
     unescape,
 )
+from veilog.messages import Message
 
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "boolean": pa.bool_(), "date": TIMESTAMP_TYPE}
 _LETTERS = ":A-Z_a-zÀ-ÖØ-öø-ÿΑ-ΡΣ-ώА-яぁ-ゔァ-ヺ一-\u9fa5가-힣"
@@ -220,8 +221,8 @@ class Tag(NamedTuple):
     column: int
     raw: bytes
     stray: bool
-    unknown: str | None
-    incomplete: str | None
+    unknown: Message | None
+    incomplete: Message | None
 
 
 @dataclass(frozen=True)
@@ -349,13 +350,15 @@ class Coder:
             if 1 <= name <= len(SCALARS) and piece.delta >= 0:
                 extra = [a for a in extra if a not in ("key", "value")]
                 if "key" not in piece.attributes:
-                    incomplete = f"<{piece.name}> without a key"
+                    incomplete = Message("example-without-key", element=piece.name)
                 elif "value" in piece.attributes:
                     value = piece.attributes["value"]
                     column = self._column(ColumnKey(unescape(piece.attributes["key"]), piece.name))
                 else:
-                    incomplete = f"{piece.name} {unescape(piece.attributes['key'])!r} without a value"
-            unknown = f"{extra[0]} in <{piece.name}>" if extra else None
+                    incomplete = Message(
+                        "example-without-value", element=piece.name, key=unescape(piece.attributes["key"])
+                    )
+            unknown = Message("example-attribute-in", name=extra[0], element=piece.name) if extra else None
             known = Tag(name, piece.delta, column, value, bool(piece.stray), unknown, incomplete)
             _remember(self._tags, raw, known)
         return known

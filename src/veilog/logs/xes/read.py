@@ -47,6 +47,7 @@ from veilog.logs.xes.values import (
     to_numpy,
 )
 from veilog.logs.xes.write import write_xes, write_xes_pieces
+from veilog.messages import Message
 
 _TIME = ColumnKey(TIMESTAMP, "date")
 
@@ -190,7 +191,7 @@ class Assembler:
                 if again.any():
                     line = int(np.concatenate(self._case_lines)[rows[again][0]])
                     count = int(np.count_nonzero(again))
-                    self._findings.add("duplicate-attribute", f"key {name!r}", line=line, count=count)
+                    self._findings.add("duplicate-attribute", Message("example-key", key=name), line=line, count=count)
                     rows, values = rows[~again], values.filter(from_numpy(~again))
                 self._case_columns[key].append((block, rows, values))
 
@@ -203,7 +204,10 @@ class Assembler:
         if len(unnamed):
             first = int(unnamed[0])
             policy = self._findings.add(
-                "case-without-name", f"case {first + 1}", line=int(lines[first]), count=len(unnamed)
+                "case-without-name",
+                Message("example-of-case", name=first + 1),
+                line=int(lines[first]),
+                count=len(unnamed),
             )
             if policy == "keep":
                 filled, prefix = names.to_pylist(), "#"
@@ -252,7 +256,7 @@ class Assembler:
             rows = rows[keep[rows]]
             if not len(rows):
                 return
-            example = f"event {int(rows[0]) + 1} of the log"
+            example = Message("example-event", n=int(rows[0]) + 1)
             if self._findings.add(rule, example, line=int(lines[rows[0]]), count=len(rows)) == "drop":
                 keep[rows] = False
 
@@ -264,7 +268,7 @@ class Assembler:
         untimed = np.setdiff1d(np.flatnonzero(to_numpy(times.is_null())), bad)
         # Events are left out only where the owner says so, and then whatever the events of other cases have.
         if int(keep[untimed].sum()) == counted and self._findings.policy("missing-timestamp") != "drop":
-            self._findings.add("no-timestamps", f"{counted} events")
+            self._findings.add("no-timestamps", Message("example-events", n=counted))
         else:
             check("missing-timestamp", untimed)
         zoneless = NO_ZONE in self._zones
@@ -285,7 +289,9 @@ class Assembler:
         empty = np.flatnonzero(np.bincount(counted, minlength=self._cases) == 0)
         if len(empty):
             line = int(np.concatenate(self._case_lines)[empty[0]])
-            self._findings.add("empty-trace", f"case {int(empty[0]) + 1}", line=line, count=len(empty))
+            self._findings.add(
+                "empty-trace", Message("example-of-case", name=int(empty[0]) + 1), line=line, count=len(empty)
+            )
             keep[empty] = not dropped
         return keep
 
@@ -298,7 +304,7 @@ class Assembler:
         back = np.flatnonzero((us[1:] < us[:-1]) & (case[1:] == case[:-1])) + 1
         if len(back):
             line = int(np.concatenate(self._event_lines)[known[back[0]]])
-            example = f"event {int(known[back[0]]) + 1} of the log"
+            example = Message("example-event", n=int(known[back[0]]) + 1)
             self._findings.add("unordered-timestamps", example, line=line, count=len(np.unique(case[back])))
 
 

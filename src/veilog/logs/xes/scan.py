@@ -50,6 +50,7 @@ from veilog.logs.xes.values import (
     to_json,
     unescape,
 )
+from veilog.messages import Message
 
 _TRUNCATED = {
     expat.errors.codes[expat.errors.XML_ERROR_NO_ELEMENTS],
@@ -424,7 +425,7 @@ class Scanner:
         kept[rows[np.unique(pairs, return_index=True)[1]]] = True
         dropped = rows[~kept[rows]]
         if len(dropped):
-            example = f"key {keys[all_columns[dropped[0]]].key!r}"
+            example = Message("example-key", key=keys[all_columns[dropped[0]]].key)
             block.notes.append(Note("duplicate-attribute", example, view.line(dropped[0]), len(dropped)))
         return [(key, g[kept[g]]) for key, g in named if kept[g].any()]
 
@@ -495,7 +496,7 @@ class Scanner:
             mask = shallow & np.array([e is not None for e in examples])[codes]
             if mask.any():
                 i = int(np.argmax(mask))
-                block.notes.append(Note(rule, str(examples[codes[i]]), view.line(mine[i]), int(mask.sum())))
+                block.notes.append(Note(rule, examples[codes[i]] or "", view.line(mine[i]), int(mask.sum())))
 
 
 def _leaves(view: _View) -> BoolArray:

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import AnyArray, BoolArray, IntArray
 from veilog.logs.metadata import Attribute, Metadata
+from veilog.messages import Message
 
 NO_ZONE = -(1 << 15)
 """Offset in minutes of a date without a time zone."""
@@ -250,7 +251,7 @@ class Note:
     """Something noticed while reading, before any policy is applied."""
 
     rule: str
-    example: str
+    example: str | Message
     line: int
     count: int = 1
 
@@ -335,15 +336,23 @@ def read_attribute(element: Element, notes: list[Note], *, drop_bad: bool) -> At
         return None
     key, text = element.attributes.get("key"), element.attributes.get("value")
     if key is None:
-        notes.append(Note("incomplete-attribute", f"<{name}> without a key", element.line))
+        notes.append(Note("incomplete-attribute", Message("example-without-key", element=name), element.line))
         return None
     extra = [a for a in element.attributes if a not in ("key", "value") and not is_foreign(a)]
     if extra or (name in NESTING and text):
-        notes.append(Note("unknown-attribute", f"{(extra or ['value'])[0]} in <{name}>", element.line))
+        notes.append(
+            Note(
+                "unknown-attribute",
+                Message("example-attribute-in", name=(extra or ["value"])[0], element=name),
+                element.line,
+            )
+        )
     value: Any = None
     if name in SCALARS:
         if text is None and not element.children:
-            notes.append(Note("incomplete-attribute", f"{name} {key!r} without a value", element.line))
+            notes.append(
+                Note("incomplete-attribute", Message("example-without-value", element=name, key=key), element.line)
+            )
             return None
         if text is not None:
             value, bad = parse_scalar(name, text)
@@ -395,7 +404,13 @@ def read_metadata(root: Element, elements: Iterable[Element], *, drop_bad: bool)
             continue
         extra = [a for a in given if a not in known and not is_foreign(a)]
         if extra:
-            notes.append(Note("unknown-attribute", f"{extra[0]} in <{element.name}>", element.line))
+            notes.append(
+                Note(
+                    "unknown-attribute",
+                    Message("example-attribute-in", name=extra[0], element=element.name),
+                    element.line,
+                )
+            )
         if element.name != "global":
             notes.extend(Note("unknown-element", f"<{c.name}>", c.line) for c in element.children)
     about = Metadata(

@@ -76,7 +76,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         raise InputError("log-without-cases")
     return replace(
         found,
-        findings=_shown_findings(log.findings),
+        findings=log.findings,
         preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
         measured=measured(log, stages.at("Counting who could be found"), columns.get("person")),
     )
@@ -174,17 +174,13 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
         return replace(
             found,
             problem=gettext("Something in the log must be decided before it can be used."),
-            findings=_shown_findings(findings),
+            findings=findings,
             choices=tuple(finding.rule for finding in stopping),
         )
     told = in_words(error)
     if found.columns is not None:
         return _not_so(found, told)
     raise told from error.__cause__
-
-
-def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(replace(finding, example=short(finding.example, 160)) for finding in findings)
 
 
 _SHEETS = gettext_noop("The workbook has {n} sheets with a table.")
