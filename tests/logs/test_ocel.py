@@ -72,7 +72,7 @@ def path(tmp_path: Path) -> Path:
 def lost(log: EventLog) -> list[int]:
     """How much of each kind has no place in the flat log."""
     (found,) = (finding for finding in log.findings if finding.rule == "not-flat")
-    counts = [int(count) for count in re.findall(r": (\d+)", found.example)]
+    counts = [int(count) for count in re.findall(r": (\d+)", str(found.example))]
     assert sum(counts) == found.count
     return counts
 
