@@ -15,61 +15,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._plain import InJson, ToJson
+from veilog._tables import tables_of
 from veilog._typing import IntArray
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.messages import OwnerMessage
 
-_PERSONS = (
-    # English, with what Dutch and French share
-    *("patients?", "customers?", "clients?", "persons?", "citizens?", "applicants?", "claimants?", "insured"),
-    *("holders?", "policyholders?", "cardholders?", "taxpayers?", "beneficiar(?:y|ies)", "borrowers?"),
-    *("debtors?", "donors?", "tenants?", "residents?", "inhabitants?", "passengers?", "students?", "pupils?"),
-    *("callers?", "requesters?", "subscribers?", "defendants?", "offenders?", "participants?"),
-    # German
-    *("patient(?:en|in|innen)?", "kunden?", "kundin(?:nen)?", "klient(?:en|in)?", "mandant(?:en|in)?", "person(?:en)?"),
-    *("buerger(?:in)?", "burger(?:in)?", "antragsteller(?:in)?", "versicherten?", "versicherungsnehmer(?:in)?"),
-    *("mieter(?:in)?", "schueler(?:in)?", "studierenden?", "bewohner(?:in)?", "einwohner(?:in)?", "bewerber(?:in)?"),
-    *("schuldner(?:in)?", "mitglied(?:er|s)?", "teilnehmer(?:in)?"),
-    # French
-    *("patientes?", "clientes?", "personnes?", "citoyen(?:ne)?s?", "demandeu(?:r|se)s?", "assuree?s?", "usagere?s?"),
-    *("adherente?s?", "locataires?", "eleves?", "etudiante?s?", "beneficiaires?", "habitante?s?", "abonnee?s?"),
-    # Dutch
-    *("patienten", "klant(?:en)?", "clienten", "persoon", "personen", "burgers?", "inwoners?", "aanvragers?"),
-    *("verzekerden?", "huurders?", "leerling(?:en)?", "deelnemers?"),
-    # Spanish and Italian
-    *("pacientes?", "clientes?", "personas?", "ciudadan[oa]s?", "pazient[ei]", "client[ei]", "persona", "cittadin[oi]"),
-)
-_NUMBERS_OF_PERSONS = ("pid", "mrn", "bsn", "ssn", "ahv", "nhs", "burgerservicenummer", "pesel", "curp", "nir")
-"""Numbers that a person has, under the name that these have."""
-_WITH_NUMBER = ("subject", "member", "individual")
-"""Persons only where a number of theirs is meant: the subject of a letter is none."""
-_NUMBER = (
-    *("ids?", "ident", "identifiers?", "identifiant", "identificador", "kennung", "kennzeichen", "uuid", "guid"),
-    *("nr", "no", "nos", "num", "numbers?", "nummer", "numero", "keys?", "code", "cod", "ref", "schluessel", "sleutel"),
-    *("names?", "namen?", "naam", "nom", "hash", "hashed", "pseudonym", "pseudonyme?", "pseudo", "index", "sk", "fk"),
-)
-_PROPERTIES = frozenset(
-    re.findall(
-        r"[a-z]+",
-        """
-    age alter leeftijd edad eta type typ soort tipo class classe klasse klas group gruppe groupe groep grupo segment
-    category kategorie categorie status state stand statut etat sex gender geschlecht geslacht sexe genre date datum
-    day year jahr jaar annee birth birthday geburt naissance geboorte country land pays city stadt stad ville town zip
-    postal postcode plz region count anzahl aantal nombre total sum amount score rating satisfaction income risk
-    language sprache langue taal service support department abteilung manager
-    """,
-    )
-)
-"""Words before or after a person that say something about them, which others share."""
+_NAMES = tables_of("veilog.logs", "column_names")["persons"]
+_PROPERTIES = frozenset(_NAMES["properties"].split())
+_STAFF = frozenset(_NAMES["staff"].split())
 _LINKING = r"(?:n|en|s|es|er|e)?"
 
-_PERSON = re.compile(rf"(?:{'|'.join(_PERSONS)}|{'|'.join(_NUMBERS_OF_PERSONS)})")
-_TOGETHER = re.compile(
-    rf"(?:{'|'.join((*_PERSONS, *_NUMBERS_OF_PERSONS, *_WITH_NUMBER))}){_LINKING}(?:{'|'.join(_NUMBER)})"
-)
-_REST = re.compile(rf"(?:{'|'.join(_NUMBER)}|[0-9]+|[a-z])")
+_NUMBER = "|".join(_NAMES["number"])
+_OF_PERSONS = "|".join((*_NAMES["words"], *_NAMES["numbers"]))
+_PERSON = re.compile(rf"(?:{_OF_PERSONS})")
+_TOGETHER = re.compile(rf"(?:{_OF_PERSONS}|{'|'.join(_NAMES['with_number'])}){_LINKING}(?:{_NUMBER})")
+_REST = re.compile(rf"(?:{_NUMBER}|[0-9]+|[a-z])")
 
 
 def names_persons(column: str) -> bool:
@@ -83,7 +45,7 @@ def names_persons(column: str) -> bool:
     if not set(words).isdisjoint(_PROPERTIES):
         return False
     return any(
-        (_PERSON.fullmatch(word) or _TOGETHER.fullmatch(word) or (word in _WITH_NUMBER and len(words) > i + 1))
+        (_PERSON.fullmatch(word) or _TOGETHER.fullmatch(word) or (word in _NAMES["with_number"] and len(words) > i + 1))
         and all(_REST.fullmatch(rest) for rest in words[i + 1 :])
         for i, word in enumerate(words)
     )
@@ -107,18 +69,6 @@ _AMOUNT = r"^\s*-?[0-9][0-9.' ]*,[0-9]+\s*$"
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
-_STAFF = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    resource resources user users userid username employee staff doctor physician surgeon nurse clerk agent
-    operator handler performer technician worker caseworker assignee originator author bearbeiter mitarbeiter
-    arzt pfleger sachbearbeiter medewerker gebruiker arts verpleegkundige uitvoerder utilisateur employe médecin
-    infirmier infirmière
-    """,
-    )
-)
-"""Words in the names of columns that say who did the work."""
 _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 
 

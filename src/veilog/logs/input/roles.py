@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from veilog._tables import tables_of
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
@@ -86,40 +87,10 @@ class Roles:
         )
 
 
-# Names without case, accents, spaces and signs; the first row with a match decides, two matches in it are ambiguous.
-_CASE = (
-    "caseid casenumber caseno casenr casekey caseidentifier fallid fallnummer fallnr zaakid zaaknummer zaaknr",
-    "case trace traceid fall zaak dossier dossiernummer processinstance processinstanceid",
-    "patientid patientnumber patientnr patientnummer patient visitid encounterid stayid hadmid admissionid "
-    "incidentid srnumber ticketid orderid applicationid",
-    "cas casid idcas idducas numerocas numerodecas nocas numerodossier numerodedossier iddossier numdossier "
-    "idpatient numeropatient numerodesejour idsejour sejour casus casusid casusnummer zaaknaam patientid "
-    "patientennummer opnamenummer behandeltrajectnummer fallid fallkennung fallidentifikation aufnahmenummer "
-    "vorgangsnummer vorgangsid auftragsnummer aktenzeichen episode episodeid admission ticket ticketnumber",
-)
-_ACTIVITY = (
-    "activity activityname aktivitat aktivitaet activiteit activiteitnaam",
-    "event eventname task taskname taak ereignis vorgang tatigkeit taetigkeit gebeurtenis handeling",
-    "eventtype activityid activitycode action step schritt stap operation",
-    "activite nomactivite libelleactivite tache etape evenement acte libelleacte activiteitomschrijving "
-    "activiteitsnaam verrichting processtap massnahme aktion arbeitsschritt prozessschritt leistung "
-    "leistungsbezeichnung ereignisname processstep stepname",
-)
-_TIMESTAMP = (
-    "timestamp zeitstempel tijdstempel tijdstip eventtimestamp eventtime",
-    "completetimestamp completetime completiontime endtimestamp endtime enddate endzeit eindtijd einddatum",
-    "starttimestamp starttime startdate startzeit starttijd startdatum",
-    "time datetime date zeitpunkt zeit datum tijd",
-    "horodatage dateheure datetheure dateevenement dateheureevenement heure datumtijd tijdstipgebeurtenis "
-    "datumuhrzeit datumzeit ereigniszeit ereigniszeitpunkt occurredat createdat eventdate eventdatetime",
-    "end ende einde fin finish stop complete completed completedat finishedat endedat endat endezeit zeitende datefin",
-)
+_NAMES = tables_of("veilog.logs", "column_names")["roles"]
+_TIMESTAMP = _NAMES["timestamp"]
 _COMPLETIONS = f"{_TIMESTAMP[1]} {_TIMESTAMP[-1]}"
-_STARTS = _TIMESTAMP[2] + " startedat startat zeitstart start begin beginn beginzeit begintijd debut datedebut"
-_DATE = "date datum tag jour dag eventdate eventdatum ereignisdatum dateevenement datumgebeurtenis activitydate"
-_CLOCK = "time uhrzeit zeit heure uur tijd timeofday clock clocktime tageszeit heureevenement eventtime ereigniszeit"
-"""Of a date and of a time of day that are two columns."""
-_TRANSITION = ("lifecycletransition", "lifecycle transition lifecyclephase")
+_STARTS = f"{_TIMESTAMP[2]} {_NAMES['starts']}"
 
 
 def guess_roles(
@@ -140,8 +111,8 @@ def guess_roles(
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
         raise InputError("column-name-twice", repeated=repeated[0])
-    case_, case_found = _find("case", columns, case, CASE, _CASE if public else ())
-    activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _ACTIVITY if public else ())
+    case_, case_found = _find("case", columns, case, CASE, _NAMES["case"] if public else ())
+    activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _NAMES["activity"] if public else ())
     both = _date_and_clock(columns, timestamp) if public else None
     timestamp_, clock = both or (timestamp, None)
     timestamp_, timestamp_found = _find("timestamp", columns, timestamp_, TIMESTAMP, _TIMESTAMP if public else ())
@@ -253,7 +224,9 @@ def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str
     better = {name for tier in _TIMESTAMP[:3] for name in tier.split()}
     if TIMESTAMP in columns or better.intersection(plain.values()):
         return None
-    dates, clocks = ([name for name in columns if plain[name] in names.split()] for names in (_DATE, _CLOCK))
+    dates, clocks = (
+        [name for name in columns if plain[name] in names.split()] for names in (_NAMES["date"], _NAMES["clock"])
+    )
     return (dates[0], clocks[0]) if len(dates) == len(clocks) == 1 else None
 
 
@@ -268,7 +241,7 @@ def _start(columns: Sequence[str], timestamp: str) -> str | None:
 def _transition(columns: Sequence[str], *, public: bool) -> str | None:
     if LIFECYCLE in columns:
         return LIFECYCLE
-    for tier in _TRANSITION if public else ():
+    for tier in _NAMES["transition"] if public else ():
         matches = [name for name in columns if _plain(name) in tier.split()]
         if len(matches) == 1:
             return matches[0]
