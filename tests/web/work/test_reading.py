@@ -108,6 +108,13 @@ def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: P
             assert "--lifecycle" not in page_of(found)
 
 
+def test_a_long_name_in_an_example_is_cut_before_it_is_kept(tmp_path: Path) -> None:
+    rows = [f"{'x' * 5000},a,{day}" for day in ("2024-01-02", "2024-01-01", "2024-01-01")]
+    found = read(written(tmp_path / "log.csv", "case,activity,time", *rows))
+    (example,) = (finding.example for finding in found.findings if finding.rule == "days-only")
+    assert isinstance(example, Message) and len(example.values["name"]) <= 160
+
+
 def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
     rows = ["1,a,02/04/2020", "2,b,03/04/2020"]
     with said_to("pages"):

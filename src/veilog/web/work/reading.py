@@ -76,7 +76,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         raise InputError("log-without-cases")
     return replace(
         found,
-        findings=log.findings,
+        findings=_shown_findings(log.findings),
         preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
         measured=measured(log, stages.at("Counting who could be found"), columns.get("person")),
     )
@@ -174,13 +174,25 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
         return replace(
             found,
             problem=gettext("Something in the log must be decided before it can be used."),
-            findings=findings,
+            findings=_shown_findings(findings),
             choices=tuple(finding.rule for finding in stopping),
         )
     told = in_words(error)
     if found.columns is not None:
         return _not_so(found, told)
     raise told from error.__cause__
+
+
+def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(replace(finding, example=_cut(finding.example)) for finding in findings)
+
+
+def _cut(example: str | Message) -> str | Message:
+    """An example with no longer values than are shown; in the language of its reader it is said on the page."""
+    if isinstance(example, str):
+        return short(example, 160)
+    shown = {name: _cut(value) for name, value in example.values.items() if isinstance(value, str | Message)}
+    return Message(example.code, **{**example.values, **shown})
 
 
 _SHEETS = gettext_noop("The workbook has {n} sheets with a table.")
