@@ -393,7 +393,7 @@ def test_a_real_disk_that_fills_up_while_it_sorts(tmp_path: Path, spill: Path) -
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))
     try:
-        with refused(EngineError, "engine-disk-full"):
+        with refused(EngineError, "engine-disk-full", "store-disk-failed"):
             store("log", engine=engine, temp_directory=spill, memory_limit="20MB", threads=1)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
