@@ -178,6 +178,8 @@ def _kind(value: Any) -> str:
 
 def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[tuple[str, str]]:
     """Where a value does not fit a schema of the forms that are used here, and by what."""
+    if not schema:  # anything
+        return []
     kinds = schema.get("type", _kind(value))
     if _kind(value) not in ([kinds] if isinstance(kinds, str) else kinds):
         return [(place, f"a {_kind(value)}")]

@@ -64,7 +64,7 @@ RENAMED = {
     "methods/evolve/constants.py": ("usual_length", "expected_length"),
     "methods/amun/priors.py": ("Priors", "Beliefs"),
     "privacy/mechanisms/noise.py": ("discrete_laplace", "two_sided_geometric"),
-    "measures/disclosure/measure.py": ("_exact_result", "_result_of_level"),
+    "measures/disclosure/measure.py": ("_add_attribute", "_add_secret"),
 }
 """A name that a file defines, and another."""
 MOVED = {
