@@ -182,12 +182,11 @@ def for_one_event(bound: int, resolution: int, epsilon: Any, delta: Any) -> Any:
 
 
 def uncharged(self: ChargeAccount, question: str, purpose: str | Message, mechanism: Any, *rest: Any) -> Any:
-    """The question is answered for nothing."""
-    return (
-        mechanism
-        if code_of(purpose) in {one.purpose for one in QUESTIONS.values()}
-        else charge(self, question, purpose, mechanism, *rest)
-    )
+    """The question is answered for nothing; its purpose may stand in that of so many sums."""
+    within = purpose.values.values() if isinstance(purpose, Message) else ()
+    codes = {code_of(one) for one in (purpose, *within) if isinstance(one, str | Message)}
+    audited = codes & {one.purpose for one in QUESTIONS.values()}
+    return mechanism if audited else charge(self, question, purpose, mechanism, *rest)
 
 
 charge = ChargeAccount.charge
