@@ -54,7 +54,7 @@ from veilog.privacy.account.accounting import compose
 BEST, LEAK = "best of the others", "leak line"
 _EPSILON = "1"
 _WORDS = tables_of(papers.__name__, "frontier")
-"""Its tables, and what is said of it."""
+"""Titles, notes and facts of its tables."""
 _BELOW = _WORDS["below"]
 EPSILONS = ("2", "1", "0.1", "0.01")
 DELTA = "1e-4"

@@ -39,7 +39,7 @@ class Call:
     overwrite: bool = False
     """Whether files that are there may be replaced."""
     done: list[Message] = field(default_factory=list)
-    """What cannot be undone: whoever stops the command, or has no room for its output, must know."""
+    """Steps that cannot be undone: a user who stops the command, or has no room for its output, must know them."""
     told: list[str] = field(default_factory=list)
     """Where its result was written as JSON, which an error that comes later must not take the place of."""
     signals: list[int] = field(default_factory=list)
