@@ -75,9 +75,10 @@ def remark_together(
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
     pairs = [one.variable.name for one in asked if len(one.members) > 1]
+    pairs += [f"{one.variable.name} by kind of case" for one in asked if getattr(one.answer, "apart", False)]
     for other in order:
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
-        pairs += [f"{other.name} by {one.called or one.name}" for one, _ in parents if one in flow or one in order]
+        pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]
     if pairs:
         remark(Message("attributes-asked-together", names="; ".join(pairs)))
     elif len(order) + len(flow) > 1:

@@ -29,17 +29,16 @@ from veilog.messages import Message
 from veilog.methods._events.attributes.courses import ValueContext, courses
 from veilog.methods._events.attributes.domains import Chosen, typed
 from veilog.methods._events.attributes.errors import PAIRS, AttributeQuery, remark_errors, remark_together
-from veilog.methods._events.attributes.marginals import Marginal, asked_values, joint_values
+from veilog.methods._events.attributes.marginals import Marginal, asked_values, grouped, groups_known, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
 from veilog.methods._events.attributes.together import (
     drawn_together,
-    grouped,
-    groups_known,
     placed,
     rounds_paid,
 )
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow, of_the_times
+from veilog.methods._events.cells import Kinds
 from veilog.methods._events.orders import CaseBlock, counted, in_blocks
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -80,7 +79,6 @@ def released_attributes(
     """Return values for the events and cases of a release; dates need its ``times``. With a ``calendar`` cases of the
     release start when those of the log do, and not in a made-up year."""
     rng = generator(curator.randomness)
-    flow = of_the_flow(cases)
     of_events = tuple(one for one in chosen if one.level == "event")
     least, most = RECORDS
     price = epsilon * least if of_events and cases.labels else Fraction(0)
@@ -91,17 +89,22 @@ def released_attributes(
         found, price = asked_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
     parts = _together(chosen, records)
-    priced = partial(rounds_paid, epsilon * PAIRS, len(cases), len(parts))
+    weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
+    rest = (epsilon - price) * (1 - PAIRS) / sum(weights)
+    enough = min(_known(rest * weight, part, cases) for part, weight in zip(parts, weights, strict=True))
+    cell, kind, kinds = of_the_flow(cases, enough, rng)
+    changing = sum(part[0].name in records and records[part[0].name].changes for part in parts)
+    flow = [cell] if changing and cell.size > 1 else []
+    priced = partial(rounds_paid, epsilon * PAIRS, len(cases), len(parts) - changing, changing)
     if times is not None:
-        groups = groups_known(epsilon * PAIRS / max(1, priced(len(flow) + 2)), len(cases))
+        groups = groups_known(epsilon * PAIRS / max(1, priced(2, len(flow))), len(cases))
         flow += of_the_times(cases, times, groups, calendar=calendar)
-    rounds = priced(len({one.look or one.name for one in flow}))
+    rounds = priced(len({one.look for one in flow if one.look}), cell in flow)
     for_pairs = epsilon * PAIRS if rounds else Fraction(0)
     a_pair = for_pairs / max(1, rounds)
-    weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
     share = (epsilon - price - for_pairs) / sum(weights)
     asked = [
-        _asked(curator, share * weight, part, records.get(part[0].name), cases, a_pair, rng)
+        _asked(curator, share * weight, part, records.get(part[0].name), cases, a_pair, (cell, kind, kinds), rng)
         for part, weight in zip(parts, weights, strict=True)
     ]
     remark_errors(remark, asked, float(epsilon), len(cases))
@@ -148,6 +151,13 @@ def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Repeated)
     return int(100 * size ** (1 / 3))
 
 
+def _known(epsilon: Fraction, part: tuple[Chosen, ...], cases: Repeated) -> float:
+    """Return how many cases there are over the scale of the noise of what one attribute has in a kind of case, which is
+    a sum where several are asked together."""
+    sizes = [one.coding().size + 1 for one in part]
+    return float(float(epsilon) * len(cases) / (math.prod(sizes) / max(sizes)) ** 0.5)
+
+
 def _asked(
     curator: Curator,
     epsilon: Fraction,
@@ -155,16 +165,20 @@ def _asked(
     records: Recorded | None,
     cases: Repeated,
     a_pair: Fraction,
+    flow: tuple[Variable, Variable, Kinds],
     rng: np.random.Generator,
 ) -> AttributeQuery:
     """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
     answer: Marginal | Persisting
+    cell, kind, kinds = flow
     decimals, price = asked_decimals(curator, epsilon, part[0], len(cases))
     part, epsilon = (replace(part[0], decimals=decimals), *part[1:]), epsilon - price
     if records is None or not records.changes:
-        answer = asked_values(curator, epsilon, part, len(cases))
-        group = grouped(answer.shares, a_pair, answer.cases, ordered=part[0].numeric)
+        answer = asked_values(curator, epsilon, part, len(cases), cell, kinds)
+        group = grouped(answer.shares, a_pair or epsilon / 2, answer.cases, ordered=part[0].numeric)
         variable = _variable(part, answer.codings, group, answer.shares, len(cases))
+        if len(answer.given) > 1:
+            variable.parents.append((kind, _by_group(answer.given, group)))
         if records is None:
             return AttributeQuery(part, records, answer, variable, group)
         held = records.events(cases, 1 - float(answer.shares[-1]), rng)
@@ -251,14 +265,11 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 
 def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
     """The value of each released case: one of the group that was drawn for it."""
-    groups = one.variable.drawn
-    if isinstance(one.answer, Marginal):
-        rows, own = groups, np.arange(one.variable.size)
-        shares = np.broadcast_to(one.answer.shares, (len(own), len(one.group)))
-    else:
-        first, _ = one.variable.parents[0]
-        kinds, rows, _ = counted(first.drawn * one.variable.size + groups, first.size * one.variable.size)
-        shares, own = one.answer.first[kinds // one.variable.size], kinds % one.variable.size
+    groups, size = one.variable.drawn, one.variable.size
+    given = one.answer.given if isinstance(one.answer, Marginal) else one.answer.first
+    first = one.variable.parents[0][0].drawn if len(given) > 1 else np.zeros(len(groups), dtype=np.int64)
+    kinds, rows, _ = counted(first * size + groups, len(given) * size)
+    shares, own = given[kinds // size], kinds % size
     return placed(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
 
 

@@ -21,8 +21,8 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.attributes.marginals import believed
 from veilog.methods._events.attributes.variables import Variable
+from veilog.methods._events.cells import fit_margins
 from veilog.methods._events.orders import by_row, counted
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
@@ -32,41 +32,17 @@ MOST_PARENTS = 2
 CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
 SELECTING = Fraction(1, 5)
-MOST_GROUPS = 48
-CELLS_KNOWN = 0.5
-"""Values are grouped so that of a table's cells each has about so many noise scales of cases."""
 RESOLUTION = 1024
 _FITTING = 25
 
 
-def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int) -> int:
-    """Return how many pairs are worth asking for: none where noise would drown all of them."""
-    possible = sum(min(MOST_PARENTS, flow + before) for before in range(attributes))
+def rounds_paid(epsilon: Fraction, cases: int, staying: int, changing: int, times: int, cells: int) -> int:
+    """Return how many pairs are worth asking for: none where noise would drown all of them. Of attributes that do not
+    change within cases it is known how they go with cells."""
+    possible = sum(
+        min(MOST_PARENTS, times + cells * (before >= staying) + before) for before in range(staying + changing)
+    )
     return int(min(float(epsilon) * cases / CASES_A_ROUND, possible))
-
-
-def groups_known(epsilon: Fraction, cases: float) -> int:
-    """Return of how many groups of values tables of two can be known."""
-    return int(np.clip((cases * float(epsilon) / CELLS_KNOWN) ** 0.5, 2, MOST_GROUPS))
-
-
-def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: bool) -> IntArray:
-    """Return for each value the number of its group, of which there are so few that tables of two can be known.
-
-    Frequent values are groups by themselves, and the others share one; of numbers those next to each other are one. The
-    last value, of having none, stays by itself.
-    """
-    most = groups_known(epsilon, cases)
-    if len(shares) - 1 <= most:
-        return np.arange(len(shares))
-    known = shares[:-1]
-    if ordered:
-        reached = (np.cumsum(known) - known / 2) / max(float(known.sum()), 1e-12)
-        groups = np.unique((reached * most).astype(np.int64), return_inverse=True)[1]
-    else:
-        groups = np.full(len(known), most - 1)
-        groups[np.argsort(-known, kind="stable")[: most - 1]] = np.arange(most - 1)
-    return np.append(groups, groups.max() + 1)
 
 
 # Select, measure, generate ------------------------------------------------------------------------------------------
@@ -89,7 +65,13 @@ def drawn_together(
     order = sorted(attributes, key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)))
     labels = cases.labels
     _draw(order, rng)
-    open_ = [(one, other) for i, other in enumerate(order) for one in (*flow, *order[:i])]
+    # How attributes that stay the same go with the kind of case was asked with them.
+    open_ = [
+        (one, other)
+        for i, other in enumerate(order)
+        for one in (*flow, *order[:i])
+        if one in order or one.look or other.in_events is not None
+    ]
     measured = {id(other): 0 for other in order}
     for _ in range(rounds):
         open_ = [pair for pair in open_ if measured[id(pair[1])] < MOST_PARENTS]
@@ -183,7 +165,7 @@ def _measured(
         purpose=Message("values-by-other", name=other.name, name_2=one.name),
     )
     rows = np.bincount(one.drawn, minlength=one.size) / len(cases)
-    return _given(asked.reshape(one.size, -1).astype(np.float64), rows, other.shares, number, 1 / float(epsilon))
+    return fit_margins(asked.reshape(one.size, -1).astype(np.float64), rows, other.shares, 2 / float(epsilon) ** 2)
 
 
 def _measured_in_events(
@@ -223,20 +205,8 @@ def _measured_in_events(
     else:
         rows = np.append(one.in_events.shares, 0.0)
     table, none = asked.reshape(one.size, -1) / RESOLUTION, other.shares[-1]
-    total, scale = number * ours.mass, ours.bound / float(epsilon)
-    known = _given(table, rows / rows.sum(), ours.shares, total, scale)
+    known = fit_margins(table, rows / rows.sum(), ours.shares, 2 * (ours.bound / float(epsilon)) ** 2)
     return np.append(known * (1 - none), np.full((one.size, 1), none), axis=1)
-
-
-def _given(noisy: FloatArray, rows: FloatArray, columns: FloatArray, total: float, scale: float) -> FloatArray:
-    """The shares of columns in each row of a noisy table that has these shares of rows and of columns."""
-    alike = np.outer(rows, columns) + 1e-15
-    found = believed(noisy, alike * total, scale)[0] / total + 1e-3 * alike
-    for _ in range(_FITTING):
-        found *= (rows / np.maximum(found.sum(axis=1), 1e-15))[:, None]
-        found *= columns / np.maximum(found.sum(axis=0), 1e-15)
-    found += 1e-15
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _draw(order: list[Variable], rng: np.random.Generator) -> None:

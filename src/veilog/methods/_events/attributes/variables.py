@@ -13,16 +13,12 @@ import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
+from veilog.methods._events.cells import CellRule, Kinds
 from veilog.methods._events.orders import CaseBlock
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-MOST_ENDS, MOST_ACTIVITIES, MOST_LENGTHS = 8, 8, 4
 PARTS_OF_TIME = ((4, ""), (16, " in fine parts"))
-VARYING = (0.1, 0.9)
-_BLOCK = 65_536
 
-_Rule = Callable[[IntArray, IntArray, IntArray], IntArray]
-"""What sequences have, by their codes, their offsets and of each code whose it is."""
 _OfEnds = Callable[[IntArray, IntArray], IntArray]
 """What cases have, by their last and first times."""
 
@@ -63,8 +59,8 @@ class Variable:
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
     look: str = ""
     """Of which it is one of several looks, coarse or fine; one of them is enough."""
-    called: str = ""
-    """What remarks on the release call it where that is another name: by activities that it has."""
+    labels: tuple[str, ...] = ()
+    """The activities that ``of_block`` takes codes of."""
     owner: npt.NDArray[np.integer] | None = None
     """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
 
@@ -90,29 +86,19 @@ def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
     return np.repeat(of_block(block), block.lengths)
 
 
-def of_the_flow(cases: Repeated) -> list[Variable]:
-    """Return what the activities say of a case, by rules made of the release: the last one, whether it has each of
-    those that tell cases apart, and how long it is."""
-    size = len(cases.labels)
-    last = _last(cases.distinct.codes.astype(np.int64), cases.distinct.offsets, size)
-    often = np.bincount(last, weights=cases.counts, minlength=size + 1)[:size]
-    place = np.full(size + 1, min(MOST_ENDS, int((often > 0).sum())))
-    ends = np.argsort(-often, kind="stable")[: place[0]]
-    place[ends] = np.arange(len(ends))
-    found = [_flow("last activity", int(place.max()) + 1, lambda codes, at, _: place[_last(codes, at, size)], cases)]
-    shares = _occurring(cases) / len(cases)
-    telling = np.flatnonzero((shares >= VARYING[0]) & (shares <= VARYING[1]))
-    most = telling[np.argsort(np.abs(shares[telling] - 0.5), kind="stable")][:MOST_ACTIVITIES]
-    # By their rank: what is asked for is written into ledgers, which no label of the log enters.
-    found += [
-        _flow(
-            f"whether activity {rank} occurs", 2, partial(_has, code), cases, f"whether {cases.labels[code]!r} occurs"
+def of_the_flow(cases: Repeated, known: float, rng: np.random.Generator) -> tuple[Variable, Variable, Kinds]:
+    """Return the cell of each case by its activities (:mod:`veilog.methods._events.cells`), which is asked for, and
+    its kind, a part of a cell that is known of released cases only."""
+    rule = CellRule.of(cases, known, rng)
+    kinds = Kinds.of(cases, rule, rng)
+
+    def variable(size: int, values: IntArray) -> Variable:
+        return Variable(
+            "kind of case", size, rule.of_cases, np.zeros(0), values, labels=cases.labels, owner=cases.owner
         )
-        for rank, code in enumerate(most.tolist(), start=1)
-    ]
-    edges = np.unique(np.quantile(cases.lengths, np.arange(1, MOST_LENGTHS) / MOST_LENGTHS))
-    lengths = _flow("length", len(edges) + 1, lambda _, at, __: np.searchsorted(edges, np.diff(at)), cases)
-    return [one for one in (*found, lengths) if np.count_nonzero(np.bincount(one.drawn)) > 1]
+
+    cell = variable(rule.number, kinds.cell[kinds.of_sequence])
+    return cell, variable(len(kinds.cell), kinds.of_sequence), kinds
 
 
 def of_the_times(cases: Repeated, times: IntArray, most: int, *, calendar: bool) -> list[Variable]:
@@ -153,39 +139,4 @@ def _part_of_time(of_ends: _OfEnds, edges: IntArray, block: Cases) -> IntArray:
         times = block.times[known]
         first, last = np.minimum.reduceat(times, starts), np.maximum.reduceat(times, starts)
         found[owners[starts]] = np.searchsorted(edges, of_ends(last, first), side="right")
-    return found
-
-
-def _flow(name: str, size: int, rule: _Rule, cases: Repeated, called: str = "") -> Variable:
-    one = cases.distinct
-    told = rule(one.codes.astype(np.int64), one.offsets, np.repeat(np.arange(len(one)), one.lengths))
-
-    def of_block(block: Cases) -> IntArray:
-        return rule(block.codes, block.offsets, block.owners)
-
-    values = np.asarray(told, dtype=np.int64)
-    return Variable(name, size, of_block, np.zeros(0), values, called=called, owner=cases.owner)
-
-
-def _last(codes: IntArray, offsets: IntArray, none: int) -> IntArray:
-    found = np.full(len(offsets) - 1, none, dtype=np.int64)
-    going = np.flatnonzero(np.diff(offsets))
-    found[going] = codes[offsets[going + 1] - 1]
-    return np.where(found < 0, none, found)
-
-
-def _occurring(cases: Repeated) -> IntArray:
-    """How many cases have each activity."""
-    distinct, found = cases.distinct, np.zeros(len(cases.labels), dtype=np.int64)
-    for first in range(0, len(distinct), _BLOCK):
-        block = distinct.rows(first, min(first + _BLOCK, len(distinct)))
-        has = np.zeros((len(block), len(found)), dtype=np.bool_)
-        has[np.repeat(np.arange(len(block)), block.lengths), block.codes] = True
-        found += cases.counts[first : first + len(block)] @ has
-    return found
-
-
-def _has(code: int, codes: IntArray, offsets: IntArray, owners: IntArray) -> IntArray:
-    found = np.zeros(len(offsets) - 1, dtype=np.int64)
-    found[owners[np.flatnonzero(codes == code)]] = 1
     return found
