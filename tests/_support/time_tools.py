@@ -38,14 +38,20 @@ def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:
 
 
 def timed(
-    log: EventLog, epsilon: str, seed: int, window: Any = YEAR, variants: Variants | None = None, delta: str = "0"
+    log: EventLog,
+    epsilon: str,
+    seed: int,
+    window: Any = YEAR,
+    variants: Variants | None = None,
+    delta: str = "0",
+    remark: Any = lambda text: None,
 ) -> tuple[Sequences, np.ndarray]:
     """Times for the log's own variants (not private), so that only the times are what is tested."""
     source = noise.seeded(seed)
     cases = released_cases(variants or log.variants, noise.generator(source))
     curator = Curator(log.variants, log=log, randomness=source)
     return cases.rows(0, len(cases)), released_times(
-        curator, Fraction(epsilon), cases, window=window, delta=Fraction(delta)
+        curator, Fraction(epsilon), cases, window=window, delta=Fraction(delta), remark=remark
     )
 
 

@@ -11,6 +11,7 @@ from time_tools import HOSPITAL, YEAR, durations_of, log_of, original_of, timed
 
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import fits
+from veilog.methods._events.cells import fit_margins
 from veilog.methods._events.times import calendar, durations, hours, steps
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
@@ -24,21 +25,9 @@ def each_once(cases: Sequences) -> Repeated:
     return Repeated(cases, np.arange(len(cases)))
 
 
-def test_kinds_are_common_enough_and_know_every_case() -> None:
-    cases, _ = original_of(HOSPITAL)
-    kinds = durations.Kinds.of(each_once(cases), 100)
-    going = cases.lengths >= 2
-    told = kinds.told(cases.codes[cases.offsets[1:][going] - 1].astype(np.int64), cases.lengths[going])
-    counts = np.bincount(told, minlength=kinds.number)
-    assert kinds.number > 1
-    assert (counts[:-1] >= 100).all()
-    unknown = kinds.told(np.array([-1, 0]), np.array([2, 10**6]))
-    assert ((unknown >= 0) & (unknown < kinds.number)).all()
-
-
 def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     cases, times = original_of(HOSPITAL)
-    found = durations.asked_durations(ENOUGH, ENOUGH, each_once(cases))
+    found = durations.asked_durations(ENOUGH, ENOUGH, each_once(cases), np.random.default_rng(1))
     _, lasting, _ = durations.drawn_durations(found, each_once(cases), np.random.default_rng(2))
     real = durations_of(cases, times)[cases.lengths[cases.lengths > 0] >= 2]
     assert np.median(lasting) == pytest.approx(np.median(real), rel=0.1)
@@ -99,7 +88,7 @@ def test_a_tail_that_stands_out_of_the_noise_stays() -> None:
 
 def test_a_fitted_table_has_the_rows_and_columns_of_the_other_answers() -> None:
     rows, columns = np.array([0.7, 0.3]), np.array([0.5, 0.25, 0.25])
-    fitted = durations.fitted(np.array([[300.0, 100, 310], [200.0, 150, -40]]), rows, columns, 100.0)
+    fitted = fit_margins(np.array([[300.0, 100, 310], [200.0, 150, -40]]), rows, columns, 100.0)
     assert fitted.sum(axis=1) == pytest.approx([1, 1])
     assert rows @ fitted == pytest.approx(columns, abs=1e-6)
     assert fitted[0, 2] > fitted[1, 2]

@@ -151,7 +151,7 @@ def test_these_questions_are_asked() -> None:
         "gaps-of-pairs",
         "gaps-of-released-pairs",
         "durations-of-cases",
-        "durations-by-last-activity",
+        "durations-by-cell",
         "durations-in-parts",
         "hours-and-weekdays",
         "hours-and-weekdays-of-starts",

@@ -12,6 +12,7 @@ The sum is least where K grows with (n / s) to the power of two thirds; :data:`F
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,35 +62,34 @@ class CellRule:
         found = [(profiles @ self.weights - self.base).argmax(axis=1) for profiles in blocks]
         return np.concatenate([*found, np.zeros(0)]).astype(np.int64)
 
-    def profiles(self, cases: Sequences, size: int) -> FloatArray:
-        """Return the profiles of sequences of so many activities."""
-        return np.concatenate([*_profiles(cases.codes, cases.offsets, size), np.zeros((0, 2 * size))])
-
     @staticmethod
-    def of(cases: Repeated, known: float, rng: np.random.Generator) -> CellRule:
-        """Return cells where there are so many cases over the scale of the noise of a count."""
+    def of(cases: Repeated, known: float, rng: np.random.Generator, least: int = LEAST_CELLS) -> CellRule:
+        """Return cells where there are so many cases over the scale of the noise of a count; one cell where these are
+        too few for the ``least`` number."""
         number = min(int(known ** (2 / 3) / FEWER), MOST_CELLS)
-        number = number if number >= LEAST_CELLS else 1
-        distinct, size = cases.distinct, len(cases.labels)
-        profiles = np.concatenate([*_profiles(distinct.codes, distinct.offsets, size), np.zeros((0, 2 * size))])
-        centres = _centres(profiles, cases.counts, number, rng)
-        whole = np.unique(np.round(centres * _SCALE), axis=0)
-        return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
+        return _rule(cases, number if number >= least else 1, rng)
 
 
-def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> list[FloatArray]:
-    """Return in blocks of cases whether each case has each activity, and whether it has it twice or more."""
-    found = []
+def _rule(cases: Repeated, number: int, rng: np.random.Generator) -> CellRule:
+    """Return so many cells or fewer, from the most frequent of the released sequences."""
+    frequent = np.sort(np.argsort(-cases.counts, kind="stable")[:_BLOCK])
+    some, size = cases.distinct.take(frequent), len(cases.labels)
+    profiles = np.concatenate([*_profiles(some.codes, some.offsets, size), np.zeros((0, 2 * size))])
+    centres = _centres(profiles, cases.counts[frequent], number, rng)
+    whole = np.unique(np.round(centres * _SCALE), axis=0)
+    return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
+
+
+def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[FloatArray]:
+    """Give in blocks of cases whether each case has each activity, and whether it has it twice or more."""
     for first in range(0, len(offsets) - 1, _BLOCK):
         some = offsets[first : first + _BLOCK + 1]
         ours = codes[some[0] : some[-1]].astype(np.int64)
         owners = np.repeat(np.arange(len(some) - 1), np.diff(some))
         known = ours >= 0
-        often = np.bincount(owners[known] * size + ours[known], minlength=(len(some) - 1) * size).reshape(
-            len(some) - 1, size
-        )
-        found.append(np.concatenate([often > 0, often > 1], axis=1).astype(np.float64))
-    return found
+        cells = owners[known] * size + ours[known]
+        often = np.bincount(cells, minlength=(len(some) - 1) * size).reshape(len(some) - 1, size)
+        yield np.concatenate([often > 0, often > 1], axis=1).astype(np.float64)
 
 
 def _centres(profiles: FloatArray, counts: IntArray, number: int, rng: np.random.Generator) -> FloatArray:
@@ -130,20 +130,17 @@ class Kinds:
     @staticmethod
     def of(cases: Repeated, rule: CellRule, rng: np.random.Generator) -> Kinds:
         """Return kinds of released cases, each wholly in one cell."""
-        size, counts = len(cases.labels), cases.counts.astype(np.float64)
-        profiles = rule.profiles(cases.distinct, size)
-        centres = _centres(profiles, cases.counts, MOST_KINDS, rng) if rule.number > 1 else np.zeros((1, 2 * size))
-        part = np.concatenate(
-            [
-                (some @ (2 * centres.T) - (centres**2).sum(axis=1)).argmax(axis=1)
-                for some in np.array_split(profiles, max(1, len(profiles) // _BLOCK))
-            ]
-        )
-        key, of_sequence = np.unique(rule.of_cases(cases.distinct) * len(centres) + part, return_inverse=True)
+        distinct, size, counts = cases.distinct, len(cases.labels), cases.counts.astype(np.float64)
+        fine = _rule(cases, MOST_KINDS if rule.number > 1 else 1, rng)
+        key = rule.of_cases(distinct) * fine.number + fine.of_cases(distinct)
+        cells, of_sequence = np.unique(key, return_inverse=True)
         weight = np.maximum(np.bincount(of_sequence, weights=counts), 1e-9)
-        sums = np.zeros((len(key), 2 * size))
-        np.add.at(sums, of_sequence, profiles * counts[:, None])
-        return Kinds(of_sequence, key // len(centres), weight / weight.sum(), sums / weight[:, None])
+        sums, first = np.zeros((len(cells), 2 * size)), 0
+        for profiles in _profiles(distinct.codes, distinct.offsets, size):
+            ours = slice(first, first + len(profiles))
+            np.add.at(sums, of_sequence[ours], profiles * counts[ours, None])
+            first += len(profiles)
+        return Kinds(of_sequence, cells // fine.number, weight / weight.sum(), sums / weight[:, None])
 
     def of_cells(self, number: int) -> tuple[FloatArray, FloatArray]:
         """Return the shares and the mean profiles of cells."""
@@ -180,7 +177,7 @@ def row_shares(
     # Where both would explain the same, it is the profile that does: what rows have alone is no more than that.
     tried = [(a, b) for a in _DEVIATIONS for b in _DEVIATIONS if b < a or a == b == 0] if x.any() else _ALONE
     for column in range(table.shape[1]):
-        y = table[:, column] / mass - usual[column]
+        y = (table[:, column] - table.sum(axis=1) * usual[column]) / mass
         likely, answers = [], []
         for slope, effect in tried:
             covariance = slope**2 * alike + np.diag(effect**2 + noise)

@@ -17,9 +17,9 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.messages import Message
+from veilog.methods._events.cells import fit_margins
 from veilog.methods._events.fits import about
 from veilog.methods._events.orders import by_row, picked
-from veilog.methods._events.times.durations import fitted
 from veilog.methods._events.times.hours import WeekClock
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
@@ -232,4 +232,4 @@ def asked_together(price: Price, starts: IntArray, lasting: FloatArray, window: 
     rows = np.bincount(np.searchsorted(of_durations, lasting, side="right"), minlength=cells // size) / len(lasting)
     columns = np.bincount(np.searchsorted(of_starts, starts, side="right"), minlength=size) / len(starts)
     table = asked.reshape(-1, size)
-    return CalendarTotals(of_starts, of_durations, fitted(table, rows, columns, 2 / price.epsilon() ** 2))
+    return CalendarTotals(of_starts, of_durations, fit_margins(table, rows, columns, 2 / price.epsilon() ** 2))

@@ -1,11 +1,10 @@
 """How long cases last: by what kind of case it is, from two noisy histograms that are made to agree.
 
 Two questions. How long cases last, on logarithmic bins, the finer the less the noise; and on a few bins that hold equal
-parts of the answer, by *kind* of case. A kind is a last activity and a range of lengths, chosen from the release so
-that each kind is common enough to be told from the noise. Of a noisy histogram the tail is the problem: cases that last
-for years and are noise would ruin the mean. Beyond most of the cases a histogram is taken to fall and to end somewhere,
-sooner rather than later. The table of kinds is fitted to the kinds of the release and to the first answer (iterative
-proportional fitting; Deming, Stephan 1940).
+parts of the answer, by the *cell* of the case (:mod:`veilog.methods._events.cells`). Of a noisy histogram the tail is
+the problem: cases that last for years and are noise would ruin the mean. Beyond most of the cases a histogram is taken
+to fall and to end somewhere, sooner rather than later; and no case lasts longer than the last octave that stands out.
+The table of cells is fitted to the cells of the release and to the first answer.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
+from veilog.methods._events.cells import CellRule, fit_margins
 from veilog.methods._events.fits import least_squares, likely
 from veilog.methods._events.times.gap_bins import inside, slopes
 from veilog.methods._events.times.prices import Price
@@ -27,48 +27,10 @@ LONGEST = 27
 FINE = 200
 MOST_AN_OCTAVE = 32
 """An octave has as many bins as (cases over noise scale) over ``FINE``, to the power of two thirds, but 1 to 32."""
-MOST_KINDS = 64
-KIND_NOISES = 12
-"""A kind has at least so many noise scales of cases."""
-CELL_NOISES = 3
+STANDING_OUT, WIDEST = 3.75, 4
+"""Laplace noise alone exceeds so many of its deviations in one of 400 octaves: in one release of 50, where eight octaves
+are longer than the longest case. Beside octaves that have cases one without any is the last in one of eight."""
 MOST_GROUPS = 48
-_FITTING = 30
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
-    """A public rule that tells the kind of a case of at least two events from its last activity and its length."""
-
-    table: IntArray
-    """By last activity (the last row: one that the release does not have) and length; longer ones as the longest."""
-    number: int
-
-    @staticmethod
-    def of(cases: Repeated, least: float) -> Kinds:
-        """Return kinds of which each has about ``least`` cases of the release or more, where it has so many."""
-        longest = int(cases.lengths.max(initial=2))
-        going = np.flatnonzero(cases.lengths >= 2)
-        last, length = cases.lasts[going], cases.lengths[going]
-        counts = np.zeros((len(cases.labels) + 1, longest + 1), dtype=np.int64)
-        np.add.at(counts, (last, length), 1)
-        rare = np.flatnonzero(counts.sum(axis=1) < least)
-        table = np.zeros_like(counts)
-        number = 0
-        groups = [*([row] for row in range(len(counts)) if row not in set(rare.tolist())), rare.tolist()]
-        for rows in groups:
-            of_length = counts[rows].sum(axis=0)
-            reached, left, kind = 0, int(of_length.sum()), number
-            for at, count in enumerate(of_length.tolist()):
-                table[rows, at] = kind
-                reached, left = reached + count, left - count
-                if reached >= least and left >= least:
-                    kind, reached = kind + 1, 0
-            number = kind + 1
-        return Kinds(table, number)
-
-    def told(self, last: IntArray, length: IntArray) -> IntArray:
-        """Return the kind of each case."""
-        return np.asarray(self.table[last, np.minimum(length, self.table.shape[1] - 1)])
 
 
 def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
@@ -99,14 +61,19 @@ def _bins_of(microseconds: IntArray, edges: FloatArray) -> IntArray:
 class DurationModel:
     """How long cases of each kind last."""
 
-    kinds: Kinds
+    kinds: IntArray
+    """The cell of each released case of two events or more."""
     edges: FloatArray
     """Of bins, in seconds."""
     q: FloatArray
-    """For each kind a distribution over the bins."""
+    """For each kind a distribution over the bins; of those that are longer than the longest, nothing."""
+    longest: int
+    """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out."""
+    beyond: float
+    """The noisy number of cases that last longer."""
 
 
-def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> DurationModel:
+def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationModel:
     """Return how long cases last, by their kinds. A case adds 1 to each of two answers."""
     number, epsilon_kinds = int((cases.lengths >= 2).sum()), price_kinds.epsilon()
     edges = edges_of(number * price.epsilon())
@@ -116,50 +83,54 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated) -> Durati
         return rows, _bins_of(took, edges), np.ones(len(rows), dtype=np.int64)
 
     asked = price.sums(of_all, len(edges) - 1, 1, 1, purpose="durations-of-cases")
-    everything = least_squares(
-        likely(asked, 1 / price.epsilon(), len(edges) // LONGEST, gaussian=price.rounds is not None)
-    )
-    kinds = Kinds.of(cases, max(KIND_NOISES / epsilon_kinds, number / MOST_KINDS))
+    an_octave, scale = len(edges) // LONGEST, 1 / price.epsilon()
+    end = bins_standing_out(asked, scale, an_octave)
+    everything = np.zeros(len(asked))
+    everything[:end] = least_squares(likely(asked[:end], scale, an_octave, gaussian=price.rounds is not None))
+    rule = CellRule.of(cases, number * epsilon_kinds, rng, least=2)
     groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
     group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
 
     def of_kinds(block: Cases) -> Triples:
         rows, took = known_durations(block)
-        kind = kinds.told(block.codes[block.offsets[rows + 1] - 1], block.lengths[rows])
-        return rows, kind * groups + group[_bins_of(took, edges)], np.ones(len(rows), dtype=np.int64)
+        return (
+            rows,
+            rule.of_cases(block)[rows] * groups + group[_bins_of(took, edges)],
+            np.ones(len(rows), dtype=np.int64),
+        )
 
     table = price_kinds.sums(
         of_kinds,
-        kinds.number * groups,
+        rule.number * groups,
         1,
         1,
         alphabet=cases.labels,
-        purpose="durations-by-last-activity",
+        purpose="durations-by-cell",
     ).reshape(-1, groups)
-    wanted = np.bincount(kinds.told(*_ends(cases)), minlength=kinds.number) / max(number, 1)
+    kinds = rule.of_cases(cases.distinct)[cases.owner[cases.lengths >= 2]]
+    wanted = np.bincount(kinds, minlength=rule.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
-    shares = fitted(table, wanted, masses, 2 / epsilon_kinds**2)
-    return DurationModel(kinds, edges, shares[:, group] * (everything / np.maximum(masses[group], 1e-12)))
+    shares = fit_margins(table, wanted, masses, 2 / epsilon_kinds**2)
+    q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
+    return DurationModel(kinds, edges, q, int(edges[end]), float(asked[end:].sum()))
 
 
-def _ends(cases: Repeated) -> tuple[IntArray, IntArray]:
-    """The last activity and the length of each released case of at least two events."""
-    going = np.flatnonzero(cases.lengths >= 2)
-    return cases.lasts[going], cases.lengths[going]
+def bins_standing_out(noisy: FloatArray, scale: float, an_octave: int) -> int:
+    """Return the end of the last octave of which the noisy number of cases stands out of its noise, by itself or with
+    up to three octaves before it; of all that are shorter than a second, if there is none.
 
-
-def fitted(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:
-    """The distribution of each row of a noisy table that has these shares of rows and columns."""
-    total = max(float(table.sum()), 1.0)
-    alike = np.outer(rows, columns)
-    apart = table / total - alike
-    spread = (apart**2).sum(axis=1, keepdims=True)
-    kept = np.maximum(0.0, 1 - table.shape[1] * variance / total**2 / np.maximum(spread, 1e-18))
-    found = np.maximum(alike + kept * apart, 1e-3 * alike) + 1e-15
-    for _ in range(_FITTING):
-        found *= (rows / np.maximum(found.sum(axis=1), 1e-15))[:, None]
-        found *= columns / np.maximum(found.sum(axis=0), 1e-15)
-    return np.asarray(found / np.maximum(found.sum(axis=1, keepdims=True), 1e-15))
+    So many octaves together have ``STANDING_OUT`` deviations of the noise of their sum or more, and the last one has
+    one deviation of its own. The bound follows from a noisy answer, and costs nothing more. Cases that last longer are
+    few, or made by noise, and are drawn as shorter ones.
+    """
+    octaves = noisy[1:].reshape(-1, an_octave).sum(axis=1)
+    deviation = scale * (2 * an_octave) ** 0.5
+    found = np.zeros(len(octaves), dtype=np.bool_)
+    for width in range(1, WIDEST + 1):
+        sums = np.convolve(octaves, np.ones(width))[: len(octaves)]
+        found |= (sums >= STANDING_OUT * deviation * width**0.5) & (octaves >= deviation)
+    last = np.flatnonzero(found)
+    return 1 + an_octave * (int(last[-1]) + 1 if len(last) else 0)
 
 
 def drawn_durations(
@@ -171,7 +142,7 @@ def drawn_durations(
     expect.
     """
     rows = np.flatnonzero(cases.lengths >= 2)
-    kind = durations.kinds.told(*_ends(cases))
+    kind = durations.kinds
     seconds = np.zeros(len(rows))
     low, widths = durations.edges[1:-1], np.log(durations.edges[2:] / durations.edges[1:-1])
     steep = slopes(durations.q[:, 1:], widths)

@@ -6,7 +6,7 @@ The questions (a case's contributions are bounded before anything is added up; s
 - gaps for each pair of the release, on parts of these bins, on the same or on several at once, by how many gaps it has;
   the rarer the pair is in the release, the heavier a gap counts, so that the noise drowns less of what is rare; a case
   counts at most half of what one of the release does on average, in large logs more;
-- how long the case lasts, on octaves or parts of them, and on fewer bins by its last activity and its length;
+- how long the case lasts, on octaves or parts of them, and on fewer bins by its cell, a kind of case by its activities;
 - which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
 - hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these, and of
   its first event;
@@ -148,7 +148,7 @@ def released_times(
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs})
     if followed:
         gaps = _gaps(cost["pairs"], cost["all"], pairs, cases.labels)
-        durations = asked_durations(cost["durations"], cost["kinds"], cases)
+        durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
         rows, lasting, kind = drawn_durations(durations, cases, rng)
         steps = asked_steps(cost["steps"], gaps.keys, cases.labels, lasting)
     hours = asked_hours(cost["hours"], len(cases))
@@ -160,6 +160,9 @@ def released_times(
         parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
     told = (hours.of_day or first_hours.of_day or unit == UNITS[0], hours.of_week or first_hours.of_week)
     _remarks(remark, float(epsilon), len(cases), window, outside, told)
+    if followed:
+        beyond = max(0, round(durations.beyond))
+        remark(Message("durations-bounded", hours=durations.longest / 3_600, cases=beyond))
     starts = drawn_starts(len(cases), parts, WeekClock.of(first_hours.week), starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
@@ -176,9 +179,13 @@ def released_times(
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
 
     clock = WeekClock.of(of_others(hours, first_hours, cases.lengths).week)
+    longest = durations.longest // unit * unit if followed else 0
 
     def walk(block: CaseBlock) -> None:
-        times[block.events] = _walk(starts[block.cases], seconds[block.events], block, clock) // unit * unit * _SECOND
+        found = _walk(starts[block.cases], seconds[block.events], block, clock) // unit * unit
+        # Busy hours near by may be later than the bound lets a case end.
+        last = starts[block.cases][block.owners] // unit * unit + longest
+        times[block.events] = np.minimum(found, last) * _SECOND
 
     in_blocks(walk, cases, rng)
     return times
