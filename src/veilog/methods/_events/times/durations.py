@@ -28,8 +28,9 @@ FINE = 200
 MOST_AN_OCTAVE = 32
 """An octave has as many bins as (cases over noise scale) over ``FINE``, to the power of two thirds, but 1 to 32."""
 STANDING_OUT, WIDEST = 3.75, 4
-"""Laplace noise alone exceeds so many of its deviations in one of 400 octaves: in one release of 50, where eight octaves
-are longer than the longest case. Beside octaves that have cases one without any is the last in one of eight."""
+"""Laplace noise alone exceeds so many of its deviations in one of 400 octaves: in one release of 50, where eight are
+longer than the longest case. Beside octaves that have cases one without any is the last in one of eight."""
+CELL_NOISES = 3
 MOST_GROUPS = 48
 
 
