@@ -111,6 +111,7 @@ LOGS = Attempt("a case of very many events of one team", teams(False), teams(Tru
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
+    "cells": Question("values-of-by-kind-of-case", ATTRIBUTES, LOGS, 0.6),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
     "first hours": Question("hours-and-weekdays-of-starts", TIMES, STARTED, 0.3),
@@ -204,6 +205,7 @@ PLANTED = [
     *(("processing", fault) for fault in ("clip missing", "half the noise", "not charged")),
     *((name, fault) for name in ("first hours", "unit", "decimals") for fault in ("half the noise", "not charged")),
     ("decimals", "clip missing"),
+    *(("cells", fault) for fault in ("half the noise", "not charged")),
     ("overlaps", "half the noise"),  # what a case shares out never has to be clipped
 ]
 

@@ -133,7 +133,7 @@ def asked_values(
     """Return how often cases of each kind have each value, or all of several attributes: first of all cases (``FIRST``
     of epsilon), then of each cell, many values and numbers in groups. A case adds 1 to one count of each answer.
     """
-    purpose = Message("values-by-case", attribute=", ".join(one.column for one in together))
+    attribute = ", ".join(one.column for one in together)
     of_cell = cell.of_block
 
     def asked(codings: tuple[Coding, ...], share: Fraction, group: IntArray | None = None) -> FloatArray:
@@ -147,6 +147,7 @@ def asked_values(
                 place = of_cell(block) * width + group[place]
             return np.arange(len(block)), place, np.ones(len(block), dtype=np.int64)
 
+        purpose = Message("values-by-case" if group is None else "values-by-cell", attribute=attribute)
         found = curator.events.sums(
             of_cases, cells * width, 1, share, alphabet=cell.labels, codings=codings, purpose=purpose
         )
