@@ -111,13 +111,21 @@ LOGS = Attempt("a case of very many events of one team", teams(False), teams(Tru
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
-    "cells": Question("values-of-by-kind-of-case", ATTRIBUTES, LOGS, 0.6),
+    "cells": Question("values-by-cell", ATTRIBUTES, LOGS, 0.6),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
     "first hours": Question("hours-and-weekdays-of-starts", TIMES, STARTED, 0.3),
     "unit": Question("cases-with-whole-times", TIMES, STARTED, 0.6),
     "decimals": Question("decimals-of", NUMBERS, LOGS, 0.3, charged=0.3),
 }
+
+
+def code_of(purpose: str | Message) -> str:
+    """Return the code of a purpose; that of several numbers holds it as a value."""
+    if isinstance(purpose, str):
+        return purpose
+    inner = [value for value in purpose.values.values() if isinstance(value, Message)]
+    return code_of(inner[0]) if inner else purpose.code
 
 
 @dataclass(frozen=True)
