@@ -117,16 +117,16 @@ def test_the_log_of_a_twin_has_its_variants_and_times() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("told", "code", "values"),
     [
-        ({"cases": 0, "length": 3}, "cases must be a whole number from 1"),
-        ({"cases": 5, "length": -1}, "length must be a number from 0"),
-        ({"cases": 5, "length": 3, "variants": 6}, "variants must be a whole number from 1 to 5"),
-        ({"cases": 5, "length": 3, "frequent": 1.5}, "share of cases is above 0"),
+        ({"cases": 0, "length": 3}, "twin-number-out-of-range", {"name": "cases", "least": 1}),
+        ({"cases": 5, "length": -1}, "twin-number-out-of-range", {"name": "length", "least": 0}),
+        ({"cases": 5, "length": 3, "variants": 6}, "twin-number-out-of-range", {"name": "variants", "most": 5}),
+        ({"cases": 5, "length": 3, "frequent": 1.5}, "twin-share-out-of-range", {"share": 1.5}),
     ],
 )
-def test_impossible_sizes_are_refused(told: dict[str, float], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+def test_impossible_sizes_are_refused(told: dict[str, float], code: str, values: dict[str, float]) -> None:
+    with refused(ParameterError, code, **values):
         Sizes(**told)  # type: ignore[arg-type]
 
 

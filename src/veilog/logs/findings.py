@@ -6,7 +6,7 @@ element concerned: ``fail`` (reading stops with an :class:`InputError`), ``drop`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -100,6 +100,16 @@ _THINGS = {
 DUPLICATES = Message("read-together-duplicates")
 
 RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something noticed while reading, before any policy is applied."""
+
+    rule: str
+    example: str | Message
+    line: int | None = None
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -236,6 +246,11 @@ class Findings:
         if policy == "fail":
             return "drop" if "drop" in RULES[rule].policies else "keep"
         return policy
+
+    def add_all(self, notes: Iterable[Note]) -> None:
+        """Add what was noted, in this order."""
+        for note in notes:
+            self.add(note.rule, note.example, line=note.line, count=note.count)
 
     def result(self) -> tuple[Finding, ...]:
         """The findings so far: errors first, then warnings, then remarks; by name within."""

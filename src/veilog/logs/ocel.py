@@ -23,11 +23,12 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.engines.engine import sql_name
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
+from veilog.logs.findings import Note
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.tables.cells import typed
-from veilog.logs.tables.reader import Notes, Remark, TableReader
+from veilog.logs.tables.reader import Notes, TableReader
 from veilog.logs.xes.scan import CheckedParser
 from veilog.messages import Message
 
@@ -373,7 +374,7 @@ class _Flat:
     """The log as a table, and what has no place in it."""
 
     table: pa.Table
-    remarks: tuple[Remark, ...]
+    noticed: tuple[Note, ...]
     kinds: tuple[str, ...]
 
 
@@ -400,7 +401,7 @@ class _ObjectCentric(TableReader):
 
     def notes(self, source: Source) -> Notes:
         flat = source.once(self._flat)
-        return Notes(remarks=flat.remarks, among=flat.kinds)
+        return Notes(noticed=flat.noticed, among=flat.kinds)
 
     def _flat(self, source: Source) -> _Flat:
         log = self._parse(source)
@@ -481,7 +482,7 @@ def _as_of_case(key: str) -> str:
     return f"case:{key}{_ATTRIBUTE}" if bare == ACTIVITY else f"case:{key}"
 
 
-def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
+def _left_out(log: ObjectCentricLog, kind: str) -> list[Note]:
     """What has no place in the flat log."""
     without = [event for event in log.events.values() if not _of(event, log, kind)]
     seen = {name for event in log.events.values() for name in event.objects}
@@ -489,9 +490,9 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
     found = []
     if without:
         example = Message("example-no-object", name=without[0].name, activity=without[0].activity, kind=kind)
-        found.append(Remark("event-without-object", example, len(without)))
+        found.append(Note("event-without-object", example, count=len(without)))
     if idle:
-        found.append(Remark("object-without-event", f"{kind!r} {idle[0]!r}", len(idle)))
+        found.append(Note("object-without-event", f"{kind!r} {idle[0]!r}", count=len(idle)))
     things, events = log.objects.values(), log.events.values()
     lost = {
         "example-other-objects": sum(thing.kind != kind for thing in things),
@@ -504,11 +505,11 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Remark]:
     if any(lost.values()):
         parts = [Message(code, n=count) for code, count in lost.items() if count]
         example = reduce(lambda first, rest: Message("example-list", first=first, rest=rest), parts)
-        found.append(Remark("not-flat", example, sum(lost.values())))
+        found.append(Note("not-flat", example, count=sum(lost.values())))
     return found
 
 
-def _folded(log: ObjectCentricLog, kind: str) -> list[Remark]:
+def _folded(log: ObjectCentricLog, kind: str) -> list[Note]:
     """What looks otherwise in the flat log than it was: events in several cases, and activities of other objects."""
     several, most = 0, ("", 0)
     others: dict[tuple[str, str | None], list[frozenset[str]]] = defaultdict(list)
@@ -522,10 +523,11 @@ def _folded(log: ObjectCentricLog, kind: str) -> list[Remark]:
             others[name, event.activity].append(beside)
     found = []
     if several:
-        found.append(Remark("event-in-several-cases", Message("example-in-cases", name=most[0], n=most[1]), several))
+        example = Message("example-in-cases", name=most[0], n=most[1])
+        found.append(Note("event-in-several-cases", example, count=several))
     apart = [key for key, beside in others.items() if len(set(beside)) > 1]
     if apart:
         name, activity = apart[0]
         example = Message("example-different-objects", name=name, activity=activity, n=len(others[apart[0]]))
-        found.append(Remark("events-of-other-objects", example, len(apart)))
+        found.append(Note("events-of-other-objects", example, count=len(apart)))
     return found

@@ -174,25 +174,25 @@ def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "code", "values"),
     [
-        ({"k": 7}, "larger than the log, which has 6 cases.* largest k that would leave something is 6"),
-        ({"k": 0}, "at least 1"),
-        ({"t": 0.5}, "none is named"),
-        ({"t": 2, "sensitive": "v"}, "at most 1"),
-        ({"sensitive": "v,w"}, "one sensitive attribute"),
-        ({"sensitive": "sex"}, "attribute of cases"),
-        ({"sensitive": "note"}, "12 values in 12 events: it tells them apart"),
-        ({"sensitive": "nothing"}, "no attribute 'nothing'"),
+        ({"k": 7}, "pretsa-k-above-log", {"k": 7, "cases": 6}),
+        ({"k": 0}, "setting-too-small", {"name": "k"}),
+        ({"t": 0.5}, "pretsa-closeness-without-attribute", {"t": 0.5}),
+        ({"t": 2, "sensitive": "v"}, "setting-too-large", {"name": "t"}),
+        ({"sensitive": "v,w"}, "pretsa-sensitive-not-one", {}),
+        ({"sensitive": "sex"}, "pretsa-attribute-of-cases", {"name": "sex"}),
+        ({"sensitive": "note"}, "sensitive-values-too-distinct", {"name": "note", "distinct": 12, "owners": "events"}),
+        ({"sensitive": "nothing"}, "pripel-attribute-missing", {"name": "nothing"}),
     ],
 )
-def test_senseless_requests_are_refused(parameters: dict[str, object], words: str) -> None:
+def test_senseless_requests_are_refused(parameters: dict[str, object], code: str, values: dict[str, object]) -> None:
     log = log_of(
         [("a", "b"), ("b", "a")] * 3,
         events={"v": [float(i) for i in range(12)], "note": [f"n{i}" for i in range(12)]},
         cases={"sex": ["f", "m"] * 3},
     )
-    with pytest.raises(ParameterError, match=words):
+    with refused(ParameterError, code, **values):
         released(log, **{"k": 2, **parameters})
 
 

@@ -288,25 +288,29 @@ def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("parameters", "code", "values"),
     [
-        ({"k": 7}, "larger than the log, which has 6 cases"),
-        ({"c": 0.5}, "none is named"),
-        ({"c": 1.5}, "at most 1"),
-        ({"k": 0}, "at least 1"),
-        ({"l": 0}, "at least 1"),
-        ({"frequency": 0}, "at least"),
-        ({"background": "rumour"}, "Possible: set"),
-        ({"background": "relative", "time": "original"}, "must be coarsened"),
-        ({"sensitive": "name"}, "6 values in 6 cases: it tells them apart"),
-        ({"sensitive": "comment"}, "12 values in 12 events: it tells them apart"),
-        ({"sensitive": "nonsense"}, "no attribute 'nonsense'"),
-        ({"sensitive": " , "}, "empty"),
-        ({"times": 0.5}, "no variants that times"),
+        ({"k": 7}, "tlkc-k-above-log", {"k": 7, "cases": 6}),
+        ({"c": 0.5}, "tlkc-confidence-without-attribute", {"c": 0.5}),
+        ({"c": 1.5}, "setting-too-large", {"name": "c"}),
+        ({"k": 0}, "setting-too-small", {"name": "k"}),
+        ({"l": 0}, "setting-too-small", {"name": "l"}),
+        ({"frequency": 0}, "setting-too-small", {"name": "frequency"}),
+        ({"background": "rumour"}, "setting-value-not-allowed", {"name": "background", "value": "rumour"}),
+        ({"background": "relative", "time": "original"}, "tlkc-times-not-coarsened", {}),
+        ({"sensitive": "name"}, "sensitive-values-too-distinct", {"name": "name", "distinct": 6, "owners": "cases"}),
+        (
+            {"sensitive": "comment"},
+            "sensitive-values-too-distinct",
+            {"name": "comment", "distinct": 12, "owners": "events"},
+        ),
+        ({"sensitive": "nonsense"}, "pripel-attribute-missing", {"name": "nonsense"}),
+        ({"sensitive": " , "}, "sensitive-list-empty", {}),
+        ({"times": 0.5}, "method-extras-not-possible", {"name": "tlkc"}),
     ],
 )
-def test_senseless_requests_are_refused(parameters: dict[str, object], words: str) -> None:
-    with pytest.raises(ParameterError, match=words):
+def test_senseless_requests_are_refused(parameters: dict[str, object], code: str, values: dict[str, object]) -> None:
+    with refused(ParameterError, code, **values):
         released(RICH, **{"k": 2, **parameters})
 
 

@@ -13,6 +13,8 @@ stays as it is.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -184,6 +186,10 @@ def _used(encoded: Any, keep: Any) -> list[str]:
     return [] if kept is None else [label if wanted else kept for label, wanted in zip(labels, used, strict=True)]
 
 
+PLACE = "veilog_place"
+"""The column that says which of two cases comes first."""
+_OWN = ("file_row_number", "file_index", ROW, PLACE)
+"""Columns that stand beside those of a file."""
 _MOST_PARTS = 4096
 
 
@@ -268,24 +274,23 @@ def _plain_parquet(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> EventQuery | None:
     """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
-    if roles.lifecycle is not None or roles.classifier or roles.clock is not None:
+    if roles.lifecycle is not None or roles.classifier:
         return None
-    stepped = roles.transition is not None
-    alike: dict[tuple[pa.DataType, pa.DataType], list[tuple[Path, int]]] = {}
-    rows, naive = 0, 0
-    for file in files:
-        if not is_parquet(file) or any(sign in str(file.path) for sign in "*?["):
-            return None
-        schema, count = opened(file).schema_arrow, PARQUET.rows(file)
-        if not _is_plain(schema, roles) or PARQUET.notes(file).case_key is not None:
-            return None
-        if stepped and not (roles.transition in schema.names and _is_name(schema.field(roles.transition).type)):
-            return None
-        kinds = (schema.field(roles.case).type, schema.field(roles.timestamp).type)
-        naive += count if kinds[1].tz is None else 0
-        alike.setdefault(kinds, []).append((file.path, rows))
-        rows += count
-    table = " UNION ALL ".join(_select(same, *kinds, roles, len(files)) for kinds, same in alike.items())
+    if any(not is_parquet(file) or oddity(file, roles) or unlike(file, files[0]) for file in files):
+        return None
+    schema, rows = opened(files[0]).schema_arrow, sum(PARQUET.rows(file) for file in files)
+    stepped = roles.transition
+    if EVENT_INDEX in schema.names or (stepped is not None and not is_text(plain_type(schema.field(stepped).type))):
+        return None
+    kind, case = schema.field(roles.timestamp).type, sql_name(roles.case)
+    time, finer = micros(sql_name(roles.timestamp), kind)
+    step = "NULL" if stepped is None else f"coalesce({sql_name(stepped)}::VARCHAR, '')"
+    # A whole number is its own case.
+    name = case if pa.types.is_integer(schema.field(roles.case).type) else f"{case}::VARCHAR"
+    table = (
+        f"SELECT {name} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, {step} AS s, {ROW} AS i, "
+        f"{finer} AS finer, {unnamed(roles.case)} AS nameless FROM {rows_in(files)}"
+    )
     found = connection.sql(
         "SELECT a, count(*) FILTER (WHERE nameless OR t IS NULL) AS faulty, min(t) AS low, max(t) AS high, "
         f"count(*) FILTER (WHERE finer) AS finer FROM ({table}) GROUP BY a ORDER BY a"
@@ -296,30 +301,65 @@ def _plain_parquet(
     low, high = pc.min(found["low"]).as_py(), pc.max(found["high"]).as_py()
     if low < FIRST_TIME or high > LAST_TIME:
         return None
-    if stepped:
+    if stepped is not None:
         steps = connection.sql(f"SELECT a, s, count(*) FROM ({table}) GROUP BY a, s ORDER BY a, s").fetchall()
         Transitions.of(steps).done(findings, told_apart=False)
-    count_times(findings, rows, naive=naive, cut=pc.sum(found["finer"]).as_py())
+    count_times(findings, rows, naive=rows if kind.tz is None else 0, cut=pc.sum(found["finer"]).as_py())
     key = timed_key("t", coded(connection, found.select(["a"])))
     return EventQuery(f"SELECT c, {key} AS k FROM ({table})", labels, start=low, end=high)
 
 
-def _select(files: list[tuple[Path, int]], case_kind: pa.DataType, kind: pa.DataType, roles: Roles, others: int) -> str:
-    """The rows of files whose columns have these types, each file with the rows before it."""
-    # A whole number is its own case; beside files in which cases are text it becomes text as well.
-    blank, case = "NULL", sql_name(roles.case)
-    if others > 1 or not pa.types.is_integer(case_kind):
-        blank, case = "''", f"{case}::VARCHAR"
-    time, cut = micros(sql_name(roles.timestamp), kind)
-    step = "NULL" if roles.transition is None else f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
-    paths = ", ".join(sql_text(str(path)) for path, _ in files)
-    before = ", ".join(str(rows) for _, rows in files)
+def rows_in(files: Sequence[Source]) -> str:
+    """All columns of the files, and of each row how many come before it in them."""
+    before = [0, *itertools.accumulate(PARQUET.rows(file) for file in files)][:-1]
+    columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
+    # Signs that stand for other names stand for themselves in brackets.
+    paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
+    place = "file_row_number" if len(files) == 1 else f"{before}[file_index::BIGINT + 1]::BIGINT + file_row_number"
     return (
-        f"SELECT {case} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, {step} AS s, "
-        f"([{before}]::BIGINT[])[file_index::BIGINT + 1] + file_row_number AS i, "
-        f"{cut} AS finer, coalesce({case} = {blank}, {case} IS NULL) AS nameless "
-        f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false)"
+        f"(SELECT {columns}, {place} AS {ROW} "
+        f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false))"
     )
+
+
+def oddity(file: Source, roles: Roles) -> Message | None:
+    """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
+    schema = opened(file).schema_arrow
+    if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
+        return Message("file-cases-need-index")
+    if roles.clock is not None or roles.two_events:
+        return Message("rows-not-events")
+    missing = next((name for name in roles.named if name not in schema.names), None)
+    if missing is not None:
+        return Message("column-only-in-others", name=missing)
+    if len({name.lower() for name in [*schema.names, *_OWN]}) < len(schema.names) + len(_OWN):
+        return Message("column-names-alike")
+    kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
+    if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
+        return Message(
+            "columns-hold-no-names", case=roles.case, activity=roles.activity, kind=str(kinds[0]), kind_2=str(kinds[1])
+        )
+    other = next((f for f in schema if isinstance(f.type, pa.BaseExtensionType) or pa.types.is_list_view(f.type)), None)
+    if other is not None:
+        return Message("column-type-read-otherwise", name=other.name, kind=str(other.type))
+    if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
+        kind = str(schema.field(roles.timestamp).type)
+        return Message("column-holds-no-times", name=roles.timestamp, kind=kind)
+    return None
+
+
+def unlike(file: Source, first: Source) -> Message | None:
+    """In what the columns of this file are not those of the first; None for nothing."""
+    found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
+    if found == wanted:
+        return None
+    names = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
+    return Message("columns-of-files-differ", name=names[0], file=first.path.name)
+
+
+def unnamed(column: str) -> str:
+    """Whether a case or an activity has no name."""
+    return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
 def coded(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
@@ -328,23 +368,6 @@ def coded(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
     connection.execute("CREATE TYPE activity AS ENUM (SELECT a FROM labels ORDER BY a)")
     connection.unregister("labels")
     return "enum_code(a::activity)"
-
-
-def _is_plain(schema: pa.Schema, roles: Roles) -> bool:
-    """Whether these columns mean the same to DuckDB, which ignores case in names, as to our own reader."""
-    return (
-        len({name.lower() for name in [*schema.names, "file_row_number", "file_index"]}) > len(schema.names) + 1
-        and all(name in schema.names for name in (roles.case, roles.activity, roles.timestamp))
-        and EVENT_INDEX not in schema.names
-        and _is_name(schema.field(roles.case).type)
-        and _is_name(schema.field(roles.activity).type, text_only=True)
-        and pa.types.is_timestamp(schema.field(roles.timestamp).type)
-    )
-
-
-def _is_name(kind: pa.DataType, *, text_only: bool = False) -> bool:
-    kind = plain_type(kind)
-    return is_text(kind) or (not text_only and bool(pa.types.is_integer(kind)))
 
 
 def micros(column: str, kind: pa.DataType) -> tuple[str, str]:

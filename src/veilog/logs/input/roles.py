@@ -11,6 +11,7 @@ from typing import Literal
 from veilog._tables import tables_of
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
+from veilog.logs.findings import Note
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.input.source import ReadOptions
 from veilog.logs.tables.times import DayOrder
@@ -52,13 +53,13 @@ class Roles:
         return self.start is not None and self.lifecycle == EVERY
 
     @property
-    def remarks(self) -> tuple[tuple[str, Message], ...]:
-        """What must be said about two columns that are one time, or two times: rules of findings with examples."""
+    def noticed(self) -> tuple[Note, ...]:
+        """What must be said about two columns that are one time, or two times."""
         if self.clock is not None:
-            return (("date-and-time", Message("example-one-time", date=self.timestamp, clock=self.clock)),)
+            return (Note("date-and-time", Message("example-one-time", date=self.timestamp, clock=self.clock)),)
         if self.start is not None and self.lifecycle is None:
             example = Message("example-time-and-attribute", timestamp=self.timestamp, start=self.start)
-            return (("start-and-end", example),)
+            return (Note("start-and-end", example),)
         return ()
 
     @property

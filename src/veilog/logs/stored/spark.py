@@ -53,24 +53,6 @@ Cells = dict[str, Any]
 """A row of what Spark keeps: a piece, or something that was found."""
 
 
-@dataclass(frozen=True)
-class Failure:
-    """An error of ours on a worker, to be raised here: what a worker raises itself comes with a trace around it."""
-
-    kind: type[VeilogError]
-    said: tuple[Any, ...]
-    facts: dict[str, Any]
-
-    @staticmethod
-    def of(error: VeilogError) -> Failure:
-        return Failure(type(error), error.args, dict(vars(error)))
-
-    def raised(self) -> VeilogError:
-        error = self.kind.__new__(self.kind, *self.said)
-        vars(error).update(self.facts)
-        return error
-
-
 def column_of(kind: Kind, place: int) -> str:
     """What the cell of a column is called: its own name might be anything."""
     return f"{kind}_{place}"
@@ -128,6 +110,9 @@ class _Question(Generic[T]):
             if number in self.pieces:
                 yield number, self.work(self._piece(row, self.pieces[number]), number == self.first)
 
+    def parts(self, rows: Iterable[Cells]) -> Iterator[tuple[list[int], T]]:
+        return (([number], found) for number, found in self.found(rows))
+
     def _piece(self, row: Cells, known: _Piece) -> EventLog:
         if row["digest"] != known.digest:
             raise EngineError("spark-table-changed")
@@ -141,14 +126,6 @@ class _Question(Generic[T]):
             }
 
         return known.held(int(row["number"])).of(piece_of(self.scope, columns))
-
-
-@dataclass(frozen=True)
-class _Part(Generic[T]):
-    """What was found in some pieces, and in which."""
-
-    pieces: list[int]
-    found: T
 
 
 class OnSpark:
@@ -176,16 +153,18 @@ class OnSpark:
 
         def asked() -> list[Any]:
             tasks = min(len(scope.held), cores(self._frame.sparkSession))
-            found = self._cells(scope).coalesce(tasks).mapInArrow(partial(_combined, question, combine), _AS_SPARK)
+            found = (
+                self._cells(scope).coalesce(tasks).mapInArrow(partial(_combined, question.parts, combine), _AS_SPARK)
+            )
             while tasks > _AT_ONCE:
                 tasks = -(-tasks // _AT_ONCE)
                 # By number: rows that are dealt out in turn may come twice where a worker that is lost is replaced.
-                found = found.repartition(tasks, "number").mapInArrow(partial(_combined_again, combine), _AS_SPARK)
+                found = found.repartition(tasks, "number").mapInArrow(partial(_combined, _answers, combine), _AS_SPARK)
             return list(found.collect())
 
-        parts: list[_Part[T]] = [answered(row["found"]) for row in by_workers(partial(self._one_by_one, asked))]
-        _check_once([number for part in parts for number in part.pieces], scope)
-        return combine([part.found for part in parts])
+        parts = [answered(row["found"]) for row in by_workers(partial(self._one_by_one, asked))]
+        _check_once([number for pieces, _ in parts for number in pieces], scope)
+        return combine([found for _, found in parts])
 
     def pieces(self, scope: Scope) -> Iterator[EventLog]:
         found = self._rows(_itself, scope, stream=True)
@@ -274,49 +253,41 @@ def _found_in_each(question: _Question[T], batches: Iterable[pa.RecordBatch]) ->
         for number, found in question.found(_rows_of(batches)):
             yield _row(number, found)
     except VeilogError as error:
-        yield _row(-1, Failure.of(error))
+        yield _row(-1, error)
+
+
+def _answers(rows: Iterable[Cells]) -> Iterator[tuple[list[int], Any]]:
+    return (answered(row["found"]) for row in rows)
 
 
 def _combined(
-    question: _Question[T], combine: Callable[[Iterable[T]], T], batches: Iterable[pa.RecordBatch]
+    parts: Callable[[Iterable[Cells]], Iterable[tuple[list[int], T]]],
+    combine: Callable[[Iterable[T]], T],
+    batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    try:
-        part = _part(combine, (([number], found) for number, found in question.found(_rows_of(batches))))
-        yield _row(part.pieces[0] if part.pieces else -1, part)
-    except VeilogError as error:
-        yield _row(-1, Failure.of(error))
-
-
-def _combined_again(combine: Callable[[Iterable[T]], T], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    try:
-        parts = (answered(row["found"]) for row in _rows_of(batches))
-        part = _part(combine, ((part.pieces, part.found) for part in parts))
-        yield _row(part.pieces[0] if part.pieces else -1, part)
-    except VeilogError as error:
-        yield _row(-1, Failure.of(error))
-
-
-def _part(combine: Callable[[Iterable[T]], T], found: Iterable[tuple[list[int], T]]) -> _Part[T]:
-    """One finding of several."""
+    """One finding of several, each of some pieces."""
     pieces: list[int] = []
 
     def noted() -> Iterator[T]:
-        for numbers, one in found:
+        for numbers, found in parts(_rows_of(batches)):
             pieces.extend(numbers)
-            yield one
+            yield found
 
-    made = combine(noted())
-    return _Part(pieces, made)
+    try:
+        made = combine(noted())
+        yield _row(pieces[0] if pieces else -1, (pieces, made))
+    except VeilogError as error:
+        yield _row(-1, error)
 
 
 # What comes back ------------------------------------------------------------------------------------------------------
 
 
 def answered(cell: bytes) -> Any:
-    """What a worker found, or the error that it met."""
+    """What a worker found, or the error that it met: one that it raised itself would come with a trace around it."""
     found = pickle.loads(cell)  # from Spark, which has run code of ours to make it
-    if isinstance(found, Failure):
-        raise found.raised()
+    if isinstance(found, VeilogError):
+        raise found
     return found
 
 
@@ -357,19 +328,23 @@ _NUMBER = "piece"
 
 def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredLog:
     """The log that a table of Spark is, kept there."""
+    from pyspark.sql import functions as F
+
     progress = asked.progress or silent
     rows = there.checked(roles, asked.findings, progress)
     roles = replace(roles, transition=None)
     progress("sorting the events by case, in Spark", None)
     with running():
         frame, schema = _events(there, roles)
-        cases = _cases(frame, schema, roles)
         spark = frame.sparkSession
         parts = max(-(-rows // _PIECE), min(_PIECES_A_CORE * cores(spark), -(-rows // _LEAST)))
         case, order = (_named(schema, name) for name in (roles.case, there.order or roles.timestamp))
-        sorted_ = _numbered(frame, case, parts).repartition(parts, case).sortWithinPartitions(case, order)
-    empty = _Maker(roles, asked.findings.policies, there.name, asked.options.mapping, schema).log(schema.empty_table())
-    maker = _Maker(roles, asked.findings.policies, there.name, asked.options.mapping, schema, empty.shape)
+        cases = int(frame.select(case).distinct().count())
+        # The number of the task that makes a part would not do: one that makes what was lost may make several.
+        numbered = frame.withColumn(_NUMBER, F.pmod(F.hash(case), F.lit(parts)).cast("long"))
+        sorted_ = numbered.repartition(parts, case).sortWithinPartitions(case, order)
+    maker = _Maker(roles, asked.findings.policies, there.name, asked.options.mapping, schema)
+    maker = replace(maker, shape=maker.log(schema.empty_table()).shape)
     log = _kept(sorted_, maker, parts, cases, asked.findings)
     zoneless = any(finding.rule == "timestamp-without-zone" for finding in asked.findings.result())
     asked.findings.note_zones(told=not zoneless, missing=zoneless)  # its workers' columns are of one type
@@ -399,21 +374,8 @@ def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:
     return frame.where(sound).select(*columns), schema
 
 
-def _numbered(frame: Any, case: str, parts: int) -> Any:
-    """The rows with the number of the part that Spark puts each of them into. That of the task which makes a part would
-    not do: one that makes what was lost may make several."""
-    from pyspark.sql import functions as F
-
-    return frame.withColumn(_NUMBER, F.pmod(F.hash(case), F.lit(parts)).cast("long"))
-
-
 def _named(schema: pa.Schema, name: str) -> str:
     return f"column_{schema.get_field_index(name)}"
-
-
-def _cases(frame: Any, schema: pa.Schema, roles: Roles) -> int:
-    """How many cases there are."""
-    return int(frame.select(_named(schema, roles.case)).distinct().count())
 
 
 @dataclass(frozen=True)
@@ -468,7 +430,7 @@ def _made(maker: _Maker, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     try:
         row = maker.row(rows)
     except VeilogError as error:
-        row = {"number": -1, "note": pickle.dumps(Failure.of(error))}
+        row = {"number": -1, "note": pickle.dumps(error)}
     binary = [(name, pa.binary()) for name in ("digest", "note", *maker.layout)]
     yield pa.RecordBatch.from_pylist([row], schema=pa.schema([("number", pa.int64()), ("cases", pa.int64()), *binary]))
 

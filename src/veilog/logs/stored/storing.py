@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,7 +28,7 @@ import pyarrow as pa
 
 from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
-from veilog.logs.engines.duckdb import DuckFiles, DuckTable, connected
+from veilog.logs.engines.duckdb import PLACE, DuckFiles, DuckTable, connected, oddity, rows_in, unlike, unnamed
 from veilog.logs.engines.engine import (
     FIRST_TIME,
     LAST_TIME,
@@ -52,14 +51,10 @@ from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
 from veilog.logs.stored.store import StoredLog, keep, misfit
-from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import in_cases, is_of_cases, log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import LARGE, note
-from veilog.messages import Message
 
-PLACE = "veilog_place"
-"""The column that says which of two cases comes first."""
 _PIECE = 400_000
 """Events of a piece, unless one case alone has more."""
 _BATCH = 100_000
@@ -68,7 +63,7 @@ _BATCH = 100_000
 def gaps(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles) -> Mapping[str, int]:
     """How many rows have no case, no activity or no time, by the rules of findings that they meet."""
     found = connection.execute(
-        f"SELECT count(*) FILTER ({_absent(roles.case)}), count(*) FILTER ({_absent(roles.activity)}), "
+        f"SELECT count(*) FILTER ({unnamed(roles.case)}), count(*) FILTER ({unnamed(roles.activity)}), "
         f"count(*) FILTER ({sql_name(roles.timestamp)} IS NULL) FROM {relation}"
     ).fetchall()[0]
     return dict(zip(("case-without-name", "event-without-activity", "missing-timestamp"), found, strict=True))
@@ -78,12 +73,8 @@ def named_rows(connection: duckdb.DuckDBPyConnection, relation: str, roles: Role
     """The rows that have a case, an activity and a time; others are refused, or left out where the owner says so."""
     if not refuse_gaps(findings, dict(gaps(connection, relation, roles))):
         return relation
-    missing = " OR ".join((_absent(roles.case), _absent(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
+    missing = " OR ".join((unnamed(roles.case), unnamed(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
     return f"(SELECT * FROM {relation} WHERE NOT ({missing}))"
-
-
-def _absent(column: str) -> str:
-    return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
 def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
@@ -297,17 +288,14 @@ def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_arrays(typed, names=list(columns))
 
 
-_OWN = ("file_row_number", "file_index", ROW, PLACE)
-
-
 def rows_of_file(
     connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings
 ) -> RowQuery | None:
     """The rows of one file; None where only :func:`veilog.read` can tell what they mean."""
     schema, count = opened(file).schema_arrow, PARQUET.rows(file)
-    if not count or _odd(file, roles) is not None or EVENT_INDEX in schema.names:
+    if not count or oddity(file, roles) is not None or EVENT_INDEX in schema.names:
         return None
-    relation = _chosen(connection, _relation([file]), roles, findings)
+    relation = _chosen(connection, rows_in([file]), roles, findings)
     return None if any(gaps(connection, relation, roles).values()) else RowQuery(relation, schema, count)
 
 
@@ -318,7 +306,7 @@ def rows_of_files(
     for file in files:
         if not is_parquet(file):
             raise InputError("files-not-all-parquet", path=file.path)
-        problem = _odd(file, roles) or _unlike(file, files[0])
+        problem = oddity(file, roles) or unlike(file, files[0])
         if problem is not None:
             raise InputError(problem, path=file.path, advice="files-need-conversion")
     count = sum(PARQUET.rows(file) for file in files)
@@ -327,62 +315,10 @@ def rows_of_files(
     for rule in ("case-without-name", "missing-timestamp"):
         if findings.policy(rule) == "keep":
             raise ParameterError("rows-rule-for-files", parameter="on", rule=rule)
-    relation = _chosen(connection, _relation(files), roles, findings)
+    relation = _chosen(connection, rows_in(files), roles, findings)
     relation = named_rows(connection, relation, roles, findings)
     _check_times(connection, relation, roles, files[0])
     return RowQuery(relation, opened(files[0]).schema_arrow, count)
-
-
-def _relation(files: Sequence[Source]) -> str:
-    """All columns of the files, and of each row how many come before it in them."""
-    before, rows = [], 0
-    for file in files:
-        before.append(str(rows))
-        rows += PARQUET.rows(file)
-    columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
-    # Signs that stand for other names stand for themselves in brackets.
-    paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
-    place = "file_row_number" if len(files) == 1 else f"([{', '.join(before)}]::BIGINT[])[file_index::BIGINT + 1]"
-    place += "" if len(files) == 1 else " + file_row_number"
-    return (
-        f"(SELECT {columns}, {place} AS {ROW} "
-        f"FROM read_parquet([{paths}], file_row_number = true, hive_partitioning = false))"
-    )
-
-
-def _odd(file: Source, roles: Roles) -> Message | None:
-    """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
-    schema = opened(file).schema_arrow
-    if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
-        return Message("file-cases-need-index")
-    if roles.clock is not None or roles.two_events:
-        return Message("rows-not-events")
-    missing = next((name for name in roles.named if name not in schema.names), None)
-    if missing is not None:
-        return Message("column-only-in-others", name=missing)
-    if len({name.lower() for name in [*schema.names, *_OWN]}) < len(schema.names) + len(_OWN):
-        return Message("column-names-alike")
-    kinds = [plain_type(schema.field(name).type) for name in (roles.case, roles.activity)]
-    if not ((is_text(kinds[0]) or pa.types.is_integer(kinds[0])) and is_text(kinds[1])):
-        return Message(
-            "columns-hold-no-names", case=roles.case, activity=roles.activity, kind=str(kinds[0]), kind_2=str(kinds[1])
-        )
-    other = next((f for f in schema if isinstance(f.type, pa.BaseExtensionType) or pa.types.is_list_view(f.type)), None)
-    if other is not None:
-        return Message("column-type-read-otherwise", name=other.name, kind=str(other.type))
-    if not pa.types.is_timestamp(schema.field(roles.timestamp).type):
-        kind = str(schema.field(roles.timestamp).type)
-        return Message("column-holds-no-times", name=roles.timestamp, kind=kind)
-    return None
-
-
-def _unlike(file: Source, first: Source) -> Message | None:
-    """In what the columns of this file are not those of the first; None for nothing."""
-    found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
-    if found == wanted:
-        return None
-    names = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
-    return Message("columns-of-files-differ", name=names[0], file=first.path.name)
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:

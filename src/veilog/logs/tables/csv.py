@@ -25,11 +25,12 @@ from pyarrow import csv as arrow_csv
 
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
+from veilog.logs.findings import Note
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import MAX_VALUE, Source, consumed_fraction, suffix_of
 from veilog.logs.tables.cells import typed, written
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
-from veilog.logs.tables.reader import BATCH, Notes, Remark, TableReader, headed, is_wide, usual
+from veilog.logs.tables.reader import BATCH, Notes, TableReader, headed, is_wide, usual
 from veilog.messages import Message
 
 _SAMPLE = 1 << 16
@@ -470,7 +471,7 @@ class _Text(TableReader):
     def notes(self, source: Source) -> Notes:
         dialect = source.once(sniffed)
         example = Message("example-header", n=dialect.line)
-        return Notes(remarks=(Remark("title-lines", example, dialect.titles, 1),) if dialect.titles else ())
+        return Notes(noticed=(Note("title-lines", example, 1, dialect.titles),) if dialect.titles else ())
 
     def line_of(self, source: Source) -> LineOf:
         return lambda row: _line_of_row(source, row)

@@ -34,12 +34,13 @@ import pyarrow as pa
 from veilog._files import reason
 from veilog.errors import InputError, MissingExtraError, OutputError, meant
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
+from veilog.logs.findings import Note
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source, check_stored, check_unpacked
 from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
 from veilog.logs.tables.cells import number_of_time, written
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
-from veilog.logs.tables.reader import Notes, Remark, TableReader, header_among
+from veilog.logs.tables.reader import Notes, TableReader, header_among
 from veilog.messages import Message
 
 _UNZIPPED = 1 << 30
@@ -89,7 +90,7 @@ class _Sheet:
     names: list[str]
     columns: list[list[Any]]
     lines: list[int]
-    remarks: tuple[Remark, ...]
+    noticed: tuple[Note, ...]
     tables: tuple[str, ...]
     """The sheets with a table."""
     metadata: Metadata = field(default_factory=Metadata)
@@ -124,7 +125,7 @@ class _Excel(TableReader):
 
     def notes(self, source: Source) -> Notes:
         sheet = source.once(_read)
-        return Notes(sheet.metadata, remarks=sheet.remarks, among=sheet.tables)
+        return Notes(sheet.metadata, noticed=sheet.noticed, among=sheet.tables)
 
     def line_of(self, source: Source) -> LineOf:
         lines = source.once(_read).lines
@@ -300,7 +301,8 @@ def _column(letters: str) -> int:
 
 def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     """The sheet that was named, or the only one with a table."""
-    sheets = {sheet.name: book.get_sheet_by_name(sheet.name) for sheet in book.sheets_metadata if _has_cells(sheet)}
+    with_cells = [sheet.name for sheet in book.sheets_metadata if str(sheet.typ).rpartition(".")[2] == "WorkSheet"]
+    sheets = {title: book.get_sheet_by_name(title) for title in with_cells}
     begun: dict[str, list[_Row]] = {name: [*islice(_rows(sheet), _LOOKED_AT)] for name, sheet in sheets.items()}
     metadata, types = _beside(sheets, begun, source)
     wanted = source.options.sheet
@@ -324,22 +326,18 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     if not any(map(_filled, begun[chosen])):
         raise InputError("sheet-empty", path=source.path, chosen=chosen)
     others = [name for name, rows in begun.items() if name != chosen and any(map(_filled, rows))]
-    said = [Remark("other-sheets", ", ".join(map(repr, others)), len(others))] if others else []
+    said = [Note("other-sheets", ", ".join(map(repr, others)), count=len(others))] if others else []
     place = _header_of(begun[chosen], source)
     if place:
         titles = sum(map(bool, map(_filled, begun[chosen][: place - 1])))
-        said += [Remark("title-lines", Message("example-header", n=place), titles, 1)] if titles else []
+        said += [Note("title-lines", Message("example-header", n=place), 1, titles)] if titles else []
     if cells[chosen].unknown:
         raise ValueError(f"a formula in row {cells[chosen].unknown} has no value")
     sheet = sheets.pop(chosen)
     sheets.clear()
-    lines, columns = _columns(islice(_rows(sheet), place, None), place)
-    names = begun[chosen][place - 1] if place else ()
-    return _Sheet(*_named(names, columns), lines, tuple(said), tuple(tables), metadata, types)
-
-
-def _has_cells(sheet: Any) -> bool:
-    return str(sheet.typ).rpartition(".")[2] == "WorkSheet"
+    held = [(line, row) for line, row in enumerate(islice(_rows(sheet), place, None), place + 1) if _filled(row)]
+    names, columns = _named(begun[chosen][place - 1] if place else (), [row for _, row in held])
+    return _Sheet(names, columns, [line for line, _ in held], tuple(said), tuple(tables), metadata, types)
 
 
 def _rows(sheet: Any) -> Iterator[_Row]:
@@ -355,11 +353,13 @@ def _beside(
     sheets: Mapping[str, Any], begun: dict[str, list[_Row]], source: Source
 ) -> tuple[Metadata, Mapping[str, str]]:
     """What the sheet that veilog writes beside the events says; it is taken from those that may be the log."""
-    if not is_beside(BESIDE, begun.get(BESIDE, [])):
+    if not _is_ours(begun.get(BESIDE, [])):
         return Metadata(), {}
     del begun[BESIDE]
     try:
-        return said_beside(_rows(sheets[BESIDE]))
+        facts = json.loads(_joined(_rows(sheets[BESIDE])))
+        types = {str(name): str(kind) for name, kind in facts["types"].items()}
+        return metadata_from(facts["metadata"]), types
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError("sheet-metadata-damaged", path=source.path, beside=BESIDE, reason=str(error)[:200]) from error
 
@@ -379,23 +379,13 @@ def _filled(row: _Row) -> int:
     return sum(value is not None for value in row)
 
 
-def _columns(rows: Iterable[_Row], place: int) -> tuple[list[int], list[list[Any]]]:
-    """The rows that are not blank, by column, and the lines they are on."""
-    held = [(line, row) for line, row in enumerate(rows, place + 1) if any(value is not None for value in row)]
-    columns = [list(column) for column in zip(*(row for _, row in held), strict=True)]
-    while columns and all(value is None for value in columns[-1]):
-        columns.pop()
-    return [line for line, _ in held], columns
-
-
-def _named(header: _Row, columns: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
-    """The names of the columns, and these."""
-    names = [_text(value) for value in header]
-    while names and not names[-1]:
+def _named(header: _Row, rows: list[_Row]) -> tuple[list[str], list[list[Any]]]:
+    """The names of the columns and their cells, without the last columns that have neither."""
+    names = [*map(_text, header)] or [""] * (len(rows[0]) if rows else 0)
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
+    while names and not names[-1] and all(value is None for value in columns[-1]):
         names.pop()
-    rows = len(columns[0]) if columns else 0
-    columns = columns + [[None] * rows for _ in range(len(names) - len(columns))]
-    names += [""] * (len(columns) - len(names))
+        columns.pop()
     return [name or f"column {place}" for place, name in enumerate(names, 1)], columns
 
 
@@ -409,7 +399,7 @@ def _check_names(sheet: _Sheet, names: Collection[str], source: Source) -> None:
 
 def _typed(values: list[Any], declared: str | None) -> Any:
     """A column in the type that it is said to have, or that all its cells have, else as text."""
-    made = None if declared is None else as_declared(values, declared)
+    made = None if declared is None else _as_declared(values, declared)
     if made is not None:
         return made
     kinds = {type(value) for value in values if value is not None}
@@ -459,6 +449,7 @@ def _text(value: Any) -> str:
 def write_workbook(pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool) -> None:
     """Write one log that comes in pieces with the same columns; :class:`OutputError` for what a sheet cannot hold."""
     import openpyxl
+    from openpyxl.utils import get_column_letter
 
     book = openpyxl.Workbook(write_only=True)
     try:
@@ -470,9 +461,11 @@ def write_workbook(pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, 
                 check_flat(log, target, "a workbook")
             table = flat_table(log)
             rows += table.num_rows
-            _check_rows(rows, target)
+            if rows > MOST_EVENTS:
+                raise OutputError("sheet-events-too-many", path=target, most_events=MOST_EVENTS)
             if not number:
-                _widen(events, table)
+                for place in range(1, table.num_columns + 1):  # wide enough for a time, which Excel shows as #### else
+                    events.column_dimensions[get_column_letter(place)].width = 20
                 events.append([_text_cell(events, name) for name in table.column_names])
                 beside = [*_metadata_rows(log.metadata, {name: _kind(table[name].type) for name in table.column_names})]
             columns = [_written_cells(events, name, table[name], target, lossy) for name in table.column_names]
@@ -494,16 +487,9 @@ def write_workbook(pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, 
                 sheet._writer.cleanup()
 
 
-def is_beside(title: str, rows: Sequence[Sequence[Any]]) -> bool:
-    """Return whether a sheet, by its first rows, is the one that is beside the events in a workbook of veilog."""
-    return title == BESIDE and bool(rows) and bool(rows[0]) and rows[0][0] == BESIDE
-
-
-def said_beside(rows: Iterable[Sequence[Any]]) -> tuple[Metadata, dict[str, str]]:
-    """Return what that sheet says of the log, and the types of its columns; ValueError or its like if damaged."""
-    facts = json.loads(_joined(rows))
-    types = {str(name): str(kind) for name, kind in facts["types"].items()}
-    return metadata_from(facts["metadata"]), types
+def _is_ours(rows: list[_Row]) -> bool:
+    """Whether a sheet, by its first rows, is the one that is beside the events in a workbook of veilog."""
+    return bool(rows and rows[0]) and rows[0][0] == BESIDE
 
 
 def facts_in(path: Path) -> bytes:
@@ -515,10 +501,10 @@ def facts_in(path: Path) -> bytes:
             rows = list(_rows(book.get_sheet_by_name(BESIDE))) if BESIDE in book.sheet_names else []
     except Exception:  # noqa: BLE001 - a damaged workbook fails wherever its XML is used
         return b""
-    return _joined(rows).encode() if is_beside(BESIDE, rows) else b""
+    return _joined(rows).encode() if _is_ours(rows) else b""
 
 
-def as_declared(values: Sequence[Any], kind: str | None) -> Any:
+def _as_declared(values: Sequence[Any], kind: str | None) -> Any:
     """Return the cells of a column in the type that it had; None where they have no such type now."""
     given = [v for v in values if v is not None]
     try:
@@ -537,19 +523,6 @@ def as_declared(values: Sequence[Any], kind: str | None) -> Any:
 
 def _joined(rows: Iterable[Sequence[Any]]) -> str:
     return "".join(str(row[1]) for row in rows if len(row) > 1 and row[0] == _FACTS)
-
-
-def _check_rows(rows: int, target: Path) -> None:
-    if rows > MOST_EVENTS:
-        raise OutputError("sheet-events-too-many", path=target, most_events=MOST_EVENTS)
-
-
-def _widen(sheet: Any, table: pa.Table) -> None:
-    """Make columns wide enough for a time, which Excel shows as #### otherwise."""
-    from openpyxl.utils import get_column_letter
-
-    for place in range(1, table.num_columns + 1):
-        sheet.column_dimensions[get_column_letter(place)].width = 20
 
 
 def _kind(kind: pa.DataType) -> str:

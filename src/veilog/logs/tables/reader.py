@@ -17,7 +17,7 @@ import pyarrow as pa
 from veilog._typing import BoolArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
-from veilog.logs.findings import Findings
+from veilog.logs.findings import Findings, Note
 from veilog.logs.input.lifecycle import joined
 from veilog.logs.input.reader import ReadRequest, reader_of
 from veilog.logs.input.roles import DATA, Roles, guess_roles
@@ -33,16 +33,6 @@ BATCH = 1 << 17
 
 
 @dataclass(frozen=True)
-class Remark:
-    """Something about a file as a whole that must be said: a rule of findings, and an example."""
-
-    rule: str
-    example: str | Message
-    count: int = 1
-    line: int | None = None
-
-
-@dataclass(frozen=True)
 class Notes:
     """What a file says beside its table."""
 
@@ -51,7 +41,8 @@ class Notes:
     """The column that tells cases apart, where their names do not."""
     empty: pa.Table | None = None
     """The cases without events, with their ``case:index``."""
-    remarks: tuple[Remark, ...] = ()
+    noticed: tuple[Note, ...] = ()
+    """What must be said about the file as a whole."""
     among: tuple[str, ...] = ()
     """What the table was chosen from: the sheets of a workbook that have data, the types of objects."""
 
@@ -122,10 +113,8 @@ def note(source: Source, roles: Roles, findings: Findings) -> None:
     """Say what must be said of a table before its rows are read: about its file, and about its columns of times."""
     for file in source.files():
         reader = table_reader_of(file)
-        for remark in () if reader is None else reader.notes(file).remarks:
-            findings.add(remark.rule, remark.example, line=remark.line, count=remark.count)
-    for rule, example in roles.remarks:
-        findings.add(rule, example)
+        findings.add_all(() if reader is None else reader.notes(file).noticed)
+    findings.add_all(roles.noticed)
 
 
 def table_reader_of(source: Source) -> TableReader | None:

@@ -77,8 +77,7 @@ class Assembler:
 
     def add(self, block: XesBlock) -> None:
         """Append a block; a finding whose policy is ``fail`` raises."""
-        for note in block.notes:
-            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
+        self._findings.add_all(block.notes)
         for zone, (count, example, line) in block.zones.items():
             known = self._zones.get(zone)
             self._zones[zone] = (count, example, line) if known is None else (known[0] + count, *known[1:])
@@ -107,8 +106,7 @@ class Assembler:
     def finish(self, root: Element, *, drop_bad: bool) -> EventLog:
         """The event log, once the document has ended properly."""
         metadata, notes = read_metadata(root, self._log_elements, drop_bad=drop_bad)
-        for note in notes:
-            self._findings.add(note.rule, note.example, line=note.line, count=note.count)
+        self._findings.add_all(notes)
         if not self._cases:
             return _empty_log(metadata, self._findings, self._path)
         case_columns = self._join_cases()

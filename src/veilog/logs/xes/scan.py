@@ -20,6 +20,7 @@ import pyarrow as pa
 from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP
+from veilog.logs.findings import Note
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.source import MAX_VALUE
 from veilog.logs.xes.columns import (
@@ -41,7 +42,6 @@ from veilog.logs.xes.values import (
     SCALARS,
     Dates,
     Element,
-    Note,
     Unusual,
     from_numpy,
     read_attribute,
@@ -307,7 +307,7 @@ class XesBlock:
             event_lines=self.event_lines + lines,
             log_elements=[e.moved(lines) for e in self.log_elements],
             zones={zone: (count, example, line + lines) for zone, (count, example, line) in self.zones.items()},
-            notes=[replace(note, line=note.line + lines) for note in self.notes],
+            notes=[replace(note, line=(note.line or 0) + lines) for note in self.notes],
         )
 
 

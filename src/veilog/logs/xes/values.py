@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import AnyArray, BoolArray, IntArray
+from veilog.logs.findings import Note
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.messages import Message
 
@@ -244,16 +245,6 @@ NESTING = ("list", "container")
 
 class Unusual(Exception):
     """A legal construct that the fast reader leaves to the plain one. Never leaves the XES modules."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something noticed while reading, before any policy is applied."""
-
-    rule: str
-    example: str | Message
-    line: int
-    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
