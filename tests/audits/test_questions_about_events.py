@@ -102,11 +102,6 @@ class Question:
     """At least so much."""
 
 
-def code_of(purpose: str | Message) -> str:
-    """What a question says that it is for."""
-    return purpose if isinstance(purpose, str) else purpose.code
-
-
 LOGS = Attempt("a case of very many events of one team", teams(False), teams(True), ())
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
 QUESTIONS = {
@@ -114,7 +109,7 @@ QUESTIONS = {
     "cells": Question("values-by-cell", ATTRIBUTES, LOGS, 0.6),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
-    "first hours": Question("hours-and-weekdays-of-starts", TIMES, STARTED, 0.3),
+    "hours": Question("hours-and-weekdays", TIMES, STARTED, 0.3),
     "unit": Question("cases-with-whole-times", TIMES, STARTED, 0.6),
     "decimals": Question("decimals-of", NUMBERS, LOGS, 0.3, charged=0.3),
 }
@@ -211,7 +206,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
 PLANTED = [
     *(("together", fault) for fault in FAULTS),
     *(("processing", fault) for fault in ("clip missing", "half the noise", "not charged")),
-    *((name, fault) for name in ("first hours", "unit", "decimals") for fault in ("half the noise", "not charged")),
+    *((name, fault) for name in ("hours", "unit", "decimals") for fault in ("half the noise", "not charged")),
     ("decimals", "clip missing"),
     *(("cells", fault) for fault in ("half the noise", "not charged")),
     ("overlaps", "half the noise"),  # what a case shares out never has to be clipped

@@ -13,7 +13,7 @@ from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.released import released_attributes
 from veilog.methods._events.cells import CellRule, Kinds, apart_of, fit_margins, row_shares
-from veilog.methods._events.times.durations import bins_standing_out
+from veilog.methods._events.times.histogram import last_standing_out
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -120,6 +120,6 @@ def test_no_released_case_lasts_longer_than_the_bound(epsilon: str) -> None:
 
 def test_an_octave_of_noise_beyond_all_cases_is_no_bound() -> None:
     noisy = np.array([0.0, 5, 40, 300, 500, 200, 9, -12, 3, 14, -7])
-    assert bins_standing_out(noisy, 10.0, 1) == 6
+    assert last_standing_out(noisy[1:], 10 * 2**0.5) == 5
     noisy[9] = 200
-    assert bins_standing_out(noisy, 10.0, 1) == 10
+    assert last_standing_out(noisy[1:], 10 * 2**0.5) == 9

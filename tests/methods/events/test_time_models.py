@@ -34,18 +34,6 @@ def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     assert lasting.mean() == pytest.approx(real.mean(), rel=0.05)
 
 
-def test_bins_of_durations_are_as_fine_as_there_are_many_cases() -> None:
-    few, many = durations.edges_of(100), durations.edges_of(10**9)
-    assert (len(few), len(many)) == (1 + durations.LONGEST + 1, 1 + 32 * durations.LONGEST + 1)
-    assert (np.diff(many) > 0).all()
-    assert few[-1] == many[-1] == 2.0**durations.LONGEST
-    assert durations.edges_of(8 * durations.FINE)[1:6] == pytest.approx(2.0 ** (np.arange(5) / 4))
-
-
-def unknown(pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.zeros(pairs), np.zeros(pairs, dtype=np.bool_)
-
-
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_one_cell_far_off_is_noise(gaussian: bool) -> None:
     """Of cases that last for years there are hardly any, though a cell has seven noise scales of them, of the shorter
@@ -174,14 +162,6 @@ def test_a_clock_of_busy_hours_shows_each_time_once() -> None:
     assert [hour[1] - hour[0], hour[3] - hour[2]] == pytest.approx([busy[3], busy[3]])
 
 
-def test_few_parts_of_a_day_become_a_smooth_day() -> None:
-    day = 10 + 6 * np.cos(2 * np.pi * (np.arange(24) - 9) / 24)
-    for parts in (24, 12, 8, 6, 4):
-        found, told = hours._smooth(day.reshape(parts, -1).sum(axis=1), 1e-6, day.sum(), hours.EVEN.hours)
-        assert told
-        assert found == pytest.approx(day / day.sum(), rel=1e-4)
-
-
 def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> None:
     """1,000 cases at noon; the noise of one hour has a deviation of 42."""
     log = log_of(*[[("a", 1_704_110_400 + 86_400 * (i % 7))] for i in range(1_000)])
@@ -190,32 +170,6 @@ def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> No
         curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
         noons.append(float(hours.asked_hours(Price(curator, Fraction(1, 20)), 1_000).hours[6:18].sum()))
     assert np.mean(noons) > 0.75
-
-
-def test_cases_start_at_other_hours_than_they_go_on() -> None:
-    """Cases start at noon and have two events at night, of which hours of all events say that these are most."""
-    day = 1_704_067_200
-    log = log_of(*[[("a", day + 43_200), ("b", day + 86_400), ("c", day + 90_000)] for _ in range(1_000)])
-    curator = Curator(log.variants, log=log, randomness=noise.seeded(0))
-    busy = hours.asked_hours(Price(curator, Fraction(1)), 1_000)
-    first = hours.asked_hours(Price(curator, Fraction(1)), 1_000, busy)
-    others = hours.of_others(busy, first, np.full(1_000, 3))
-    noon, night = ([found.hours[at].sum() for found in (busy, first, others)] for at in (12, [0, 1]))
-    assert noon == pytest.approx([1 / 3, 1, 0], abs=0.05)
-    assert night == pytest.approx([2 / 3, 0, 1], abs=0.05)
-
-
-def test_hours_of_starts_are_those_of_all_events_where_noise_would_drown_them() -> None:
-    log = log_of(*[[("a", 1_704_067_200 + 3_600 * (i % 168)), ("b", 1_704_067_200)] for i in range(200)])
-    rng = np.random.default_rng(0)
-    busy = hours.Busy(*(shares / shares.sum() for shares in (rng.random(24), rng.random(7))))
-    same = []
-    for seed in range(20):
-        curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-        found = hours.asked_hours(Price(curator, Fraction(1, 100)), 200, busy)
-        same.append(np.array_equal(found.hours, busy.hours) and np.array_equal(found.days, busy.days))
-        assert same[-1] == (not found.of_day and not found.of_week)
-    assert np.mean(same) >= 0.8
 
 
 def week_by(epsilon: float, seed: int, cases: int, days: int, open_for: int) -> hours.Busy:
@@ -233,7 +187,7 @@ def test_hours_and_days_that_are_even_seldom_become_anything_else(epsilon: float
     found = [week_by(epsilon, seed, 1_008, 7, 24) for seed in range(60)]
     assert np.mean([one.of_day for one in found]) <= 0.2
     assert np.mean([one.of_week for one in found]) <= 0.2
-    assert all(one.hours.tolist() == hours.EVEN.hours.tolist() for one in found if not one.of_day)
+    assert all(one.hours.tolist() == [1 / 24] * 24 for one in found if not one.of_day)
     far = [np.abs(one.hours - 1 / 24).sum() / 2 for one in found]
     assert np.mean(far) <= 0.05, "and nearly as even where noise is taken for something"
 
@@ -253,14 +207,6 @@ def test_office_hours_that_far_exceed_the_noise_stay() -> None:
     assert all(one.of_day and one.of_week for one in found)
     assert min(float(one.hours[8:18].sum()) for one in found) > 0.9
     assert min(float(one.days[:5].sum()) for one in found) > 0.9
-
-
-def test_events_after_starts_are_even_where_nothing_is_known_of_all_events() -> None:
-    """Else they would be where no case starts."""
-    morning = np.where(np.arange(24) == 8, 1.0, 0.0)
-    starts = hours.Busy(morning, hours.EVEN.days, of_day=True)
-    others = hours.of_others(hours.EVEN, starts, np.full(10, 2))
-    assert others.hours.tolist() == hours.EVEN.hours.tolist()
 
 
 @pytest.mark.parametrize("unit", [86_400, 3_600, 60, 1])
@@ -283,33 +229,6 @@ def test_a_group_of_long_cases_far_from_the_others_stays() -> None:
     assert found[7:16].sum() + found[17:].sum() < 30
 
 
-def test_slow_cases_have_the_slow_gaps() -> None:
-    """Six of ten cases last five months, the others minutes; the gaps of all pairs are drawn by themselves, those of
-    minutes from a bin as wide as they have."""
-    rng, cases, gaps = np.random.default_rng(0), 2_000, 5
-    owner, pair = np.repeat(np.arange(cases), gaps), np.tile(np.arange(gaps), cases)
-    minutes, months = 15 * 16 ** rng.random((2, gaps * cases)), 2_592_000 * rng.uniform(1, 1.5, (2, gaps * cases))
-    drawn, lasting = (
-        np.where(rng.random((2, gaps * cases)) < 0.6, months, minutes)[0],
-        np.where(np.arange(cases) % 10 < 6, np.bincount(owner, months[1]), np.bincount(owner, minutes[1])),
-    )
-    wanted = np.empty(cases)
-    wanted[np.argsort(np.bincount(owner, weights=drawn))] = np.sort(lasting)
-    found = steps.handed_out(drawn, wanted, pair, owner)
-    for one in range(gaps):
-        assert np.array_equal(np.sort(found[pair == one]), np.sort(drawn[pair == one])), "the same gaps"
-
-    def slow(seconds: np.ndarray) -> list[float]:
-        """Which part of the gaps of slow cases is slow, and of those of fast ones."""
-        return [float((seconds[(wanted > 10_000)[owner] == which] > 10_000).mean()) for which in (True, False)]
-
-    assert slow(drawn) == pytest.approx([0.73, 0.4], abs=0.05)
-    assert slow(found) == pytest.approx([0.95, 0.07], abs=0.05)
-    fitting = rng.uniform(50, 70, gaps * cases)
-    as_long = np.bincount(owner, weights=fitting)
-    assert np.array_equal(steps.handed_out(fitting, as_long, pair, owner), fitting)
-
-
 def test_long_cases_start_early_where_they_did() -> None:
     """A log that ends some day: what is known of starts and durations together is kept, and so are the starts."""
     together = calendar.CalendarTotals(np.array([100.0]), np.array([50.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
@@ -330,82 +249,24 @@ def test_gaps_are_stretched_to_durations_and_the_longest_most() -> None:
     assert found[2] / 60 > found[3] / 6000
 
 
-@pytest.mark.parametrize("gaussian", [False, True])
-def test_parts_of_durations_are_those_that_were_answered(gaussian: bool) -> None:
-    """Half of each case before its last event, by gaps; three quarters by a clear answer."""
-    cases = Sequences(("a",), np.zeros(300, dtype=np.int32), np.arange(0, 301, 3))
-    at = steps.directly_following(cases.offsets, 300)
-    codes = cases.codes.astype(np.int64)
+def test_parts_of_durations_are_those_that_were_answered() -> None:
+    """Half of each case is before its last event, by gaps, and three quarters by the answer."""
     owner = np.repeat(np.arange(100), 2)
-    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], owner, np.array([0]), 1)
-    table = np.zeros((1, steps.PLACES))
-    table[0, 0], table[0, -1] = 25, 75
-    known = steps.NoisySteps(np.zeros(0), (table,), (0.1,), gaussian)
-    found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), gaps, *unknown(2))
+    parts = np.zeros((1, steps.PLACES))
+    parts[0, 0], parts[0, -1] = 0.25, 0.75
+    found = steps.NoisySteps(np.zeros(0), parts).stretched(np.full(200, 10.0), np.full(100, 400.0), owner)
     assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
     assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
 
 
-def test_pairs_with_little_of_the_time_keep_it() -> None:
-    """The last gaps take seconds of hours; were they a fifth, as is answered of last places, they would not be that
-    pair's any more."""
-    cases = Sequences(("a", "b", "c"), np.tile([0, 1, 2], 99).astype(np.int32), np.arange(0, 298, 3))
-    at = steps.directly_following(cases.offsets, 297)
-    codes = cases.codes.astype(np.int64)
-    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], np.repeat(np.arange(99), 2), np.array([1, 5]), 3)
-    table = np.zeros((1, steps.PLACES))
-    table[0, 0], table[0, -1] = 79, 20
-    known = steps.NoisySteps(np.zeros(0), (table,), (0.1,), False)
-    found = known.stretched(np.tile([9_999.0, 1.0], 99), np.full(99, 10_000.0), gaps, *unknown(3))
-    assert found[1::2] == pytest.approx(np.full(99, 1.0), rel=0.1)
-
-
-def test_gaps_of_known_pairs_are_as_long_as_they_were() -> None:
-    """A clear answer says that the first gap has nine tenths: it has the longer ones of its pair, and no others."""
-    cases = Sequences(("a",), np.zeros(300, dtype=np.int32), np.arange(0, 301, 3))
-    at = steps.directly_following(cases.offsets, 300)
-    codes = cases.codes.astype(np.int64)
-    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], np.repeat(np.arange(100), 2), np.array([0]), 1)
-    table = np.zeros((1, steps.PLACES))
-    table[0, 0], table[0, -1] = 90, 10
-    seconds = np.tile([100.0, 300.0, 300.0, 100.0], 50)
-    known = steps.NoisySteps(np.zeros(0), (table,), (0.1,), False)
-    found = known.stretched(seconds, np.full(100, 400.0), gaps, np.array([1.0, 0.0]), np.array([True, False]))
-    assert found[::2] == pytest.approx(np.full(100, 300.0))
-    assert found[1::2] == pytest.approx(np.full(100, 100.0))
-
-
-def test_short_gaps_of_pairs_that_are_known_are_as_drawn_and_all_are_as_long_together() -> None:
-    """An answer gives a pair a tenth of the time that was drawn: its long gaps lose that, its short ones stay."""
-    cases = Sequences(("a", "b", "c"), np.tile([0, 1, 2], 200).astype(np.int32), np.arange(0, 601, 3))
-    at = steps.directly_following(cases.offsets, 600)
-    codes = cases.codes.astype(np.int64)
-    gaps = steps.KnownGaps.of(codes[at - 1], codes[at], np.repeat(np.arange(200), 2), np.array([1, 5]), 3)
-    table = np.zeros((1, steps.PLACES))
-    table[0, 0], table[0, -1] = 20, 180
-    answered = steps.NoisySteps(np.zeros(0), (table,), (0.1,), False)
-    rng = np.random.default_rng(1)
-    seconds = rng.lognormal(3, 2, 400)
-    wanted = seconds.reshape(-1, 2).sum(axis=1)
-    never, known = (
-        answered.stretched(seconds, wanted, gaps, np.full(3, much), np.zeros(3, dtype=np.bool_)) for much in (0.0, 1.0)
-    )
-    first = np.arange(0, 400, 2)
-    drawn, before, after = (np.median(of[first]) for of in (seconds, never, known))
-    assert before < 0.6 * drawn
-    assert after == pytest.approx(drawn, rel=0.25)
-    assert after > 1.5 * before
-    made = steps._as_drawn(seconds, never, gaps.pair, np.zeros(3, dtype=np.bool_))
-    assert np.bincount(gaps.pair, made) == pytest.approx(np.bincount(gaps.pair, never))
-
-
-def test_parts_of_durations_that_noise_explains_stay_as_they_were_expected() -> None:
-    expected = np.full((1, 4), 25.0)
-    noisy = expected + np.array([[30.0, -20, -30, 20]])
-    assert steps._aimed(noisy, 2_000.0, expected, gaussian=False) == pytest.approx(expected, rel=0.15)
-    clear = steps._aimed(noisy, 1.0, expected, gaussian=False)
-    assert clear[0, 0] > 50
-    assert clear[0, 1] < 10
+def test_with_much_epsilon_parts_of_durations_are_those_of_the_log() -> None:
+    """A tenth of each case is its first gap, of those that last long nine tenths."""
+    first = [10, 900]
+    log = log_of(*[[("a", 0), ("b", first[i % 2]), ("c", (100, 1_000)[i % 2])] for i in range(400)])
+    price = Price(Curator(log.variants, log=log, randomness=noise.seeded(1)), Fraction(1_000))
+    found = steps.asked_steps(price, np.repeat([100.0, 1_000.0], 200))
+    assert found.parts[0] == pytest.approx([0.1, 0, 0, 0, 0.9], abs=0.01)
+    assert found.parts[-1] == pytest.approx([0.9, 0, 0, 0, 0.1], abs=0.01)
 
 
 @pytest.mark.slow
@@ -414,17 +275,6 @@ def test_released_durations_are_close_where_the_budget_is_large() -> None:
     made, real = durations_of(cases, times), durations_of(*original_of(HOSPITAL))
     assert np.median(made) == pytest.approx(np.median(real), rel=0.15)
     assert made.mean() == pytest.approx(real.mean(), rel=0.1)
-
-
-@pytest.mark.parametrize("number", [5, 400])
-def test_pairs_are_looked_up_as_they_are_found(number: int) -> None:
-    """By a table, where there are many, and else by a search."""
-    rng, size = np.random.default_rng(3), 12
-    pairs = np.flatnonzero(rng.random(size**2) < 0.3)
-    first, second = rng.integers(-1, size, (2, number))
-    known = {(pair // size, pair % size): i for i, pair in enumerate(pairs.tolist())}
-    wanted = [known.get(pair, len(pairs)) for pair in zip(first.tolist(), second.tolist(), strict=True)]
-    assert steps.places(pairs, first, second, size).tolist() == wanted
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_a_delta_is_shared_out_exactly(others: int, times: bool) -> None:
     assert for_times == (Fraction(1, 10_000 if others else 1000) if times else 0)
 
 
-SHARE = {name: Fraction(parts[0], 100) for name, parts in SHARES.items()}
+SHARE = {name: Fraction(part, 100) for name, part in SHARES.items()}
 
 
 @pytest.mark.slow
@@ -132,29 +132,26 @@ moments = st.none() | st.integers(1_700_000_000, 1_740_000_000)
 raw_cases = st.lists(st.lists(st.tuples(st.sampled_from("abc"), moments), max_size=14), min_size=1, max_size=6)
 SMALL = log_of(*[[("a", 1_704_100_000 + 7 * i), ("b", 1_704_200_000), ("c", 1_704_200_000 + 9**i)] for i in range(7)])
 QUESTIONS = questions_of_times(SMALL, "1")
-HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMALL, epsilon)[5:7]]
+HOURS = [asked for epsilon in ("1", "1000") for asked in questions_of_times(SMALL, epsilon)[4:5]]
 """Of a few parts of the day, and of all hours."""
 
 
-with patch("veilog.methods._events.times.gap_bins.FINE", 3):
-    FINE = questions_of_times(SMALL, "1000")[:4]
-"""Of gaps and durations in bins as fine as much epsilon allows."""
+with patch("veilog.methods._events.times.histogram.FINE", 3):
+    FINE = questions_of_times(SMALL, "1000")[:3]
+"""Of durations and gaps in bins as fine as much epsilon allows."""
 
 
 def test_with_much_epsilon_bins_are_fine() -> None:
-    assert [fine[1] > 4 * coarse[1] for fine, coarse in zip(FINE[:3], QUESTIONS, strict=False)] == [True, True, False]
-    assert FINE[2][1] > 2 * QUESTIONS[2][1]
+    assert [fine[1] > 4 * coarse[1] for fine, coarse in zip(FINE, QUESTIONS, strict=False)] == [True, True, True]
 
 
 def test_these_questions_are_asked() -> None:
     assert [more["purpose"] for _, _, _, more in QUESTIONS] == [
-        "gaps-of-pairs",
-        "gaps-of-released-pairs",
         "durations-of-cases",
         "durations-by-cell",
+        "gaps-of-released-pairs",
         "durations-in-parts",
         "hours-and-weekdays",
-        "hours-and-weekdays-of-starts",
         "cases-with-whole-times",
         "case-starts-by-window-part",
         "case-starts-by-smaller-part",
@@ -166,7 +163,7 @@ def test_these_questions_are_asked() -> None:
 @given(raw=raw_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
     """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
-    for asked in (*QUESTIONS, *FINE, *HOURS[2:]):
+    for asked in (*QUESTIONS, *FINE, *HOURS[1:]):
         alone = [exact(log_of(case), asked) for case in raw]
         assert np.array_equal(exact(log_of(*raw), asked), sum(alone))
         bound = asked[2] * asked[3].get("resolution", 1)
@@ -176,19 +173,17 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[
 @pytest.mark.nightly
 @given(raw=raw_cases)
 def test_hours_of_a_case_are_within_their_bound_in_squares(raw: list[list[tuple[str, int | None]]]) -> None:
-    assert [size for _, size, _, _ in HOURS] == [4 + 7, 4 + 7, 24 + 7, 12 + 7]
+    assert [size for _, size, _, _ in HOURS] == [4 + 7, 24 + 7]
     for asked in HOURS:
         assert all((exact(log_of(case), asked) ** 2).sum() <= 5 * 2_520**2 for case in raw)
 
 
 def test_missing_times_and_gaps_below_zero_contribute_nothing() -> None:
     base = 1_704_100_000
-    together, single = QUESTIONS[:2]
-    for gaps in (together, single):
-        assert exact(log_of([("a", None), ("b", base)], [("a", base), ("b", base - 5)]), gaps).sum() == 0
-        assert exact(log_of([("a", base), ("b", base + 5)]), gaps).sum() > 0
-    assert exact(log_of([("a", base), ("b", base + 5)]), together).sum() == 1024
-    assert exact(log_of([("a", None), ("b", None)]), QUESTIONS[2]).sum() == 0
+    lasting, gaps = QUESTIONS[0], QUESTIONS[2]
+    assert exact(log_of([("a", None), ("b", base)], [("a", base), ("b", base - 5)]), gaps).sum() == 0
+    assert exact(log_of([("a", base), ("b", base + 5)]), gaps).sum() == 1
+    assert exact(log_of([("a", None), ("b", None)]), lasting).sum() == 0
 
 
 def test_cases_that_start_outside_the_window_are_told_by_noisy_answers() -> None:
@@ -400,12 +395,12 @@ def test_a_declared_domain_shapes_the_gaps_too() -> None:
 
 
 def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
-    with patch("veilog.methods._events.times.weighed.MOST_ROWS", 3):
+    with patch("veilog.methods._events.times.histogram.MOST_ROWS", 3):
         cases, times = timed(HOSPITAL, "50", 1)
     original, released = gaps_of(*original_of(HOSPITAL)), gaps_of(cases, times)
     frequent = sorted(original, key=lambda pair: len(original[pair]))[-3:]
     for pair in frequent:
-        assert np.median(released[pair]) == pytest.approx(np.median(original[pair]), rel=0.35)
+        assert np.median(released[pair]) == pytest.approx(np.median(original[pair]), rel=0.5)
     assert set(released) == set(original)
 
 
@@ -427,4 +422,4 @@ def test_times_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: 
     of_whole, of_parts = gaps_of(cases, whole), gaps_of(same, parts)
     ratios = [of_parts[pair].mean() / gaps.mean() for pair, gaps in of_whole.items() if len(gaps) >= 300]
     assert len(ratios) >= 10
-    assert np.median(ratios) == pytest.approx(1, abs=0.1)
+    assert np.median(ratios) == pytest.approx(1, abs=0.15)

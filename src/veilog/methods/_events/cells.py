@@ -207,9 +207,12 @@ def fit_margins(table: FloatArray, rows: FloatArray, columns: FloatArray, varian
 
 
 def apart_of(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> bool:
-    """Return whether a noisy table is other than the product of its margins, beyond noise of this variance in each
-    cell: the sum of n squares of noise is n variances, give or take sqrt(5 n) of them (the kurtosis of Laplace noise
-    is 6)."""
+    """Return whether a noisy table is other than the product of its margins, beyond noise of this variance in each."""
     total = max(float(table.sum()), 1.0)
-    far = float(((table - total * np.outer(rows, columns)) ** 2).sum()) / max(variance, 1e-300)
-    return bool(far > table.size + STANDING_OUT * (5 * table.size) ** 0.5)
+    return stands_out(float(((table - total * np.outer(rows, columns)) ** 2).sum()), table.size, variance)
+
+
+def stands_out(squares: float, number: int, variance: float) -> bool:
+    """Return whether a sum of so many squares is more than noise of this variance in each explains: that is so many
+    variances, give or take the root of five times their number (the kurtosis of Laplace noise is 6)."""
+    return bool(squares / max(variance, 1e-300) > number + STANDING_OUT * (5 * number) ** 0.5)

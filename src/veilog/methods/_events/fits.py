@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import FloatArray
 
-_FACTORS = np.linspace(-4.0, 4.0, 65)
 _FLOOR = 1e-12
 
 TAIL, TAIL_NOISES = 0.15, 100
@@ -28,17 +27,6 @@ part outside the window is off by .105 and .173 in place of .135 where it is a f
 .003 where it is nothing (200 seeds)."""
 
 _LEVELS, _ROUNDS = 128, 10
-
-
-def likeliest(
-    noisy: FloatArray, expected: FloatArray, scale: FloatArray | float, lean: float, *, gaussian: bool
-) -> FloatArray:
-    """Return the likeliest numbers: noise about the noisy ones, and factors between them and what was expected, of
-    which the logarithm has the deviation ``lean``."""
-    away = [np.abs(noisy - expected * np.exp(x)) / scale for x in _FACTORS]
-    law = [far**2 / 4 if gaussian else far for far in away]
-    unlikely = np.stack([far + x**2 / (2 * lean**2) for far, x in zip(law, _FACTORS, strict=True)])
-    return np.asarray(expected * np.exp(_FACTORS[unlikely.argmin(axis=0)]))
 
 
 def least_squares(noisy: FloatArray) -> FloatArray:
@@ -103,29 +91,6 @@ def about(expected: float, noisy: float, variance: float) -> float:
     difference is believed that noise does not explain (James, Stein 1961)."""
     more = noisy - expected
     return max(expected + more * max(0.0, 1 - SURPRISE * variance / max(more**2, 1e-9)), 1.0)
-
-
-def real(powers: FloatArray, free: IntArray, most: float) -> tuple[FloatArray, float]:
-    """Return which part of each noisy Fourier component is to be believed, and how likely it is that any is more than
-    noise.
-
-    ``powers`` are squares over the mean square of their noise, which is a Gaussian's or nearly so, being a sum of many;
-    each is of as many numbers as are ``free``: 2, or 1 where it is no complex number. The mean of Bayes' rule:
-    beforehand it is as likely that all are noise as that the slowest ones are real, so many as may be. Of one that is
-    real noise has any part (Strawderman, "Proper Bayes minimax estimators of the multivariate normal mean", 1971), but
-    not less than where it has ``most`` power that it can have: of what noise could drown altogether little is believed,
-    and what far exceeds it is shrunk as James and Stein do.
-    """
-    root = ((np.arange(_LEVELS) + 0.5) / _LEVELS)[:, None]  # small parts are told apart closely
-    part = (1 + most * root**2) / (1 + most)
-    law = np.log(root) + free / 2 * (np.log(part) + (1 - part) * powers)
-    weight = np.exp(law - law.max(axis=0))
-    left = 1 - (weight * part).sum(axis=0) / weight.sum(axis=0)
-    odds = law.max(axis=0) + np.log(weight.sum(axis=0) / root.sum())
-    likely = np.append(0.0, np.cumsum(odds) - np.log(len(odds)))
-    chance = np.exp(likely - likely.max())
-    chances = np.cumsum(chance[::-1])[::-1][1:] / chance.sum()
-    return chances * left, float(chances[0])
 
 
 def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:

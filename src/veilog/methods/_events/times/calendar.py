@@ -41,7 +41,7 @@ distances of the calendar are a sixth less on one of seven made-up logs and a th
 twelfth less on one; on the others all is within two standard errors (40 seeds)."""
 SPLITS = (0.9, 0.05, 0.05)
 """Chances that of the cases in a part half start in its first half, or none or all, or any share."""
-CELL_NOISES, DEEPEST = 4, 6
+CELL_NOISES, DEEPEST = 8, 6
 """Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
 
 _ANY = 1 / 12

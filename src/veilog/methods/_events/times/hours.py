@@ -1,9 +1,9 @@
 """How busy the hours of a week are, for cases that start and for the events after that; and times that are whole days,
 hours or minutes.
 
-Hours and days are asked as histograms, hours in the fewer parts the fewer cases there are; of their Fourier components
-those are kept that stand out of the noise. Where none does, hours and days of all events are even, and those of starts
-are those of all events. What of all events is not starts are the events after them.
+Hours and days are asked as histograms, hours in the fewer parts the fewer cases there are. They are even unless the
+answers are other than that beyond their noise; what is apart is then believed as far as noise does not explain it
+(James, Stein 1961).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.methods._events.fits import about, real
+from veilog.methods._events.cells import stands_out
+from veilog.methods._events.fits import about
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
@@ -23,10 +24,6 @@ DAYTIMES = (2, 1)
 PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
 DAY_NOISES = 4
 """As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike."""
-TOLD = 2 / 3
-"""Hours, or days, are other than even where it is so likely that the answer is more than noise: twice as likely as not.
-With a half and .9 in its place even ones are taken for something else in up to .36 and .04 of 400 noises in place of
-.10, and others are up to .037 nearer or .061 farther in total variation (six sizes of noise, eight days, six weeks)."""
 WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
@@ -69,8 +66,7 @@ class WeekClock:
 
 @dataclass(frozen=True, eq=False)
 class Busy:
-    """How busy the hours of the day and the days of the week are: shares, and whether they are other than those that
-    they lean on."""
+    """How busy the hours of the day and the days of the week are: shares, and whether they are other than even."""
 
     hours: FloatArray
     days: FloatArray
@@ -83,16 +79,11 @@ class Busy:
         return np.outer(self.days, self.hours).ravel() * WEEK_HOURS
 
 
-EVEN = Busy(np.full(24, 1 / 24), np.full(7, 1 / 7))
+def asked_hours(price: Price, number: int) -> Busy:
+    """Return how busy hours of the day and days of the week are, of about ``number`` cases.
 
-
-def asked_hours(price: Price, number: int, like: Busy | None = None) -> Busy:
-    """Return how busy hours of the day and days of the week are, of about ``number`` cases: even, unless the answers
-    are likely more than noise (``TOLD``); of their first events, ``like`` all of them unless these answers are.
-
-    Few cases tell few hours apart: the noise of a Fourier component grows with the number of parts of the day that are
-    asked. A case adds 2 to these parts and 1 to the days, shared out among its events, so 3 in all, and the root of 5
-    at most in squares; of its first event alone the same.
+    Few cases tell few hours apart. A case adds 2 to the parts of the day that are asked and 1 to the days, shared out
+    among its events, so 3 in all, and the root of 5 at most in squares.
     """
     root = sum(weight**2 for weight in DAYTIMES) ** 0.5
     of_hours, of_days = DAYTIMES
@@ -101,72 +92,32 @@ def asked_hours(price: Price, number: int, like: Busy | None = None) -> Busy:
     parts = enough[0] if enough else PARTS_OF_A_DAY[-1]
 
     def features(block: Cases) -> Triples:
-        ours = np.arange(len(block.codes)) if like is None else block.offsets[:-1][block.lengths > 0]
-        known = ours[block.times[ours] != UNKNOWN_TIME]
+        known = np.flatnonzero(block.times != UNKNOWN_TIME)
         owners = block.owners[known]
         part = _ONE // np.bincount(owners, minlength=len(block))[owners]
         seconds = block.times[known] // _SECOND - _MONDAY
         cells = np.concatenate([seconds % _DAY * parts // _DAY, parts + seconds // _DAY % 7])
         return np.concatenate([owners, owners]), cells, np.concatenate([of_hours * part, of_days * part])
 
-    asked = price.sums(
-        features,
-        parts + 7,
-        sum(DAYTIMES) * _ONE,
-        root * _ONE,
-        purpose="hours-and-weekdays" if like is None else "hours-and-weekdays-of-starts",
-    )
-    asked[:parts], asked[parts:] = asked[:parts] / of_hours, asked[parts:] / of_days
-    even = like or EVEN
+    asked = price.sums(features, parts + 7, sum(DAYTIMES) * _ONE, root * _ONE, purpose="hours-and-weekdays") / _ONE
     variances = [2 / (times * epsilon) ** 2 for times in DAYTIMES]
-    tables = [asked[:parts] / _ONE, asked[parts:] / _ONE]
+    tables = [asked[:parts] / of_hours, asked[parts:] / of_days]
     sure = [1 / (len(table) * variance) for table, variance in zip(tables, variances, strict=True)]
     total = about(number, float(np.average([table.sum() for table in tables], weights=sure)), 1 / sum(sure))
-    hours, of_day = _smooth(tables[0], variances[0], total, even.hours)
-    days, of_week = _smooth(tables[1], variances[1], total, even.days)
-    return Busy(hours, days, of_day, of_week)
+    hours, of_day = _shares(tables[0], variances[0], total)
+    days, of_week = _shares(tables[1], variances[1], total)
+    return Busy(np.repeat(hours, 24 // parts) * parts / 24, days, of_day, of_week)
 
 
-def _smooth(noisy: FloatArray, variance: float, total: float, like: FloatArray) -> tuple[FloatArray, bool]:
-    """Return shares round a circle, none below 0, by numbers of such a ``total``, each with noise of this variance and
-    the sum of as many shares; and whether they are other than those that they are like.
-
-    Of the Fourier components of what they are apart, each counts as far as it is believed (:func:`fits.real`), and none
-    where all may well be noise (``TOLD``). Where there are more shares than numbers, it is the smoothest that has such
-    sums.
-    """
-    parts, size = len(noisy), len(like)
-    components = np.fft.rfft(noisy - total * like.reshape(parts, -1).sum(axis=1))
-    components[0] = 0.0
-    free = np.full(len(components) - 1, 2)
-    if parts % 2 == 0:
-        free[-1] = 1
-    mean_square = parts * variance
-    believed, any_real = real(np.abs(components[1:]) ** 2 / mean_square, free, total**2 / mean_square)
-    if any_real < TOLD:
-        return like, False
-    components[1:] *= believed
-    if parts < size:
-        components = components[: (parts + 1) // 2]
-        inside = np.exp(2j * np.pi * np.outer(np.arange(len(components)), np.arange(size // parts)) / size)
-        components = components / inside.mean(axis=1)
-    found = np.maximum(total * like + np.fft.irfft(components, size), 0.0)
-    return (np.asarray(found / found.sum()), True) if found.any() else (like, False)
-
-
-def of_others(busy: Busy, starts: Busy, lengths: IntArray) -> Busy:
-    """Return how busy hours are by events that are not the first of their cases, given how busy they are by all, each
-    by its part of its case, by the first ones, and how many events cases have.
-
-    Where nothing is known of all events, nothing is known of these.
-    """
-    first = float((1 / lengths[lengths > 0]).sum() / max(int((lengths > 0).sum()), 1))
-
-    def rest(told: bool, of_all: FloatArray, begun: FloatArray) -> FloatArray:
-        left = np.maximum(of_all - first * begun, 0.0)
-        return np.asarray(left / left.sum()) if told and first < 1 and left.any() else of_all
-
-    return Busy(rest(busy.of_day, busy.hours, starts.hours), rest(busy.of_week, busy.days, starts.days))
+def _shares(noisy: FloatArray, variance: float, total: float) -> tuple[FloatArray, bool]:
+    """Return shares, none below 0, by numbers of such a ``total`` with noise of this variance in each: even ones unless
+    the answer is apart from these; and whether it is."""
+    parts = len(noisy)
+    even, apart = np.full(parts, 1 / parts), noisy - total / parts
+    if not stands_out(float((apart**2).sum()), parts, variance):
+        return even, False
+    found = np.maximum(total / parts + apart * (1 - parts * variance / float((apart**2).sum())), 0.0)
+    return (np.asarray(found / found.sum()), True) if found.any() else (even, False)
 
 
 def asked_unit(price: Price, number: int) -> int:

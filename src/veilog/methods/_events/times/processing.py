@@ -3,7 +3,7 @@
 An event's timestamp is its end; where ``start_timestamp`` says when it began, the time between is its processing, and
 what is left of the time since the event before is waiting. Two questions (shares of the epsilon: ``SHARES``):
 
-- how long events are processed, by activity, on public log-scaled bins (:mod:`.weighed`);
+- how long events are processed, by activity, on public log-scaled bins (:mod:`.histogram`);
 - which part of the events of a case, but its first, begin before the one before them ended, in all and by activity.
 
 The rest is post-processing. Where noise hides how long an activity takes, its processing is log-normal, or none, or a
@@ -24,15 +24,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.orders import CaseBlock, in_blocks, picked, spread
+from veilog.methods._events.orders import CaseBlock, in_blocks
+from veilog.methods._events.times.histogram import Histograms, Rows, Things, asked_rows
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import directly_following
-from veilog.methods._events.times.weighed import Spread, Things, WeightedHistogram, asked
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
@@ -72,7 +73,7 @@ def with_starts(
 
     def of_block(block: CaseBlock) -> None:
         ours = times[block.events]
-        moved, seconds = _worked(took, overlaps, block, ours)
+        moved, seconds = _worked(took, events, overlaps, block, ours)
         ended[block.events] = ours + moved * _SECOND
         begun[block.events] = ended[block.events] - seconds * _SECOND
 
@@ -93,24 +94,25 @@ def with_starts(
 # Asking -------------------------------------------------------------------------------------------------------------
 
 
-def _events(cases: Repeated) -> WeightedHistogram:
+def _events(cases: Repeated) -> Rows:
     """The events of the release, by activity."""
-    codes = cases.distinct.codes.astype(np.int64)
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)
-    there = cases.counts[owners] > 0
-    return WeightedHistogram.of(codes[there], owners[there], cases.counts)
+    return Rows.of(_keys(cases.distinct.codes), owners, cases)
 
 
-def _asked_processing(price: Price, events: WeightedHistogram, cases: Repeated) -> Spread:
-    place_of = np.full(len(cases.labels) + 1, len(events.keys))  # the last one is that of codes that are -1
-    place_of[events.keys] = np.arange(len(events.keys))
+def _keys(codes: npt.NDArray[np.integer]) -> IntArray:
+    """A number for each activity; those of no released case are -1."""
+    return codes.astype(np.int64) + 1
 
+
+def _asked_processing(price: Price, events: Rows, cases: Repeated) -> Histograms:
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
         at = np.flatnonzero(_known(block))
-        return block.owners[at], place_of[block.codes[at]], block.times[at] - block.attributes[START][at]
+        row = events.placed(_keys(block.codes[at]), len(cases.labels) + 1)
+        return block.owners[at], row, block.times[at] - block.attributes[START][at]
 
     things = Things(told, cases.labels, "how-long-events-take-by-activity", (Coding(START, moments=True),))
-    return asked(price, events, things, lambda bins: bins.guess).log_normal()
+    return asked_rows(price, events, things)
 
 
 def _known(block: Cases) -> BoolArray:
@@ -173,13 +175,13 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _worked(took: Spread, overlaps: _Overlaps, block: CaseBlock, times: IntArray) -> tuple[IntArray, IntArray]:
+def _worked(
+    took: Histograms, events: Rows, overlaps: _Overlaps, block: CaseBlock, times: IntArray
+) -> tuple[IntArray, IntArray]:
     """Return by how many seconds each released event of a block moves, and how many it takes."""
     cases, rng = block.sequences, block.rng
     codes, size = cases.codes.astype(np.int64), len(cases.labels) + 1
-    row = np.minimum(np.searchsorted(took.keys, codes), len(took.keys) - 1)
-    row = np.where(took.keys[row] == codes, row, len(took.keys))
-    seconds = took.bins.drawn(picked(took.q, row, spread(rng.random(len(row)), row, rng)), row, took.steep, rng)
+    seconds = np.floor(took.drawn(events.placed(_keys(cases.codes), size), block))
     at = directly_following(cases.offsets, len(codes))
     gaps, code, owner = (times[at] - times[at - 1]) / _SECOND, codes[at], block.owners[at]
     expected = np.asarray(np.bincount(code, 1 / (cases.lengths[owner] - 1), minlength=size), dtype=np.float64)

@@ -2,28 +2,23 @@
 
 The questions (a case's contributions are bounded before anything is added up; shares of the epsilon: ``SHARES``):
 
-- gaps between directly following events, all pairs together, on public log-scaled bins, at most 6 a case;
-- gaps for each pair of the release, on parts of these bins, on the same or on several at once, by how many gaps it has;
-  the rarer the pair is in the release, the heavier a gap counts, so that the noise drowns less of what is rare; a case
-  counts at most half of what one of the release does on average, in large logs more;
 - how long the case lasts, on octaves or parts of them, and on fewer bins by its cell, a kind of case by its activities;
-- which part of its duration each gap takes, by its place in the case, and in large logs also by activity and by pair;
-- hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these, and of
-  its first event;
+- gaps for each pair of the release, on octaves or parts of them or on several at once, by how many gaps it has; a case
+  counts at most half of what one of the release does on average, in large logs more;
+- which part of its duration each gap takes, by its place in the case;
+- hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these;
 - whether all its times are whole days, hours or minutes;
 - in a declared window, where in it the case starts, twice: in few parts of it, and in more where many cases start; and
   how that hangs together with its duration.
 
 With a delta all of them have Gaussian noise where that is narrower (:mod:`.prices`). What is
-bounded is then the L2 norm of what a case adds: by 6 in the first question, in the second by the same part of what
-cases of the release have.
+bounded is then the L2 norm of what a case adds.
 
-The rest is post-processing. The distribution of a pair leans on that of its second activity and this on all gaps, as
-far as noise drowns them. Gaps are drawn from them, spread evenly over the distribution of their pair, and handed out
-so that cases which last long have the long ones. Then they are stretched to the durations of cases, the longest most,
-and moved to the parts of durations that are known, while pairs that have little of the time keep it, and the gaps of
-pairs that were asked on parts of bins are as long as they were drawn. In the end events after gaps of hours are moved
-to busy hours near by, and times to whole days, hours or minutes where those of the log are.
+The rest is post-processing. Gaps are drawn from what is likely of their pair, spread evenly over its distribution. Of
+the cases of each kind the k-th longest course gets the k-th longest duration; its gaps are stretched to that, the
+longest most, and moved to the parts of durations that are known. In the end events after gaps of hours are moved to
+busy hours near by, and times to whole days, hours or minutes where those of the log are. No case lasts longer than a
+bound.
 
 Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no
 part of it.
@@ -37,13 +32,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.fits import least_squares
-from veilog.methods._events.orders import CaseBlock, in_blocks, picked, spread
+from veilog.methods._events.orders import CaseBlock, in_blocks
 from veilog.methods._events.times.calendar import (
     MADE_UP_WINDOW,
     asked_starts,
@@ -52,47 +47,28 @@ from veilog.methods._events.times.calendar import (
     drawn_starts,
 )
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
-from veilog.methods._events.times.gap_bins import GapBins
-from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit, of_others
+from veilog.methods._events.times.histogram import Histograms, Rows, Things, asked_rows
+from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
-from veilog.methods._events.times.steps import (
-    KnownGaps,
-    NoisySteps,
-    asked_steps,
-    directly_following,
-    handed_out,
-    known_gaps,
-    places,
-)
-from veilog.methods._events.times.weighed import Spread, Things, WeightedHistogram, asked
+from veilog.methods._events.times.steps import NoisySteps, asked_steps, directly_following, known_gaps
 from veilog.methods.method import advised
-from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 
-GAPS_A_CASE = 6
-"""In the answer on all pairs together."""
-GUESS_DOUBT = 0.01
-"""Standard deviation at which the public guess of how all gaps are spread counts beside the noisy answers."""
-FEW = 2_000
 SHARES = {
-    "all": (4, 4),
-    "pairs": (36, 25),
-    "durations": (28, 26),
-    "kinds": (3, 5),
-    "steps": (11, 14),
-    "hours": (7, 4),
-    "first hours": (2, 2),
-    "unit": (2, 1),
-    "starts": (3, 8),
-    "finer starts": (3, 8),
-    "together": (1, 3),
+    "durations": 30,
+    "kinds": 8,
+    "pairs": 14,
+    "steps": 18,
+    "hours": 7,
+    "unit": 1,
+    "starts": 4,
+    "finer starts": 12,
+    "together": 6,
 }
-"""Hundredths of the epsilon, where it times the released cases is below ``FEW``, and from there on: few cases tell
-little of the calendar, but which steps take seconds and which take days."""
-RESOLUTION = 1024
+"""Parts of the epsilon; those of questions that are asked add up to all of it."""
 WIDE, REACH, NEAR = 10_800, 43_200, 0.3
 """From 3 hours on gaps are long enough to choose the time of day: within half a day and 0.3 of the gap of the plan."""
 QUIET, FAR, FAR_NEAR = 0.5, 216_000, 0.75
@@ -119,7 +95,7 @@ _SECOND = 1_000_000
 _NO_DELTA = Fraction(0)
 _L2_OVER_L1 = {
     **dict.fromkeys(SHARES, 1.0),
-    **dict.fromkeys(("hours", "first hours"), math.hypot(*DAYTIMES) / sum(DAYTIMES)),
+    "hours": math.hypot(*DAYTIMES) / sum(DAYTIMES),
 }
 """The bound of what a case adds to each question in the L2 norm over that in the L1 norm, at most."""
 
@@ -144,26 +120,25 @@ def released_times(
     followed = bool((cases.lengths >= 2).any())
     pairs = _pairs(cases)
     of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
-    shares = _shares_of(epsilon, len(cases), followed=followed, windowed=window is not None)
+    shares = _shares_of(followed=followed, windowed=window is not None)
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs})
     if followed:
-        gaps = _gaps(cost["pairs"], cost["all"], pairs, cases.labels)
         durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
         rows, lasting, kind = drawn_durations(durations, cases, rng)
-        steps = asked_steps(cost["steps"], gaps.keys, cases.labels, lasting)
+        gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest)
+        steps = asked_steps(cost["steps"], lasting)
     hours = asked_hours(cost["hours"], len(cases))
-    first_hours = asked_hours(cost["first hours"], len(cases), hours) if followed else hours
     unit = asked_unit(cost["unit"], len(cases))
     starts_in = window or MADE_UP_WINDOW
     parts, outside = np.ones(1), 0.0
     if window is not None:
         parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
-    told = (hours.of_day or first_hours.of_day or unit == UNITS[0], hours.of_week or first_hours.of_week)
+    told, clock = (hours.of_day or unit == UNITS[0], hours.of_week), WeekClock.of(hours.week)
     _remarks(remark, float(epsilon), len(cases), window, outside, told)
     if followed:
         beyond = max(0, round(durations.beyond))
         remark(Message("durations-bounded", hours=durations.longest / 3_600, cases=beyond))
-    starts = drawn_starts(len(cases), parts, WeekClock.of(first_hours.week), starts_in, rng)
+    starts = drawn_starts(len(cases), parts, clock, starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
     if followed:
@@ -171,14 +146,13 @@ def released_times(
         took = np.zeros(len(cases))
 
         def courses(block: CaseBlock) -> None:
-            seconds[block.events] = _courses(gaps, block, wanted.within(block.cases), steps)
+            seconds[block.events] = _courses(gaps, pairs, block, wanted.within(block.cases), steps)
             took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
 
         in_blocks(courses, cases, rng)
         if window is not None:
             starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
 
-    clock = WeekClock.of(of_others(hours, first_hours, cases.lengths).week)
     longest = durations.longest // unit * unit if followed else 0
 
     def walk(block: CaseBlock) -> None:
@@ -191,20 +165,15 @@ def released_times(
     return times
 
 
-def _shares_of(epsilon: Fraction, cases: int, *, followed: bool, windowed: bool) -> dict[str, Fraction]:
+def _shares_of(*, followed: bool, windowed: bool) -> dict[str, Fraction]:
     """Return the share of each question that is asked, where cases are ``followed`` by a second event or none is, and
     start in a window or not."""
-    many = epsilon * cases >= FEW
-    shares = {name: Fraction(parts[many], 100) for name, parts in SHARES.items()}
-    if not followed:
-        of_gaps = ("pairs", "all", "durations", "kinds", "steps", "first hours")
-        shares["hours"] += sum(shares.pop(name) for name in of_gaps)
-    if not windowed:
-        of_windows = ("starts", "finer starts", "together")
-        shares["pairs" if followed else "hours"] += sum(shares.pop(name) for name in of_windows)
-    elif not followed:
-        shares["finer starts"] += shares.pop("together")
-    return shares
+    asked = {"hours", "unit"}
+    asked |= {"durations", "kinds", "pairs", "steps"} if followed else set()
+    asked |= {"starts", "finer starts"} if windowed else set()
+    asked |= {"together"} if followed and windowed else set()
+    whole = sum(SHARES[name] for name in asked)
+    return {name: Fraction(part, whole) for name, part in SHARES.items() if name in asked}
 
 
 def _remarks(
@@ -241,45 +210,28 @@ def _remarks(
 # Gaps ---------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(cases: Repeated) -> WeightedHistogram:
-    """The directly-follows pairs of the release (first times number of activities plus second), and their gaps."""
-    codes, size = cases.distinct.codes.astype(np.int64), len(cases.labels)
-    at = directly_following(cases.distinct.offsets, len(codes))
+def _pairs(cases: Repeated) -> Rows:
+    """The directly-follows pairs of the release, and their gaps."""
+    at = directly_following(cases.distinct.offsets, len(cases.distinct.codes))
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
-    at, owners = (part[cases.counts[owners] > 0] for part in (at, owners))
-    return WeightedHistogram.of(codes[at - 1] * size + codes[at], owners, cases.counts)
+    return Rows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases)
 
 
-def _gaps(price: Price, price_all: Price, pairs: WeightedHistogram, labels: tuple[str, ...]) -> Spread:
+def _keys(codes: npt.NDArray[np.integer], at: IntArray, size: int) -> IntArray:
+    """A number for the pair of activities that ends at each of these events; activities of no released case are -1."""
+    whole = codes.astype(np.int64) + 1
+    return np.asarray(whole[at - 1] * (size + 1) + whole[at])
+
+
+def _gaps(price: Price, pairs: Rows, labels: tuple[str, ...], longest: int) -> Histograms:
     size = len(labels)
 
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
         at, rows = known_gaps(block)
-        place = places(pairs.keys, block.codes[at - 1], block.codes[at], size)
+        place = pairs.placed(_keys(block.codes, at, size), (size + 1) ** 2)
         return rows, place, block.times[at] - block.times[at - 1]
 
-    things = Things(told, labels, "gaps-of-released-pairs")
-    return asked(price, pairs, things, lambda bins: _all_gaps(price_all, bins)).leaning(pairs.keys % size)
-
-
-def _all_gaps(price: Price, bins: GapBins) -> FloatArray:
-    """Return how the gaps of all pairs are spread."""
-
-    def of_all(block: Cases) -> Triples:
-        at, rows = known_gaps(block)
-        return rows, bins.told(block.times[at] - block.times[at - 1]), np.ones(len(rows), dtype=np.int64)
-
-    sums = price.sums(of_all, len(bins), GAPS_A_CASE, GAPS_A_CASE, resolution=RESOLUTION, purpose="gaps-of-pairs")
-    found, doubt = _shares(sums / RESOLUTION, GAPS_A_CASE / price.epsilon())
-    trust = [1 / doubt**2, np.full(len(bins), 1 / GUESS_DOUBT**2)]
-    return least_squares(np.average([found, bins.guess], axis=0, weights=trust))
-
-
-def _shares(noisy: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
-    """Each bin's share of noisy masses, and the scale of its noise."""
-    scales = np.full(noisy.shape, scale)
-    total = max(float(noisy.sum()), float(np.sqrt((scales**2).sum())))
-    return noisy / total, scales / total
+    return asked_rows(price, pairs, Things(told, labels, "gaps-of-released-pairs"), longest)
 
 
 # Drawing ------------------------------------------------------------------------------------------------------------
@@ -299,29 +251,23 @@ class _Lasting:
         return _Lasting(self.rows[ours] - cases.start, self.seconds[ours], self.kind[ours])
 
 
-def _courses(gaps: Spread, block: CaseBlock, lasting: _Lasting, steps: NoisySteps) -> FloatArray:
+def _courses(gaps: Histograms, pairs: Rows, block: CaseBlock, lasting: _Lasting, steps: NoisySteps) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
-    The gaps of a pair stand at even places of its distribution: however few they are, their mean is near to its. Then
-    of the cases of each kind the k-th longest course gets the k-th longest duration, and the gaps of each pair are
-    handed out so that they fit these, so that both are bent as little as can be; and each pair gets the part of the
-    durations that it should have.
+    Of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little as
+    can be; and each part of a case gets the part of the durations that it should have.
     """
     cases, rng = block.sequences, block.rng
-    at = directly_following(cases.offsets, len(cases.codes))
+    at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
     owners = block.owners[at]
-    codes = cases.codes.astype(np.int64)
-    where = KnownGaps.of(codes[at - 1], codes[at], owners, gaps.keys, len(cases.labels))
-    bins = picked(gaps.q, where.pair, spread(rng.random(len(at)), where.pair, rng))
-    seconds = gaps.bins.drawn(bins, where.pair, gaps.steep, rng)
+    seconds = gaps.drawn(pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2), block)
     seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     wanted = np.zeros(len(cases))
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
-    seconds = handed_out(seconds, wanted, where.pair, owners)
     found = np.zeros(len(cases.codes))
-    found[at] = steps.stretched(seconds, wanted, where, gaps.known, gaps.fine)
+    found[at] = steps.stretched(seconds, wanted, owners)
     return found
 
 

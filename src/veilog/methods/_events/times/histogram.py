@@ -1,0 +1,309 @@
+"""How long things take, on a logarithmic scale: one histogram for durations of cases, gaps and processing.
+
+Bins are public: less than a second, then octaves of seconds up to 4.25 years, each cut into equal parts in log-time.
+How fine they are follows from how many things there are over the scale of the noise: bins of a width w bend what is
+told by something like w, and their number of about 1/w, each with its noise, by the root of 1/w over that. The sum is
+least where 1/w grows with that to the power of two thirds.
+
+Of some rows (pairs of activities, or activities) each has a histogram of its own, the rarer the coarser. What noise
+hides of a row is as if its things took no time, or a log-normal one, or were a mixture of both, or as those of all rows
+together: of all such distributions the mean is taken, weighed by how likely the answer is given each. Where a cell is
+apart from this it is believed as far as noise does not explain it (James, Stein 1961).
+
+Everything but the question is post-processing. Times are drawn inside bins from densities that are exponential in
+log-time, so what is drawn is made of public edges and noisy numbers, never of a time of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+from veilog._typing import FloatArray, IntArray
+from veilog.logs.variants import Repeated
+from veilog.messages import Message
+from veilog.methods._events.orders import CaseBlock, picked, spread
+from veilog.methods._events.times.prices import Price
+from veilog.privacy.asking import Triples
+from veilog.privacy.cases import Cases, Coding
+
+LONGEST = 27
+"""Octaves of seconds: 4.25 years; what takes longer counts as up to that."""
+FINE = 250
+"""An octave has as many parts as (things over noise scale) over this, to the power of two thirds."""
+COARSEST, FINEST = -2, 5
+"""That is rounded to a power of two, of which the exponent is in this range: 4 octaves in a cell to 32 cells in one."""
+MOST_ROWS = 2_000
+"""So many rows, the most frequent of the release, are asked for by themselves; the others are as all rows together."""
+LEAST_FOUND = 0.05
+"""Of the things that the release lets expect at least this part is assumed, however low the noisy answer."""
+ALIKE = 0.25
+"""How often two things of a row are in one cell, for the L2 norm of what a case adds: too low a number scales cases
+down that have many, and bends means a little."""
+STANDING_OUT, WIDEST = 3.75, 4
+"""Laplace noise alone exceeds so many of its deviations in one of 400 octaves: in one release of 50, where eight are
+longer than the longest case. Beside octaves that have cases one without any is the last in one of eight."""
+_DEVIATIONS, _NONE = (0.3, 0.6, 1.0, 1.6, 2.5), (0.0, 0.5)
+"""Of log-normal times: deviations of the logarithm, and which part of the things takes no time."""
+_ALL_BEYOND = 0.01
+"""A log-normal time of which no more than this is shorter than the longest is none that there can be."""
+_STEEPEST = 2.0
+_TINY = 1e-12
+
+
+# Bins ---------------------------------------------------------------------------------------------------------------
+
+
+def fineness_of(known: FloatArray) -> IntArray:
+    """Return which power of two the cells of an octave are, for so many things over the scale of the noise."""
+    return np.round(np.log2(np.maximum(known, 1e-9) / FINE) * 2 / 3).clip(COARSEST, FINEST).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class LogBins:
+    """Bins below a second and in octaves of seconds, each of which has so many ``parts``."""
+
+    parts: int
+
+    def __len__(self) -> int:
+        return LONGEST * self.parts + 1
+
+    @cached_property
+    def edges(self) -> FloatArray:
+        """Seconds at which bins begin, and the last one ends."""
+        return np.concatenate([[0.0], 2.0 ** (np.arange(len(self)) / self.parts)])
+
+    @property
+    def width(self) -> float:
+        """Of a bin in log-time."""
+        return float(np.log(2) / self.parts)
+
+    def cells(self, fineness: int) -> IntArray:
+        """Return the cell of each bin, where an octave has 2 to the power of this many cells, or as many octaves are
+        one cell as that says below 0."""
+        octave = (np.arange(len(self)) - 1) // max(self.parts >> max(fineness, 0), 1) + 1
+        return octave >> max(-fineness, 0)
+
+    def told(self, microseconds: IntArray) -> IntArray:
+        """Return the bin of each time."""
+        found = np.searchsorted(self.edges * 1_000_000, microseconds, side="right") - 1
+        return np.asarray(np.minimum(found, len(self) - 1))
+
+    def slopes(self, q: FloatArray) -> FloatArray:
+        """Return the slope of the log-density of each bin, from those beside it, for each row of distributions."""
+        logs = np.log(np.maximum(q[:, 1:], 1e-3))
+        steep = np.zeros_like(q)
+        steep[:, 2:-1] = (logs[:, 2:] - logs[:, :-2]) / (2 * self.width)
+        steep[:, -1] = (logs[:, -1] - logs[:, -2]) / self.width
+        return np.asarray(np.clip(steep, -_STEEPEST, _STEEPEST))
+
+    def drawn(self, bins: IntArray, part: FloatArray, slope: FloatArray) -> FloatArray:
+        """Return seconds in these bins, each where so large a part of its bin is before it; 0 in the first bin."""
+        flat = np.abs(slope) < 1e-6
+        safe = np.where(flat, 1.0, slope)
+        along = np.where(flat, part * self.width, np.log1p(part * np.expm1(safe * self.width)) / safe)
+        return np.where(bins == 0, 0.0, self.edges[bins] * np.exp(along))
+
+
+# Rows ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What things are told by in the release; worked out for each distinct sequence, of which there are ``counts``."""
+
+    keys: IntArray
+    """Of the rows, in order."""
+    row: IntArray
+    """Of each thing; of those of other rows the one after the last."""
+    owners: IntArray
+    """The sequence of each thing."""
+    counts: IntArray
+
+    @staticmethod
+    def of(keys: IntArray, owners: IntArray, cases: Repeated) -> Rows:
+        """Return the rows of things with these keys in these sequences."""
+        there = cases.counts[owners] > 0
+        owners = owners[there]
+        found, of_each = np.unique(keys[there], return_inverse=True)
+        often = np.bincount(of_each, weights=cases.counts[owners], minlength=len(found))
+        frequent = np.sort(np.argsort(-often, kind="stable")[:MOST_ROWS])
+        row = np.full(len(found), len(frequent))
+        row[frequent] = np.arange(len(frequent))
+        return Rows(found[frequent], row[of_each], owners, cases.counts)
+
+    @cached_property
+    def in_case(self) -> FloatArray:
+        """How many things each sequence has: the L1 norm of what a case adds."""
+        ours = self.owners[self.row < len(self.keys)]
+        return np.asarray(np.bincount(ours, minlength=len(self.counts)), dtype=np.float64)
+
+    @cached_property
+    def euclidean(self) -> FloatArray:
+        """The L2 norm of what a case of each sequence adds, where two things of a row are as often ``ALIKE``."""
+        here = np.flatnonzero(self.row < len(self.keys))
+        size = max(1, len(self.keys))
+        cells, often = np.unique(self.owners[here] * size + self.row[here], return_counts=True)
+        squares = often + often * (often - 1) * ALIKE
+        return np.sqrt(np.bincount(cells // size, weights=squares, minlength=len(self.counts)))
+
+    def often(self, counting: FloatArray) -> FloatArray:
+        """Return how many things each row has, where a case of each sequence counts so much."""
+        counted = (counting * self.counts)[self.owners]
+        return np.bincount(self.row, weights=counted, minlength=len(self.keys) + 1)[:-1].astype(np.float64)
+
+    def mean(self, of_each: FloatArray) -> float:
+        """Return what a case that has any has on average, of what a case of each sequence has."""
+        return float(of_each @ self.counts) / max(int(self.counts[self.in_case > 0].sum()), 1)
+
+    @property
+    def ratio(self) -> float:
+        """The L2 bound over the L1 bound of what a case adds."""
+        return self.mean(self.euclidean) / self.mean(self.in_case)
+
+    def placed(self, keys: IntArray, size: int) -> IntArray:
+        """Return the row of each of these keys, of which there can be so many, all 0 or more; the one after the last
+        for those of no row."""
+        if size <= max(len(keys), 1 << 16):  # far quicker than a search
+            among = np.full(size, len(self.keys))
+            among[self.keys] = np.arange(len(self.keys))
+            return np.asarray(among[keys])
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[place] == keys, place, len(self.keys))
+
+
+@dataclass(frozen=True)
+class Things:
+    """What is asked of raw cases: which things they have, by row and by how long they take."""
+
+    told: Callable[[Cases], tuple[IntArray, IntArray, IntArray]]
+    """Maps each case, by itself, to its things: their cases, rows and microseconds; others than the rows are beyond."""
+    alphabet: Sequence[str]
+    purpose: str | Message
+    codings: Sequence[Coding] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Histograms:
+    """For each row, and after them for all others, a distribution over the bins."""
+
+    bins: LogBins
+    q: FloatArray
+
+    def drawn(self, rows: IntArray, block: CaseBlock) -> FloatArray:
+        """Return seconds for things of these rows. Those of a row stand at even places of its distribution: however few
+        they are, their mean is near to its."""
+        rng = block.rng
+        bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
+        return self.bins.drawn(bins, rng.random(len(rows)), self._steep[rows, bins])
+
+    @cached_property
+    def _steep(self) -> FloatArray:
+        return self.bins.slopes(self.q)
+
+
+def asked_rows(price: Price, rows: Rows, things: Things, longest: float = np.inf) -> Histograms:
+    """Return how long the things of each row take, none of them ``longest`` seconds or more.
+
+    A case adds 1 for each of its things, but no more than one of the release does on average: what it has is scaled
+    down to that, so long cases count less, which bends means a little and keeps the noise small.
+    """
+    norm = rows.in_case if price.rounds is None else rows.euclidean
+    bound = max(round(rows.mean(norm)), 1)
+    fineness = fineness_of(rows.often(np.ones(len(norm))) * price.epsilon() / bound)
+    bins = LogBins(1 << max(int(fineness.max(initial=0)), 0))
+    cells = np.stack([bins.cells(level) for level in range(COARSEST, FINEST + 1)])[:, : len(bins)]
+    starts = np.concatenate([[0], np.cumsum(cells[fineness - COARSEST, -1] + 1)])
+
+    def features(block: Cases) -> Triples:
+        owners, row, took = things.told(block)
+        ours = row < len(rows.keys)
+        row = row[ours]
+        cell = starts[row] + cells[fineness[row] - COARSEST, bins.told(took[ours])]
+        return owners[ours], cell, np.ones(len(row), dtype=np.int64)
+
+    sums = price.sums(
+        features,
+        int(starts[-1]),
+        bound,
+        bound,
+        alphabet=things.alphabet,
+        codings=things.codings,
+        purpose=things.purpose,
+    )
+    often = rows.often(np.minimum(1.0, bound / np.maximum(norm, 1e-9)))
+    # The release need not have as many cases as the log: scale what it lets expect to what was found.
+    found = float(sums.sum()) / max(float(often.sum()), 1.0)
+    expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
+    models = _log_normals(bins, longest)
+    pool = np.full(len(bins), 1 / len(bins))
+    for first in (True, False):
+        likely = _Likely(models, None if first else pool, bound / price.epsilon(), price.rounds is not None)
+        q = np.empty((len(expected), len(bins)))
+        for row, level in enumerate(fineness.tolist()):
+            noisy = sums[starts[row] : starts[row + 1]]
+            q[row] = likely.of(noisy, float(expected[row]), cells[level - COARSEST])
+        pool = expected @ q / expected.sum()
+    return Histograms(bins, np.append(q, pool[None], axis=0))
+
+
+def last_standing_out(noisy: FloatArray, deviation: float) -> int:
+    """Return how many cells there are up to the last one of which the noisy number stands out of noise of this standard
+    deviation, by itself or with up to three before it; 0 where none does.
+
+    So many cells together have ``STANDING_OUT`` deviations of the noise of their sum or more, and the last one has one
+    deviation of its own. That follows from a noisy answer, and costs nothing more.
+    """
+    found = np.zeros(len(noisy), dtype=np.bool_)
+    for width in range(1, WIDEST + 1):
+        sums = np.convolve(noisy, np.ones(width))[: len(noisy)]
+        found |= (sums >= STANDING_OUT * deviation * width**0.5) & (noisy >= deviation)
+    last = np.flatnonzero(found)
+    return int(last[-1]) + 1 if len(last) else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Likely:
+    """How the things of a row are spread over bins, by noisy numbers of them in cells: as models let expect, and up to
+    the last cell that stands out otherwise, as far as noise does not explain what is apart."""
+
+    models: FloatArray
+    """Distributions over the bins, each as likely as another beforehand."""
+    pool: FloatArray | None
+    """Another, as likely as all models together."""
+    scale: float
+    """Of the noise of each number."""
+    gaussian: bool
+
+    def of(self, noisy: FloatArray, expected: float, cell: IntArray) -> FloatArray:
+        """Return the shares of bins, given how many things there should be."""
+        models = self.models if self.pool is None else np.append(self.models, self.pool[None], axis=0)
+        masses = np.add.reduceat(models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
+        away = np.abs(noisy - expected * masses) / self.scale
+        unlikely = (away**2 / 4 if self.gaussian else away).sum(axis=1)
+        weights = np.exp(unlikely.min() - unlikely)
+        weights[len(self.models) :] *= len(self.models)
+        like, beside = (weights @ of / weights.sum() for of in (models, masses))
+        apart = noisy - expected * beside
+        end = last_standing_out(noisy, self.scale * 2**0.5)
+        apart[end:] = np.minimum(apart[end:], 0.0)
+        counts = expected * beside + apart * np.maximum(0.0, 1 - 2 * self.scale**2 / np.maximum(apart**2, _TINY))
+        inside = np.where(beside[cell] > _TINY, like / np.maximum(beside, _TINY)[cell], 1 / np.bincount(cell)[cell])
+        found = np.maximum(counts, _TINY)[cell] * inside * self.models.any(axis=0)
+        return np.asarray(found / found.sum())
+
+
+def _log_normals(bins: LogBins, longest: float) -> FloatArray:
+    """Distributions over the bins that begin before the longest: no time at all, log-normal ones, and mixtures."""
+    middle, wide = np.meshgrid(np.arange(0, LONGEST * np.log(2), 0.5), _DEVIATIONS)
+    reached = ndtr((np.log(bins.edges[1:-1]) - middle.reshape(-1, 1)) / wide.reshape(-1, 1))
+    some = np.diff(reached, axis=1, prepend=0.0, append=1.0)
+    some[:, bins.edges[:-1] >= longest] = 0.0
+    some = some[some.sum(axis=1) > _ALL_BEYOND]
+    some /= some.sum(axis=1, keepdims=True)
+    none = np.eye(1, len(bins))
+    return np.concatenate([none, *(part * none + (1 - part) * some for part in _NONE)])
