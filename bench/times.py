@@ -225,7 +225,14 @@ def worked_cells(profile: Profile) -> Iterator[Cell]:
 
 CONSTANTS = (
     *("", "PLACES=3", "PLACES=8", "GROUP_NOISES=6", "GROUP_NOISES=24", "MOST_GROUPS=5", "MOST_GROUPS=20"),
-    *("ROUNDS=5", "ROUNDS=20", "hours.DAY_NOISES=2", "hours.DAY_NOISES=8", "hours.DAYTIMES=(1,1)", "hours.DAYTIMES=(3,1)"),
+    *(
+        "ROUNDS=5",
+        "ROUNDS=20",
+        "hours.DAY_NOISES=2",
+        "hours.DAY_NOISES=8",
+        "hours.DAYTIMES=(1,1)",
+        "hours.DAYTIMES=(3,1)",
+    ),
     *("histogram.FINE=125", "histogram.FINE=500", "histogram.STANDING_OUT=1.875", "histogram.STANDING_OUT=7.5"),
     *("fits.END=1.0", "fits.END=2.0", "fits.TAIL_NOISES=50", "fits.TAIL_NOISES=200", "fits.RISE=1", "fits.RISE=3"),
 )
