@@ -89,8 +89,14 @@ def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
 def about(expected: float, noisy: float, variance: float) -> float:
     """Return how many there are, 1 at least, by a noisy number of them where so many were expected: the part of the
     difference is believed that noise does not explain (James, Stein 1961)."""
-    more = noisy - expected
-    return max(expected + more * max(0.0, 1 - SURPRISE * variance / max(more**2, 1e-9)), 1.0)
+    return max(float(shrunk(np.array(noisy), expected, SURPRISE * variance)), 1.0)
+
+
+def shrunk(noisy: FloatArray, expected: FloatArray | float, variance: FloatArray | float) -> FloatArray:
+    """Return numbers as far as they are to be believed beside what was expected, each by itself: the part of what is
+    apart that noise of this variance does not explain (James, Stein 1961)."""
+    apart = noisy - expected
+    return np.asarray(expected + apart * np.maximum(0.0, 1 - variance / np.maximum(apart**2, _FLOOR)))
 
 
 def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ TOO_DISTINCT = 0.5
 OTHER = "other"
 """What a value that was not found is released as."""
 PARTS = 16
-"""Parts of the range of a number that are asked first."""
+"""Parts of the range of a number that are asked first. A range of so few whole numbers is a list of values."""
 FINEST, _DIGITS, _PRECISION = 100_000, 15, 2.0**-50
 """Steps of the lattice of numbers, about, unless it is known how they are written."""
 MOST_DECIMALS, COARSEST = 3, 2
@@ -204,6 +205,9 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
                 value=-_FARTHEST[kind],
                 farthest=_FARTHEST[kind],
             )
+    whole = range(math.ceil(low), math.floor(high) + 1) if kind == "whole number" else range(0)
+    if 0 < len(whole) <= PARTS:
+        return Chosen(name, level, kind, tuple(map(str, whole)))
     return Chosen(name, level, kind, range=(low, high))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.cells import CellRule, fit_margins
+from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
 from veilog.methods._events.times.histogram import LogBins, fineness_of, last_standing_out
 from veilog.methods._events.times.prices import Price
@@ -49,6 +49,8 @@ class Durations:
     that last longer are few, or made by noise, and are drawn as shorter ones."""
     beyond: float
     """The noisy number of cases that last longer."""
+    apart: bool
+    """Whether kinds of case last longer than others, beyond what noise explains."""
 
 
 def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> Durations:
@@ -80,9 +82,11 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     kinds = rule.of_cases(cases.distinct)[cases.owner[cases.lengths >= 2]]
     wanted = np.bincount(kinds, minlength=rule.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
-    shares = fit_margins(table, wanted, masses, 2 / epsilon_kinds**2)
-    q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return Durations(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()))
+    q, variance = np.repeat(everything[None], rule.number, axis=0), 2 / epsilon_kinds**2
+    if apart := apart_of(table, wanted, masses, variance):
+        shares = fit_margins(table, wanted, masses, variance)
+        q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
+    return Durations(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart)
 
 
 def drawn_durations(

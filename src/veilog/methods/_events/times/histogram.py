@@ -26,6 +26,7 @@ from scipy.special import ndtr
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
+from veilog.methods._events.fits import shrunk
 from veilog.methods._events.orders import CaseBlock, picked, spread
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
@@ -288,10 +289,9 @@ class _Likely:
         weights = np.exp(unlikely.min() - unlikely)
         weights[len(self.models) :] *= len(self.models)
         like, beside = (weights @ of / weights.sum() for of in (models, masses))
-        apart = noisy - expected * beside
+        counts = shrunk(noisy, expected * beside, 2 * self.scale**2)
         end = last_standing_out(noisy, self.scale * 2**0.5)
-        apart[end:] = np.minimum(apart[end:], 0.0)
-        counts = expected * beside + apart * np.maximum(0.0, 1 - 2 * self.scale**2 / np.maximum(apart**2, _TINY))
+        counts[end:] = np.minimum(counts, expected * beside)[end:]
         inside = np.where(beside[cell] > _TINY, like / np.maximum(beside, _TINY)[cell], 1 / np.bincount(cell)[cell])
         found = np.maximum(counts, _TINY)[cell] * inside * self.models.any(axis=0)
         return np.asarray(found / found.sum())

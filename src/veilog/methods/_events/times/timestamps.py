@@ -138,6 +138,8 @@ def released_times(
     if followed:
         beyond = max(0, round(durations.beyond))
         remark(Message("durations-bounded", hours=durations.longest / 3_600, cases=beyond))
+        if not durations.apart:
+            remark(Message("durations-alike"))
     starts = drawn_starts(len(cases), parts, clock, starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
