@@ -126,6 +126,15 @@ def test_without_noise_histograms_of_pairs_are_found_again() -> None:
     assert near[-1] == pytest.approx([0.5, 0.25, 0.25], abs=0.02), "the others are as all are"
 
 
+def test_what_a_case_has_beyond_the_bound_is_scaled_down() -> None:
+    """Of cases of 9 gaps and of 1 the bound is 2 (their mean); nothing of a long case is lost, it counts less."""
+    long, short = [("a", 60 * i) for i in range(10)], [("b", 0), ("c", 7_200)]
+    pairs, found = gaps_of(log_of(*[long] * 100, *[short] * 700), 1_000)
+    minutes = found.q[0][found.bins.told(np.array([60_000_000]))[0]]
+    assert pairs.mean(pairs.in_case) == pytest.approx(2)
+    assert minutes == pytest.approx(1, abs=0.02)
+
+
 def test_no_gap_is_longer_than_the_longest_case() -> None:
     log = log_of(*[[("a", 0), ("b", 7_200)] for _ in range(20)])
     _, found = gaps_of(log, 1, 8_192)

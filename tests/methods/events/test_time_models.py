@@ -239,16 +239,6 @@ def test_long_cases_start_early_where_they_did() -> None:
     assert (matched[lasting > 50] < 100).all()
 
 
-def test_gaps_are_stretched_to_durations_and_the_longest_most() -> None:
-    seconds, owner = np.array([60.0, 6000.0, 60.0, 6000.0]), np.array([0, 0, 1, 1])
-    wanted = np.array([60_000.0, 600.0])
-    found = steps._drawn_to(seconds, wanted, owner)
-    assert np.bincount(owner, found) == pytest.approx(wanted)
-    assert found[0] < 70
-    assert found[1] > 59_000
-    assert found[2] / 60 > found[3] / 6000
-
-
 def test_parts_of_durations_are_those_that_were_answered() -> None:
     """Half of each case is before its last event, by gaps, and three quarters by the answer."""
     owner = np.repeat(np.arange(100), 2)

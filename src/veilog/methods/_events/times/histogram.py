@@ -45,6 +45,8 @@ MOST_ROWS = 2_000
 """So many rows, the most frequent of the release, are asked for by themselves; the others are as all rows together."""
 LEAST_FOUND = 0.05
 """Of the things that the release lets expect at least this part is assumed, however low the noisy answer."""
+RESOLUTION = 1024
+"""What a thing counts is told in so many parts, for cases that are scaled down."""
 ALIKE = 0.25
 """How often two things of a row are in one cell, for the L2 norm of what a case adds: too low a number scales cases
 down that have many, and bends means a little."""
@@ -233,14 +235,18 @@ def asked_rows(price: Price, rows: Rows, things: Things, longest: float = np.inf
         cell = starts[row] + cells[fineness[row] - COARSEST, bins.told(took[ours])]
         return owners[ours], cell, np.ones(len(row), dtype=np.int64)
 
-    sums = price.sums(
-        features,
-        int(starts[-1]),
-        bound,
-        bound,
-        alphabet=things.alphabet,
-        codings=things.codings,
-        purpose=things.purpose,
+    sums = (
+        price.sums(
+            features,
+            int(starts[-1]),
+            bound,
+            bound,
+            alphabet=things.alphabet,
+            codings=things.codings,
+            resolution=RESOLUTION,
+            purpose=things.purpose,
+        )
+        / RESOLUTION
     )
     often = rows.often(np.minimum(1.0, bound / np.maximum(norm, 1e-9)))
     # The release need not have as many cases as the log: scale what it lets expect to what was found.

@@ -15,8 +15,8 @@ With a delta all of them have Gaussian noise where that is narrower (:mod:`.pric
 bounded is then the L2 norm of what a case adds.
 
 The rest is post-processing. Gaps are drawn from what is likely of their pair, spread evenly over its distribution. Of
-the cases of each kind the k-th longest course gets the k-th longest duration; its gaps are stretched to that, the
-longest most, and moved to the parts of durations that are known. In the end events after gaps of hours are moved to
+the cases of each kind the k-th longest course gets the k-th longest duration; its gaps are stretched to
+that, and moved to the parts of durations that are known. In the end events after gaps of hours are moved to
 busy hours near by, and times to whole days, hours or minutes where those of the log are. No case lasts longer than a
 bound.
 
@@ -263,7 +263,9 @@ def _courses(gaps: Histograms, pairs: Rows, block: CaseBlock, lasting: _Lasting,
     at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
     owners = block.owners[at]
     seconds = gaps.drawn(pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2), block)
-    seconds = np.where(seconds == 0, 1e-3 * rng.random(len(seconds)), seconds)
+    took = np.bincount(owners, weights=seconds, minlength=len(cases))
+    # What takes no time stays so, unless all of its case does.
+    seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     wanted = np.zeros(len(cases))
     longer = np.lexsort((took[lasting.rows], lasting.kind))
