@@ -24,8 +24,8 @@ DAYTIMES = (2, 1)
 PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
 DAY_NOISES = 4
 """As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike. With half
-of this hours of a hospital of 6,000 cases at .15 are .65 farther; with twice of it those of BPIC 2013 are .17 farther,
-within two standard errors (circadian distances, logs as for ``histogram.FINE``, 10 seeds)."""
+and twice of this hours change by at most .16, on a hospital of 6,000 cases at .15, and within two standard errors
+(circadian distances, logs as for ``histogram.FINE``, 10 seeds)."""
 WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
