@@ -38,7 +38,7 @@ from veilog.methods.evolve.traces import (
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import Counted, fit_of_counts, next_generation
+from veilog.methods.evolve.prototypes import Counted, fit_of_counts, next_generation
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings

@@ -19,7 +19,7 @@ from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import ProcessSketch
 from veilog.methods.evolve.structure import Imagined, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
-from veilog.methods.evolve.votes import medoids, rounded
+from veilog.methods.evolve.prototypes import medoids, rounded
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.guarantee import up
 
