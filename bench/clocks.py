@@ -90,7 +90,7 @@ def clocks(given: Given, cell: Cell) -> Measured:
 
     def listening(self: Price, *more: Any, purpose: str, **named: Any) -> np.ndarray:
         answer = asked(self, *more, purpose=purpose, **named)
-        if purpose == "hours and days of the week, in 1/2520":
+        if purpose == "hours-and-weekdays":
             answers.append(np.maximum(answer, 0.0))
         return answer
 

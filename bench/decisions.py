@@ -42,8 +42,8 @@ def half_known(cases: int, whole: float, outside: float) -> EventLog:
 
 def asked(log: EventLog, epsilon: str, seed: int) -> dict[str, Price]:
     curator = Curator(log.variants, log=log, domain=Domain(window=WINDOW), randomness=noise.seeded(seed))
-    many = Fraction(epsilon) * len(log.cases) >= timestamps.FEW
-    shares = {name: Fraction(parts[many], 100) for name, parts in timestamps.SHARES.items()}
+    whole = sum(timestamps.SHARES.values())
+    shares = {name: Fraction(part, whole) for name, part in timestamps.SHARES.items()}
     return prices(curator, Fraction(epsilon), Fraction(0), shares, dict.fromkeys(shares, 1.0))
 
 

@@ -31,7 +31,7 @@ from veilog.measures.purposes.purpose import Asked
 from veilog.measures.purposes.sides import split
 from veilog.methods._events import fits
 from veilog.methods._events.assemble import OF_STARTS, Details, assembled, released_cases
-from veilog.methods._events.times import durations, gap_bins, hours, steps
+from veilog.methods._events.times import durations, histogram, hours, steps
 from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
@@ -117,7 +117,7 @@ MADE_UP = {
 }
 DISTANCES = ("cycle_time", "relative", "absolute", "arrival", "circadian")
 HALVINGS = {"traffic_fines": 3}
-MODULES = {"durations": durations, "fits": fits, "gap_bins": gap_bins, "hours": hours, "steps": steps}
+MODULES = {"durations": durations, "fits": fits, "histogram": histogram, "hours": hours, "steps": steps}
 
 
 @cache
@@ -224,9 +224,16 @@ def worked_cells(profile: Profile) -> Iterator[Cell]:
 
 
 CONSTANTS = (
-    *("", "PLACES=4", "PLACES=7", "LEAN=1.0", "LEAN=2.0", "ROUNDS=5", "ROUNDS=20", "HELD=0.01", "HELD=0.05"),
-    *("EXCHANGES=5", "hours.DAY_NOISES=2", "hours.DAY_NOISES=8", "hours.DAYTIMES=(1,1)", "hours.DAYTIMES=(3,1)"),
-    *("gap_bins.FINE=150", "gap_bins.FINE=600", "durations.FINE=100", "durations.FINE=400"),
+    *("", "PLACES=3", "PLACES=8", "GROUP_NOISES=6", "GROUP_NOISES=24", "MOST_GROUPS=5", "MOST_GROUPS=20"),
+    *(
+        "ROUNDS=5",
+        "ROUNDS=20",
+        "hours.DAY_NOISES=2",
+        "hours.DAY_NOISES=8",
+        "hours.DAYTIMES=(1,1)",
+        "hours.DAYTIMES=(3,1)",
+    ),
+    *("histogram.FINE=125", "histogram.FINE=500", "histogram.STANDING_OUT=1.875", "histogram.STANDING_OUT=7.5"),
     *("fits.END=1.0", "fits.END=2.0", "fits.TAIL_NOISES=50", "fits.TAIL_NOISES=200", "fits.RISE=1", "fits.RISE=3"),
 )
 

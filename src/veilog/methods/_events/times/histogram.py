@@ -35,7 +35,10 @@ from veilog.privacy.cases import Cases, Coding
 LONGEST = 27
 """Octaves of seconds: 4.25 years; what takes longer counts as up to that."""
 FINE = 250
-"""An octave has as many parts as (things over noise scale) over this, to the power of two thirds."""
+"""An octave has as many parts as (things over noise scale) over this, to the power of two thirds. With half of this
+the median duration of BPIC 2013 is off by .01 in place of .07, with twice of it nothing there changes beyond noise.
+Sepsis, Receipt and two made-up hospitals, of 3,000 and 6,000 cases at .05 and .15, have the same bins (10 seeds,
+epsilon .4)."""
 COARSEST, FINEST = -2, 5
 """That is rounded to a power of two, of which the exponent is in this range: 4 octaves in a cell to 32 cells in one."""
 MOST_ROWS = 2_000
@@ -49,7 +52,10 @@ ALIKE = 0.25
 down that have many, and bends means a little."""
 STANDING_OUT, WIDEST = 3.75, 4
 """Laplace noise alone exceeds so many of its deviations in one of 400 octaves: in one release of 50, where eight are
-longer than the longest case. Beside octaves that have cases one without any is the last in one of eight."""
+longer than the longest case. Beside octaves that have cases one without any is the last in one of eight. With twice of
+this cycle times of the hospital of 3,000 cases at .05 are .83 farther, and its mean is off by .74 in place of .35;
+with half of it mean gaps of Receipt's pairs are .15 nearer. On the other logs of ``FINE`` all else is within two
+standard errors, or changes by less than .05."""
 _DEVIATIONS, _NONE = (0.3, 0.6, 1.0, 1.6, 2.5), (0.0, 0.5)
 """Of log-normal times: deviations of the logarithm, and which part of the things takes no time."""
 _ALL_BEYOND = 0.01

@@ -18,10 +18,13 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 PLACES = 5
-"""Parts of a case: its first gap, its last one, and 3 between them. With 3 and 8 places distances are up to a fifth
-larger."""
+"""Parts of a case: its first gap, its last one, and 3 between them. With 3 places times as parts of durations are .85
+farther on Sepsis and .52 on BPIC 2013, and mean gaps of pairs .87 and .32; with 10 the former are .23 farther on a
+hospital of 6,000 cases, the latter .09 nearer on BPIC 2013 (logs as for ``histogram.FINE``, 10 seeds)."""
 GROUP_NOISES, MOST_GROUPS = 12, 10
-"""Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left."""
+"""Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left. With
+half and twice of the first number times as parts of durations change by at most .27, on a hospital of 3,000 cases and
+within two standard errors, as are those of half and twice of the second, .04 on BPIC 2013 (logs as for ``PLACES``)."""
 ROUNDS = 10
 """Of fitting."""
 _ONE = 2_520
