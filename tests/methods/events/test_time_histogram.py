@@ -19,7 +19,7 @@ from veilog.methods._events.times.histogram import (
     LONGEST,
     Histograms,
     LogBins,
-    Rows,
+    ReleasedRows,
     _Likely,
     _log_normals,
     fineness_of,
@@ -63,11 +63,11 @@ def test_cells_are_as_fine_as_there_are_things_and_lie_in_coarser_ones() -> None
     assert [int(bins.cells(level)[-1]) for level in (COARSEST, 0, FINEST)] == [6, LONGEST, LONGEST << FINEST]
 
 
-def rows_of(keys: list[int], counts: list[int]) -> Rows:
+def rows_of(keys: list[int], counts: list[int]) -> ReleasedRows:
     """One thing of each key in a sequence of its own, of which there are so many cases."""
     sequences = Sequences(("a",), np.zeros(len(keys), dtype=np.int32), np.arange(len(keys) + 1))
     cases = Repeated(sequences, np.repeat(np.arange(len(keys)), counts))
-    return Rows.of(np.array(keys), np.arange(len(keys)), cases)
+    return ReleasedRows.of(np.array(keys), np.arange(len(keys)), cases)
 
 
 @pytest.mark.parametrize("size", [12, 1 << 20])
@@ -105,7 +105,7 @@ def test_a_row_that_noise_hides_is_log_normal() -> None:
     assert believed < 0.6 * noise_too
 
 
-def gaps_of(log: EventLog, epsilon: int, longest: float = np.inf) -> tuple[Rows, Histograms]:
+def gaps_of(log: EventLog, epsilon: int, longest: float = np.inf) -> tuple[ReleasedRows, Histograms]:
     curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
     labels, codes = log.activity_codes
     cases = Sequences(tuple(labels), codes.astype(np.int32), log.offsets)

@@ -14,8 +14,8 @@ from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.doubt import Doubt, Prior, doubt_of, imagined
+from veilog.methods.evolve.prototypes import Counted, fit, misfit
 from veilog.methods.evolve.traces import occurrences
-from veilog.methods.evolve.votes import Counted, fit, misfit
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain

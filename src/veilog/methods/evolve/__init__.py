@@ -29,6 +29,7 @@ from veilog.messages import Message
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Prior, imagined
 from veilog.methods.evolve.plan import EvolvePlan
+from veilog.methods.evolve.prototypes import Counted, fit_of_counts, next_generation
 from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
 from veilog.methods.evolve.relations import ProcessSketch, sketched
 from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of, remark, remark_real
@@ -38,7 +39,6 @@ from veilog.methods.evolve.traces import (
     strings,
     strings_of,
 )
-from veilog.methods.evolve.votes import Counted, fit_of_counts, next_generation
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings

@@ -15,8 +15,8 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray
 from veilog.methods.evolve.chain import Chain, left_over, relation_sums
 from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.prototypes import Counted, fit, misfit
 from veilog.methods.evolve.traces import Traces, distinct, joined, occurrences
-from veilog.methods.evolve.votes import Counted, fit, misfit
 
 _WALKS = 4000
 """Of each kind, by which it is told how well it explains the relations."""

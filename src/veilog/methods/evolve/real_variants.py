@@ -30,8 +30,8 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
 from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.prototypes import Counted, fit, next_generation, rounded
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, nearest, occurrences, strings, strings_of
-from veilog.methods.evolve.votes import Counted, fit, next_generation, rounded
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 

@@ -15,11 +15,11 @@ from veilog.messages import Message
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
 from veilog.methods.evolve.plan import EvolvePlan
+from veilog.methods.evolve.prototypes import medoids, rounded
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import ProcessSketch
 from veilog.methods.evolve.structure import Imagined, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
-from veilog.methods.evolve.votes import medoids, rounded
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.guarantee import up
 

@@ -21,8 +21,8 @@ import numpy as np
 from veilog._typing import Float32Array, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.constants import Aim, Constants
+from veilog.methods.evolve.prototypes import medoids
 from veilog.methods.evolve.traces import Traces, distances, joined, occurrences, steps, strings
-from veilog.methods.evolve.votes import medoids
 from veilog.mining.inductive import discover
 from veilog.mining.language import judge
 from veilog.mining.replay import Prefixes

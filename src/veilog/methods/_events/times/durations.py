@@ -36,7 +36,7 @@ def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Durations:
+class DurationsByKind:
     """How long cases of each kind last."""
 
     kinds: IntArray
@@ -53,7 +53,7 @@ class Durations:
     """Whether kinds of case last longer than others, beyond what noise explains."""
 
 
-def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> Durations:
+def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationsByKind:
     """Return how long cases last, by their kinds. A case adds 1 to each of two answers."""
     number, epsilon_kinds = int((cases.lengths >= 2).sum()), price_kinds.epsilon()
     bins = LogBins(1 << max(int(fineness_of(np.array([number * price.epsilon()]))[0]), 0))
@@ -86,11 +86,11 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     if apart := apart_of(table, wanted, masses, variance):
         shares = fit_margins(table, wanted, masses, variance)
         q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return Durations(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart)
+    return DurationsByKind(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart)
 
 
 def drawn_durations(
-    durations: Durations, cases: Repeated, rng: np.random.Generator
+    durations: DurationsByKind, cases: Repeated, rng: np.random.Generator
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the released cases of at least two events, the seconds they last, and their kinds.
 

@@ -118,11 +118,11 @@ class LogBins:
         return np.where(bins == 0, 0.0, self.edges[bins] * np.exp(along))
 
 
-# Rows ---------------------------------------------------------------------------------------------------------------
+# Rows -----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class ReleasedRows:
     """What things are told by in the release; worked out for each distinct sequence, of which there are ``counts``."""
 
     keys: IntArray
@@ -134,7 +134,7 @@ class Rows:
     counts: IntArray
 
     @staticmethod
-    def of(keys: IntArray, owners: IntArray, cases: Repeated) -> Rows:
+    def of(keys: IntArray, owners: IntArray, cases: Repeated) -> ReleasedRows:
         """Return the rows of things with these keys in these sequences."""
         there = cases.counts[owners] > 0
         owners = owners[there]
@@ -143,7 +143,7 @@ class Rows:
         frequent = np.sort(np.argsort(-often, kind="stable")[:MOST_ROWS])
         row = np.full(len(found), len(frequent))
         row[frequent] = np.arange(len(frequent))
-        return Rows(found[frequent], row[of_each], owners, cases.counts)
+        return ReleasedRows(found[frequent], row[of_each], owners, cases.counts)
 
     @cached_property
     def in_case(self) -> FloatArray:
@@ -215,7 +215,7 @@ class Histograms:
         return self.bins.slopes(self.q)
 
 
-def asked_rows(price: Price, rows: Rows, things: Things, longest: float = np.inf) -> Histograms:
+def asked_rows(price: Price, rows: ReleasedRows, things: Things, longest: float = np.inf) -> Histograms:
     """Return how long the things of each row take, none of them ``longest`` seconds or more.
 
     A case adds 1 for each of its things, but no more than one of the release does on average: what it has is scaled

@@ -31,7 +31,7 @@ from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.orders import CaseBlock, in_blocks
-from veilog.methods._events.times.histogram import Histograms, Rows, Things, asked_rows
+from veilog.methods._events.times.histogram import Histograms, ReleasedRows, Things, asked_rows
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import directly_following
 from veilog.privacy.asking import Triples
@@ -94,10 +94,10 @@ def with_starts(
 # Asking -------------------------------------------------------------------------------------------------------------
 
 
-def _events(cases: Repeated) -> Rows:
+def _events(cases: Repeated) -> ReleasedRows:
     """The events of the release, by activity."""
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)
-    return Rows.of(_keys(cases.distinct.codes), owners, cases)
+    return ReleasedRows.of(_keys(cases.distinct.codes), owners, cases)
 
 
 def _keys(codes: npt.NDArray[np.integer]) -> IntArray:
@@ -105,7 +105,7 @@ def _keys(codes: npt.NDArray[np.integer]) -> IntArray:
     return codes.astype(np.int64) + 1
 
 
-def _asked_processing(price: Price, events: Rows, cases: Repeated) -> Histograms:
+def _asked_processing(price: Price, events: ReleasedRows, cases: Repeated) -> Histograms:
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
         at = np.flatnonzero(_known(block))
         row = events.placed(_keys(block.codes[at]), len(cases.labels) + 1)
@@ -176,7 +176,7 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
 
 
 def _worked(
-    took: Histograms, events: Rows, overlaps: _Overlaps, block: CaseBlock, times: IntArray
+    took: Histograms, events: ReleasedRows, overlaps: _Overlaps, block: CaseBlock, times: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return by how many seconds each released event of a block moves, and how many it takes."""
     cases, rng = block.sequences, block.rng

@@ -47,7 +47,7 @@ from veilog.methods._events.times.calendar import (
     drawn_starts,
 )
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
-from veilog.methods._events.times.histogram import Histograms, Rows, Things, asked_rows
+from veilog.methods._events.times.histogram import Histograms, ReleasedRows, Things, asked_rows
 from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import NoisySteps, asked_steps, directly_following, known_gaps
@@ -212,11 +212,11 @@ def _remarks(
 # Gaps ---------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(cases: Repeated) -> Rows:
+def _pairs(cases: Repeated) -> ReleasedRows:
     """The directly-follows pairs of the release, and their gaps."""
     at = directly_following(cases.distinct.offsets, len(cases.distinct.codes))
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
-    return Rows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases)
+    return ReleasedRows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases)
 
 
 def _keys(codes: npt.NDArray[np.integer], at: IntArray, size: int) -> IntArray:
@@ -225,7 +225,7 @@ def _keys(codes: npt.NDArray[np.integer], at: IntArray, size: int) -> IntArray:
     return np.asarray(whole[at - 1] * (size + 1) + whole[at])
 
 
-def _gaps(price: Price, pairs: Rows, labels: tuple[str, ...], longest: int) -> Histograms:
+def _gaps(price: Price, pairs: ReleasedRows, labels: tuple[str, ...], longest: int) -> Histograms:
     size = len(labels)
 
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
@@ -253,7 +253,9 @@ class _Lasting:
         return _Lasting(self.rows[ours] - cases.start, self.seconds[ours], self.kind[ours])
 
 
-def _courses(gaps: Histograms, pairs: Rows, block: CaseBlock, lasting: _Lasting, steps: NoisySteps) -> FloatArray:
+def _courses(
+    gaps: Histograms, pairs: ReleasedRows, block: CaseBlock, lasting: _Lasting, steps: NoisySteps
+) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     Of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little as
