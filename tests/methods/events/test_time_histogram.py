@@ -13,7 +13,6 @@ from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events.fits import least_squares
 from veilog.methods._events.times import timestamps
 from veilog.methods._events.times.histogram import (
-    COARSEST,
     FINE,
     FINEST,
     LONGEST,
@@ -54,13 +53,13 @@ def test_a_time_is_drawn_inside_its_bin(parts: int, data: st.DataObject, seed: i
 
 
 def test_cells_are_as_fine_as_there_are_things_and_lie_in_coarser_ones() -> None:
-    assert fineness_of(np.array([0.0, 10.0, FINE, 8 * FINE, 1e12])).tolist() == [COARSEST, COARSEST, 0, 2, FINEST]
+    assert fineness_of(np.array([0.0, 10.0, FINE, 8 * FINE, 1e12])).tolist() == [0, 0, 0, 2, FINEST]
     bins = LogBins(1 << FINEST)
-    for level in range(COARSEST, FINEST):
+    for level in range(FINEST):
         coarser, finer = bins.cells(level), bins.cells(level + 1)
         assert (np.diff(coarser) <= np.diff(finer)).all()
         assert np.diff(finer).max() == 1
-    assert [int(bins.cells(level)[-1]) for level in (COARSEST, 0, FINEST)] == [6, LONGEST, LONGEST << FINEST]
+    assert [int(bins.cells(level)[-1]) for level in (0, FINEST)] == [LONGEST, LONGEST << FINEST]
 
 
 def rows_of(keys: list[int], counts: list[int]) -> ReleasedRows:
@@ -85,8 +84,8 @@ def test_whatever_the_noise_says_distributions_come_out(
     noisy: list[float], expected: float, scale: float, gaussian: bool
 ) -> None:
     bins = LogBins(1)
-    pool = np.full(len(bins), 1 / len(bins))
-    found = _Likely(_log_normals(bins, np.inf), pool, scale, gaussian).of(np.array(noisy), expected, bins.cells(0))
+    models = np.append(_log_normals(bins, np.inf), np.full((1, len(bins)), 1 / len(bins)), axis=0)
+    found = _Likely(models, 1, scale, gaussian).of(np.array(noisy), expected, bins.cells(0))
     for row in (least_squares(np.array(noisy)), found):
         assert (row >= 0).all()
         assert row.sum() == pytest.approx(1)
@@ -99,7 +98,7 @@ def test_a_row_that_noise_hides_is_log_normal() -> None:
     far: list[tuple[float, float]] = []
     for _ in range(40):
         noisy = 1_000 * exact + rng.laplace(0, 30, len(exact))
-        found = _Likely(_log_normals(bins, np.inf), None, 30.0, False).of(noisy, 1_000.0, bins.cells(0))
+        found = _Likely(_log_normals(bins, np.inf), 0, 30.0, False).of(noisy, 1_000.0, bins.cells(0))
         far.append(tuple(float(np.abs(one - exact).sum()) for one in (found, least_squares(noisy))))
     believed, noise_too = np.mean(far, axis=0)
     assert believed < 0.6 * noise_too

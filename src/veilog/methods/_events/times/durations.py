@@ -56,7 +56,7 @@ class DurationsByKind:
 def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationsByKind:
     """Return how long cases last, by their kinds. A case adds 1 to each of two answers."""
     number, epsilon_kinds = int((cases.lengths >= 2).sum()), price_kinds.epsilon()
-    bins = LogBins(1 << max(int(fineness_of(np.array([number * price.epsilon()]))[0]), 0))
+    bins = LogBins(1 << int(fineness_of(np.array([number * price.epsilon()]))[0]))
 
     def of_all(block: Cases) -> Triples:
         rows, took = known_durations(block)

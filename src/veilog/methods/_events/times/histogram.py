@@ -39,8 +39,8 @@ FINE = 250
 the median duration of BPIC 2013 is off by .01 in place of .07, and mean gaps of its pairs by .65 in place of .40; with
 twice of it by .53, within two standard errors. Sepsis, Receipt and two made-up hospitals, of 3,000 and 6,000 cases at
 .05 and .15, have the same bins (10 seeds, epsilon .4)."""
-COARSEST, FINEST = -2, 5
-"""That is rounded to a power of two, of which the exponent is in this range: 4 octaves in a cell to 32 cells in one."""
+FINEST = 5
+"""That is rounded to a power of two, of which the exponent is at most this: an octave has 1 to 32 cells."""
 MOST_ROWS = 2_000
 """So many rows, the most frequent of the release, are asked for by themselves; the others are as all rows together."""
 LEAST_FOUND = 0.05
@@ -58,6 +58,8 @@ mean gaps of pairs of BPIC 2013 are .15 farther; with half of it those of the ho
 ``FINE`` all else is within two standard errors, or changes by .05 or less."""
 _DEVIATIONS, _NONE = (0.3, 0.6, 1.0, 1.6, 2.5), (0.0, 0.5)
 """Of log-normal times: deviations of the logarithm, and which part of the things takes no time."""
+PARAMETERS = 3
+"""Of a log-normal time: its median, its deviation, and which part takes no time."""
 _ALL_BEYOND = 0.01
 """A log-normal time of which no more than this is shorter than the longest is none that there can be."""
 _STEEPEST = 2.0
@@ -69,7 +71,7 @@ _TINY = 1e-12
 
 def fineness_of(known: FloatArray) -> IntArray:
     """Return which power of two the cells of an octave are, for so many things over the scale of the noise."""
-    return np.round(np.log2(np.maximum(known, 1e-9) / FINE) * 2 / 3).clip(COARSEST, FINEST).astype(np.int64)
+    return np.round(np.log2(np.maximum(known, 1e-9) / FINE) * 2 / 3).clip(0, FINEST).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,10 +94,8 @@ class LogBins:
         return float(np.log(2) / self.parts)
 
     def cells(self, fineness: int) -> IntArray:
-        """Return the cell of each bin, where an octave has 2 to the power of this many cells, or as many octaves are
-        one cell as that says below 0."""
-        octave = (np.arange(len(self)) - 1) // max(self.parts >> max(fineness, 0), 1) + 1
-        return octave >> max(-fineness, 0)
+        """Return the cell of each bin, where an octave has 2 to the power of this many cells, or one for each bin."""
+        return np.asarray((np.arange(len(self)) - 1) // max(self.parts >> fineness, 1) + 1)
 
     def told(self, microseconds: IntArray) -> IntArray:
         """Return the bin of each time."""
@@ -216,7 +216,8 @@ class Histograms:
 
 
 def asked_rows(price: Price, rows: ReleasedRows, things: Things, longest: float = np.inf) -> Histograms:
-    """Return how long the things of each row take, none of them ``longest`` seconds or more.
+    """Return how long the things of each row take, none of them ``longest`` seconds or more, and none longer than the
+    end of the last octave in which all rows together stand out.
 
     A case adds 1 for each of its things, but no more than one of the release does on average: what it has is scaled
     down to that, so long cases count less, which bends means a little and keeps the noise small.
@@ -224,15 +225,15 @@ def asked_rows(price: Price, rows: ReleasedRows, things: Things, longest: float 
     norm = rows.in_case if price.rounds is None else rows.euclidean
     bound = max(round(rows.mean(norm)), 1)
     fineness = fineness_of(rows.often(np.ones(len(norm))) * price.epsilon() / bound)
-    bins = LogBins(1 << max(int(fineness.max(initial=0)), 0))
-    cells = np.stack([bins.cells(level) for level in range(COARSEST, FINEST + 1)])[:, : len(bins)]
-    starts = np.concatenate([[0], np.cumsum(cells[fineness - COARSEST, -1] + 1)])
+    bins = LogBins(1 << int(fineness.max(initial=0)))
+    cells = np.stack([bins.cells(level) for level in range(FINEST + 1)])
+    starts = np.concatenate([[0], np.cumsum(cells[fineness, -1] + 1)])
 
     def features(block: Cases) -> Triples:
         owners, row, took = things.told(block)
         ours = row < len(rows.keys)
         row = row[ours]
-        cell = starts[row] + cells[fineness[row] - COARSEST, bins.told(took[ours])]
+        cell = starts[row] + cells[fineness[row], bins.told(took[ours])]
         return owners[ours], cell, np.ones(len(row), dtype=np.int64)
 
     sums = (
@@ -252,19 +253,23 @@ def asked_rows(price: Price, rows: ReleasedRows, things: Things, longest: float 
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
     found = float(sums.sum()) / max(float(often.sum()), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
-    models = _log_normals(bins, longest)
-    pool = np.full(len(bins), 1 / len(bins))
-    for first in (True, False):
-        likely = _Likely(models, None if first else pool, bound / price.epsilon(), price.rounds is not None)
-        q = np.empty((len(expected), len(bins)))
+    octave = np.concatenate([(np.arange(cells[level, -1] + 1) - 1 >> level) + 1 for level in fineness.tolist()])
+    together = np.bincount(octave, weights=sums).astype(np.float64)
+    deviations = np.sqrt(2 * np.bincount(octave)) * bound / price.epsilon()
+    models = _log_normals(bins, min(longest, 2.0 ** last_standing_out(together[1:], deviations[1:])))
+    q, pools = np.empty((len(expected), len(bins))), np.zeros((0, len(bins)))
+    for _ in range(2):
+        likely = _Likely(
+            np.append(models, pools, axis=0), len(pools), bound / price.epsilon(), price.rounds is not None
+        )
         for row, level in enumerate(fineness.tolist()):
             noisy = sums[starts[row] : starts[row + 1]]
-            q[row] = likely.of(noisy, float(expected[row]), cells[level - COARSEST])
-        pool = expected @ q / expected.sum()
-    return Histograms(bins, np.append(q, pool[None], axis=0))
+            q[row] = likely.of(noisy, float(expected[row]), cells[level])
+        pools = (expected @ q / expected.sum())[None]
+    return Histograms(bins, np.append(q, pools, axis=0))
 
 
-def last_standing_out(noisy: FloatArray, deviation: float) -> int:
+def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
     """Return how many cells there are up to the last one of which the noisy number stands out of noise of this standard
     deviation, by itself or with up to three before it; 0 where none does.
 
@@ -286,21 +291,21 @@ class _Likely:
 
     models: FloatArray
     """Distributions over the bins, each as likely as another beforehand."""
-    pool: FloatArray | None
-    """Another, as likely as all models together."""
+    pools: int
+    """So many of the last ones have no parameters: they are as likely as all others together, and more by the root of
+    the number of cells for each parameter that these have (Schwarz 1978)."""
     scale: float
     """Of the noise of each number."""
     gaussian: bool
 
     def of(self, noisy: FloatArray, expected: float, cell: IntArray) -> FloatArray:
         """Return the shares of bins, given how many things there should be."""
-        models = self.models if self.pool is None else np.append(self.models, self.pool[None], axis=0)
-        masses = np.add.reduceat(models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
+        masses = np.add.reduceat(self.models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
         away = np.abs(noisy - expected * masses) / self.scale
         unlikely = (away**2 / 4 if self.gaussian else away).sum(axis=1)
         weights = np.exp(unlikely.min() - unlikely)
-        weights[len(self.models) :] *= len(self.models)
-        like, beside = (weights @ of / weights.sum() for of in (models, masses))
+        weights[len(weights) - self.pools :] *= (len(weights) - self.pools) * len(noisy) ** (PARAMETERS / 2)
+        like, beside = (weights @ of / weights.sum() for of in (self.models, masses))
         counts = shrunk(noisy, expected * beside, 2 * self.scale**2)
         end = last_standing_out(noisy, self.scale * 2**0.5)
         counts[end:] = np.minimum(counts, expected * beside)[end:]

@@ -4,7 +4,7 @@ The questions (a case's contributions are bounded before anything is added up; s
 
 - how long the case lasts, on octaves or parts of them, and on fewer bins by its cell, a kind of case by its activities;
 - gaps for each pair of the release, on octaves or parts of them or on several at once, by how many gaps it has; a case
-  counts at most half of what one of the release does on average, in large logs more;
+  counts at most what one of the release does on average;
 - which part of its duration each gap takes, by its place in the case;
 - hours of the day, of few cases parts of it, and days of the week of a case's events, shared out among these;
 - whether all its times are whole days, hours or minutes;
@@ -61,9 +61,9 @@ SHARES = {
     "durations": 30,
     "kinds": 8,
     "pairs": 14,
-    "steps": 18,
-    "hours": 7,
-    "unit": 1,
+    "steps": 17,
+    "hours": 6,
+    "unit": 3,
     "starts": 4,
     "finer starts": 12,
     "together": 6,
