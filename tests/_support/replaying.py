@@ -1,0 +1,34 @@
+"""A release recorded once, and replayed on as many other logs as a test has.
+
+:func:`veilog.testing.methods.recorded_and_replayed` records anew for every other log.
+"""
+
+import functools
+
+from veilog.audits.recording import watched
+from veilog.privacy.curator import Curator
+from veilog.privacy.mechanisms import noise
+from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.result import Release
+from veilog.releasing.run import run_plan
+from veilog.testing.methods import Log, Tape
+
+__all__ = ["record", "replay"]
+
+
+def record(planned: ReleaseRequest, log: Log) -> tuple[Release, Tape]:
+    """Return the release of ``log`` with what was asked and answered."""
+    tape = Tape(log, log, planned.public)
+    return run_plan(planned.seeded(1), log, watched=functools.partial(_watched_by, tape)), tape
+
+
+def replay(planned: ReleaseRequest, tape: Tape, other: Log) -> Release:
+    """Return the release of ``other`` with the answers on the tape."""
+    tape.position, tape.other, tape.domain = 0, other, planned.public
+    return run_plan(planned.seeded(1), other, watched=functools.partial(_watched_by, tape))
+
+
+def _watched_by(tape: Tape, curator: Curator) -> Curator:
+    # Which cases of a person count was drawn before: from more bits where there are more people.
+    curator._randomness = noise.seeded(1)
+    return watched(curator, tape)
