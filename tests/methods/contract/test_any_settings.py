@@ -146,7 +146,7 @@ def printed(released: veilog.Release, epsilon: Fraction, delta: Fraction) -> Non
 
 @pytest.mark.nightly(but=len(NAMES))
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("seed", [7, 8])
+@pytest.mark.parametrize("seed", [4, 7])
 def test_a_certified_method_claims_what_was_asked_at_any_settings(seed: int, name: str) -> None:
     rng = np.random.default_rng([seed, NAMES.index(name)])
     done, refused = 0, []
@@ -167,7 +167,7 @@ def test_a_certified_method_claims_what_was_asked_at_any_settings(seed: int, nam
 def test_a_method_that_finds_its_labels_claims_what_was_asked(name: str) -> None:
     log = veilog.Variants.from_dict({("a", "b"): 3000, ("b", "a"): 2000, ("b",): 900, ("c",): 1})
     rng = np.random.default_rng([8, NAMES.index(name)])
-    for _ in range(5):
+    for _ in range(3):
         epsilon, delta = Fraction(str(round(float(rng.uniform(0.2, 3)), 5))), Fraction(f"{rng.uniform(1e-6, 1e-3):.3e}")
         released = veilog.release(log, name, epsilon=epsilon, delta=delta, domain=Domain(PRIVATELY, 6))
         check(released, epsilon, delta)
