@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from openly import planned
-from replaying import record, replay
+from replaying import check_charges, record, replay
 from test_record_and_replay import short_training
 
 from veilog import report
@@ -141,6 +141,7 @@ def test_neighbouring_logs_publish_the_same_bytes(
 ) -> None:
     asked = planned(method, domain=DECLARED, **{"epsilon": 4} | wanted)
     first, tape = record(asked, LOG)
+    check_charges(first, tape)
     assert {c.code for c in first.guarantee.conditions} == conditions
     assert first.variants.cases > 0, "or the test shows nothing"
     one = published(first, tmp_path / "one")
