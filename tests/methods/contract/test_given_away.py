@@ -15,7 +15,7 @@ from veilog.testing.methods import recorded_and_replayed
 from veilog.web.work.releasing import _written
 
 LOG = hospital(150, seed=3).variants
-LONGEST = 100_000
+LONGEST = 400_000
 DOMAIN = Domain(activities=LOG.labels, max_length=15)
 GIVEN_AWAY = ("certificate.json", "outside.html", "release.xes", "release.csv", "release.parquet")
 
