@@ -21,7 +21,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.result import Release
 
 RELEASE = "release log.csv {} -m laplace --epsilon 0.5 --activities @acts.txt --max-length 9 --ledger l.ledger"
-EVOLVED = "release log.csv {} -m evolve --epsilon 1 --activities @acts.txt --no-compare --ledger l.ledger"
+QUICK = "release log.csv {} -m laplace -p depth=1 --epsilon 1 --activities @acts.txt --no-compare --ledger l.ledger"
 
 
 @pytest.fixture
@@ -154,16 +154,16 @@ def test_a_release_is_not_replaced_by_the_next(
     here: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The second was written over the first without a word: paid for, and gone."""
-    assert main(EVOLVED.format(target).split()) == 0
+    assert main(QUICK.format(target).split()) == 0
     before, inode = digests(here), Path(target).stat().st_ino
     with monkeypatch.context() as patch:
         patch.setattr(release_command, "read_needed", None)
-        assert main([*EVOLVED.format(target).split(), "--json", "told.json"]) == 5
+        assert main([*QUICK.format(target).split(), "--json", "told.json"]) == 5
     error = json.loads(Path("told.json").read_text())["error"]
     Path("told.json").unlink()
     assert (error["kind"], error["status"], error["path"]) == ("OutputError", 5, target)
     assert digests(here) == before, "nothing was read or asked, and nothing is gone"
-    assert main([*EVOLVED.format(target).split(), "--overwrite"]) == 0
+    assert main([*QUICK.format(target).split(), "--overwrite"]) == 0
     assert Path(target).stat().st_ino != inode, "it is another file"
 
 
@@ -173,7 +173,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both were paid for, both said that they were written, and only the later one was there."""
-    assert main(EVOLVED.format(target).split()) == 0
+    assert main(QUICK.format(target).split()) == 0
     first = Path(target).rename(Path("night") / target)
     held = first.read_bytes()
     as_usual = release_command.run_plan
@@ -184,7 +184,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
         return made
 
     monkeypatch.setattr(release_command, "run_plan", meanwhile)
-    assert main(EVOLVED.format(target).split()) == 5
+    assert main(QUICK.format(target).split()) == 5
     assert "Nothing was asked" not in capsys.readouterr().err
     assert Path(target).read_bytes() == held
     (kept,) = Path().glob("*.kept/*.parquet")
@@ -195,12 +195,12 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
 @pytest.mark.parametrize(
     ("there", "words"),
     [
-        ("notes.csv", EVOLVED.format("notes.csv")),
-        ("p.html", EVOLVED.format("o.xes") + " --report p.html"),
-        ("p.html", EVOLVED.format("o.xes") + " --report-outside p.html"),
-        ("d.md", EVOLVED.format("o.xes") + " --dossier d.md"),
-        ("told.json", EVOLVED.format("o.xes") + " --json told.json"),
-        ("told.json", EVOLVED.format("o.xes") + " --dry-run --sizes log --json told.json"),
+        ("notes.csv", QUICK.format("notes.csv")),
+        ("p.html", QUICK.format("o.xes") + " --report p.html"),
+        ("p.html", QUICK.format("o.xes") + " --report-outside p.html"),
+        ("d.md", QUICK.format("o.xes") + " --dossier d.md"),
+        ("told.json", QUICK.format("o.xes") + " --json told.json"),
+        ("told.json", QUICK.format("o.xes") + " --dry-run --sizes log --json told.json"),
         ("told.json", "info log.csv --json told.json"),
         ("told.json", "info nowhere.csv --json told.json"),
         ("told.json", "info log.csv --bogus --json told.json"),
@@ -235,9 +235,9 @@ def test_no_command_replaces_a_file_that_is_there(here: Path, there: str, words:
 
 @pytest.mark.nightly
 def test_what_is_there_is_replaced_by_any_command_that_is_told_so(here: Path) -> None:
-    assert main(EVOLVED.format("paid.xes").split()) == 0
+    assert main(QUICK.format("paid.xes").split()) == 0
     for words in (
-        EVOLVED.format("paid.xes") + " --json told.json --report p.html --dossier d.md",
+        QUICK.format("paid.xes") + " --json told.json --report p.html --dossier d.md",
         "convert log.csv paid.csv --json told.json",
         "report paid.xes p.html --json told.json",
         "dossier paid.xes d.md",
@@ -256,7 +256,7 @@ def test_what_is_there_is_replaced_by_any_command_that_is_told_so(here: Path) ->
 @pytest.mark.slow
 def test_a_dry_run_and_what_is_read_are_no_reason_to_refuse(here: Path) -> None:
     Path("out.xes").write_text("of others")
-    assert main([*EVOLVED.format("out.xes").split(), "--dry-run", "--sizes", "log"]) == 0
+    assert main([*QUICK.format("out.xes").split(), "--dry-run", "--sizes", "log"]) == 0
     assert Path("out.xes").read_text() == "of others"
 
 

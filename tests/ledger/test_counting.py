@@ -246,7 +246,7 @@ def test_parts_compose_as_what_the_dearest_case_lost() -> None:
     assert plan.left == (0, 0) and plan.left_for("month=2024-03") == (TENTH, 0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(costs=st.lists(st.tuples(st.integers(1, 20), st.sampled_from(["2024-01", "2024-02", None])), max_size=8))
 @pytest.mark.slow
 def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: list[tuple[int, str | None]]) -> None:

@@ -21,7 +21,8 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.messages import Message
 
-ASKED = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]
+ASKED = ["-m", "laplace", "-p", "depth=1", "--epsilon", "1", "--no-compare"]
+ASKED += ["--activities", ",".join(ACTIVITIES), "--ledger", "w.ledger"]
 Night = Callable[..., int]
 
 
@@ -155,7 +156,8 @@ def test_a_release_that_was_paid_for_and_is_nowhere_is_made_again_and_that_is_sa
     assert night(100, "2024-01-03", since="2024-01-01") == 0
     veilog.release(
         "ward.csv",
-        "evolve",
+        "laplace",
+        depth=1,
         epsilon=1,
         activities=ACTIVITIES,
         ledger=Ledger.open("w.ledger", account="ward-7"),
@@ -211,7 +213,7 @@ def test_in_python_the_part_is_the_ledgers(night: Night) -> None:
     part = ledger.since_last(log, until="2024-01-05")
     assert str(part) == "began=2024-01-03..2024-01-05"
     assert ledger.since_last().value.startswith("2024-01-03..2")
-    released = veilog.release(log, "evolve", epsilon=1, activities=ACTIVITIES, ledger=ledger, part=part)
+    released = veilog.release(log, "laplace", depth=1, epsilon=1, activities=ACTIVITIES, ledger=ledger, part=part)
     assert str(ledger.since_last(log, until=datetime.date(2024, 1, 7))) == "began=2024-01-03..2024-01-07", "not saved"
     released.save("p.xes")
     assert str(ledger.since_last(log, until=datetime.date(2024, 1, 7))) == "began=2024-01-05..2024-01-07"

@@ -85,9 +85,14 @@ READINGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", READINGS)
-@pytest.mark.parametrize("base", BASES)
+FIRST = [*(("index", how) for how in READINGS), *((base, how) for base in BASES for how in ("keep", "drop"))]
+READ = list(dict.fromkeys([*FIRST, *((base, how) for base in BASES for how in READINGS)]))
+"""Every reading of one text, and what becomes of times of every text, first: how texts are cut into cells and times are
+read comes before life cycles and classifiers, which see only words."""
+
+
+@pytest.mark.nightly(but=len(set(FIRST)))
+@pytest.mark.parametrize(("base", "how"), READ)
 def test_one_more_case_in_a_text_changes_no_other(tmp_path: Path, base: str, how: str) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes((HEADER + BASES[base]).encode())

@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def released(epsilon: str = "0.4", **more: object) -> veilog.Release:
-    return veilog.release(LOG, "evolve", epsilon=epsilon, activities=ACTIVITIES, **more)  # type: ignore[arg-type]
+    return veilog.release(LOG, "laplace", depth=1, epsilon=epsilon, activities=ACTIVITIES, **more)  # type: ignore[arg-type]
 
 
 def codes(made: veilog.Release) -> list[str]:
@@ -46,7 +46,7 @@ def test_releases_add_up_where_no_ledger_is_named() -> None:
     veilog.suggest(LOG, epsilon=1, for_="prediction")
     veilog.twin(LOG, epsilon="0.1")
     assert float(account().spent[0]) == pytest.approx(1.0)  # type: ignore[index]
-    assert [entry.method for entry in account().entries] == ["evolve", "evolve", "suggest", "twin"]
+    assert [entry.method for entry in account().entries] == ["laplace", "laplace", "suggest", "twin"]
     place = default_ledger()
     assert place is not None and stat.S_IMODE(place.parent.stat().st_mode) == 0o700
     assert Ledger.open(place).set_budget(LOG, 2).left == (1, 0)
@@ -66,7 +66,7 @@ def test_what_is_kept_out_is_listed_as_not_counted() -> None:
     assert codes(released(ledger=False)) == ["one-release-uncounted"]
     veilog.twin(LOG, epsilon="0.1", ledger=False)
     veilog.suggest(LOG, epsilon=1, for_="prediction", ledger=False)
-    assert [entry.method for entry in account().uncounted] == ["evolve", "twin", "suggest"]
+    assert [entry.method for entry in account().uncounted] == ["laplace", "twin", "suggest"]
     assert account().spent == (0, 0)
     assert codes(released()) == ["releases-uncounted"]
 

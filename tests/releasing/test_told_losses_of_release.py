@@ -98,7 +98,7 @@ def test_a_release_of_few_cases_and_few_activities_says_so() -> None:
 @pytest.mark.slow
 def test_losses_reach_nobody_but_the_owner(tmp_path: Path) -> None:
     """Releases that differ in their losses alone are equal in all that others get."""
-    released = veilog.release(LOG, "evolve", epsilon=1, activities=NAMES, seed=1)
+    released = veilog.release(LOG, "laplace", depth=2, epsilon=1, activities=NAMES, seed=1)
     other = replace(released, owner_only=OwnerOnly(losses=(Loss("events-undeclared", 12_595, 14_732),)))
     assert repr(released) == repr(other) and released._repr_html_() == other._repr_html_()
     told = [{**each.to_json(), "owner_only": None} for each in (released, other)]
@@ -139,7 +139,8 @@ def test_a_release_of_no_cases_is_known_by_its_answers() -> None:
 
 @pytest.mark.slow
 def test_a_part_without_cases_is_noise_only_in_json_outside_the_owners_part() -> None:
-    released = veilog.release(LOG, "evolve", epsilon=1, activities=NAMES, seed=3, part="month=1999-01")
+    asked = {"depth": 2, "epsilon": 1, "activities": NAMES, "seed": 3}
+    released = veilog.release(LOG, "laplace", **asked, part="month=1999-01")
     assert released.noise_only is True and released.to_json()["noise_only"] is True
-    assert veilog.release(LOG, "evolve", epsilon=1, activities=NAMES, seed=3).to_json()["noise_only"] is False
+    assert veilog.release(LOG, "laplace", **asked).to_json()["noise_only"] is False
     assert veilog.release(LOG, "travas", epsilon=1, delta=0.01, seed=3).noise_only is None

@@ -48,9 +48,9 @@ def plain(table: pa.Table) -> pa.Table:
     return pa.table(columns, names=table.column_names)
 
 
-def made_up() -> pa.Table:
+def made_up(size: int = 2500) -> pa.Table:
     """Thousands of cases, the rows in no order."""
-    rows = plain(hospital(2500, seed=4).to_arrow().sort_by("time:timestamp"))
+    rows = plain(hospital(size, seed=4).to_arrow().sort_by("time:timestamp"))
     rows = rows.append_column("seq", pa.array(range(len(rows)), pa.int64()))
     return rows.take(pa.array(np.random.default_rng(1).permutation(len(rows))))
 
@@ -285,13 +285,35 @@ def test_a_function_that_fails_on_a_worker_says_nothing_and_is_paid_for(log: Sto
     assert [charge.epsilon for charge in curator.charges] == [1, 1]
 
 
-def test_a_worker_that_breaks_is_told_without_what_it_said_and_all_is_spent(
-    log: StoredLog, tmp_path: Path, monkeypatch: Any
-) -> None:
-    def breaks(*_: object) -> Any:
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever workers are asked about events fails."""
+
+    def breaks(*_: object) -> Any:  # in here, since workers have no such module as this
         raise KeyError("the name of a person")
 
     monkeypatch.setattr(cases, "contributions", breaks)
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_worker_that_breaks_is_told_without_what_it_said_and_is_paid_for(tables: Tables) -> None:
+    """Of a log of few cases, and one question: the ledger of a whole release is the nightly test's."""
+    few = stored(tables.of(made_up(60)))
+    curator = Curator(few.variants, log=few, randomness=noise.seeded(1))
+
+    def by_activity(block: Cases) -> Any:
+        return block.owners, (block.codes + 1) % 10, np.ones(len(block.owners), dtype=np.int64)
+
+    with refused(QuestionError, "question-value-unusable") as caught:
+        curator.events.sums(by_activity, 10, 1, 1)
+    assert "person" not in str(caught.value)
+    assert caught.value.__cause__ is None and caught.value.__context__ is None
+    assert [charge.epsilon for charge in curator.charges] == [1]
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("broken")
+def test_where_a_worker_breaks_all_that_a_release_reserved_is_spent(log: StoredLog, tmp_path: Path) -> None:
     kept = Ledger.open(tmp_path / "log.ledger", create=True)
     with pytest.raises(QuestionError) as caught:
         veilog.release(log, "evolve", epsilon=1, activities="log", times="0.3", ledger=kept)
