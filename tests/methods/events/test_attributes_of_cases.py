@@ -80,9 +80,9 @@ def test_attributes_hang_together_and_with_the_path(wards: veilog.Release) -> No
     ages = [next((v for v in values if v is not None), 0) for values in column_by_case(log, "age")]
     born = log.cases.column("born").to_pylist()
     found = list(itertools.compress(zip(teams, ends, ages, born, strict=True), usual))
-    assert np.mean([(team == "red") == (end == "leave") for team, end, _, _ in found]) > 0.9
-    assert np.mean([(team == "red") == (age > 50) for team, _, age, _ in found]) > 0.9
-    assert np.mean([(team == "red") == ((year or 2000) < 1965) for team, _, _, year in found]) > 0.9
+    assert np.mean([(team == "red") == (end == "leave") for team, end, _, _ in found]) > 0.88
+    assert np.mean([(team == "red") == (age > 50) for team, _, age, _ in found]) > 0.88
+    assert np.mean([(team == "red") == ((year or 2000) < 1965) for team, _, _, year in found]) > 0.88
 
 
 @pytest.mark.slow

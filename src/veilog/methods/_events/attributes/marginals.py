@@ -109,14 +109,19 @@ def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: boo
     most = groups_known(epsilon, cases)
     if len(shares) - 1 <= most:
         return np.arange(len(shares))
-    known = shares[:-1]
-    if ordered:
-        reached = (np.cumsum(known) - known / 2) / max(float(known.sum()), 1e-12)
-        groups = np.unique((reached * most).astype(np.int64), return_inverse=True)[1]
-    else:
-        groups = np.full(len(known), most - 1)
-        groups[np.argsort(-known, kind="stable")[: most - 1]] = np.arange(most - 1)
+    groups = groups_of(shares[:-1], most, ordered=ordered)
     return np.append(groups, groups.max() + 1)
+
+
+def groups_of(shares: FloatArray, most: int, *, ordered: bool) -> IntArray:
+    """Return for each value one of so many groups: of numbers neighbours of about the same share, of others each of the
+    frequent ones, and the rest together."""
+    if ordered:
+        reached = (np.cumsum(shares) - shares / 2) / max(float(shares.sum()), 1e-12)
+        return np.unique((reached * most).astype(np.int64), return_inverse=True)[1]
+    groups = np.full(len(shares), most - 1)
+    groups[np.argsort(-shares, kind="stable")[: most - 1]] = np.arange(most - 1)
+    return groups
 
 
 def expected_error(cells: int, scale: float, cases: float) -> float:

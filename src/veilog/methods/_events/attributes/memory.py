@@ -21,7 +21,14 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import Chosen, edges_of
-from veilog.methods._events.attributes.marginals import asked_bins, believed, believed_in_rows, evenly
+from veilog.methods._events.attributes.marginals import (
+    MOST_GROUPS,
+    asked_bins,
+    believed,
+    believed_in_rows,
+    evenly,
+    groups_of,
+)
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
@@ -37,14 +44,8 @@ LEAST_KNOWN = 0.5
 """An attribute that alone differs from the commonest pattern stands out if it is known in this part of the cases."""
 FINE = 4096
 """Parts of its range in which a number is looked at to see whether it changes."""
-EVENTS_A_CASE = (0.5, 3.0)
-"""In the answer on values by activity a case counts at most the first part of what one of the release has on average;
-where noise is no matter, up to the second part."""
-SMALL_LOG = 1_000
 STAYING = Fraction(1, 8)
 BINNING = Fraction(2, 5)
-MOST_GROUPS = 48
-"""More values than that are asked by activity in so many groups, and by themselves without the activity."""
 RESOLUTION = 1024
 
 
@@ -210,10 +211,11 @@ def _asked(
     labels: tuple[str, ...],
     codings: tuple[Coding, ...],
     purpose: str | Message,
+    bound: int = 1,
 ) -> FloatArray:
-    """Noisy sums of what cases have, shared out where one has several."""
+    """Noisy sums of what cases have, scaled down to the bound where one has more."""
     asked = curator.events.sums(
-        features, size, 1, epsilon, alphabet=labels, codings=codings, resolution=RESOLUTION, purpose=purpose
+        features, size, bound, epsilon, alphabet=labels, codings=codings, resolution=RESOLUTION, purpose=purpose
     )
     return np.asarray(asked / RESOLUTION)
 
@@ -260,19 +262,18 @@ class Persisting:
 
 
 def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chosen: Chosen) -> Persisting:
-    """Return how values of an attribute that changes within cases are spread, and how they stay."""
+    """Return how values of an attribute that changes within cases are spread, and how they stay; a case counts at most
+    as many events as one of the release has on average."""
     labels, coding = cases.labels, chosen.coding()
     price, left = epsilon * STAYING, epsilon * (1 - STAYING)
     group, inside = np.arange(coding.size), np.ones(coding.size)
     if chosen.range is not None or coding.size > MOST_GROUPS:
         coding, mass = _asked_values(curator, left * BINNING, chosen, len(cases))
         left -= left * BINNING
-        group = _grouped(mass, ordered=chosen.numeric)
+        group = groups_of(mass, MOST_GROUPS, ordered=chosen.numeric)
         inside = mass / np.bincount(group, weights=mass)[group]
     width = int(group.max()) + 2
-    least, most = EVENTS_A_CASE
-    part = min(least * max(float(epsilon) * len(cases) / SMALL_LOG, 1.0) ** 0.5, most)
-    bound = max(1, round(part * float(cases.lengths.mean())))
+    bound = max(1, round(float(cases.lengths.mean())))
 
     def by_activity(block: Cases) -> Triples:
         at = np.flatnonzero(block.codes >= 0)
@@ -280,21 +281,10 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
         cells = block.codes[at] * width + np.where(values >= 0, group[values], width - 1)
         return block.owners[at], cells, np.ones(len(at), dtype=np.int64)
 
-    asked = (
-        curator.events.sums(
-            by_activity,
-            len(labels) * width,
-            bound,
-            left,
-            alphabet=labels,
-            codings=(coding,),
-            resolution=RESOLUTION,
-            purpose=Message("values-with-each-activity", name=chosen.column),
-        ).reshape(-1, width)
-        / RESOLUTION
-    )
+    purpose = Message("values-with-each-activity", name=chosen.column)
+    asked = _asked(curator, left, by_activity, len(labels) * width, labels, (coding,), purpose, bound)
     scale = bound / float(left)
-    table = _leaning(asked, scale, _events_counted(cases, bound))
+    table = _leaning(asked.reshape(-1, width), scale, _events_counted(cases, bound))
     full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
     staying = _asked_staying(curator, price, labels, coding, chosen)
     return Persisting((coding,), full, staying, scale, bound)
@@ -325,16 +315,6 @@ def _events_counted(cases: Repeated, bound: int) -> FloatArray:
     weights = cases.counts * np.minimum(1.0, bound / np.maximum(distinct.lengths, 1))
     each = np.repeat(weights, distinct.lengths)
     return np.bincount(distinct.codes, weights=each, minlength=len(cases.labels)).astype(np.float64)
-
-
-def _grouped(mass: FloatArray, *, ordered: bool) -> IntArray:
-    """Of each value its group: of numbers neighbours, of others each of the frequent ones, and the rest together."""
-    if ordered:
-        reached = (np.cumsum(mass) - mass / 2) / mass.sum()
-        return np.unique((reached * MOST_GROUPS).astype(np.int64), return_inverse=True)[1]
-    found = np.full(len(mass), MOST_GROUPS - 1)
-    found[np.argsort(-mass, kind="stable")[: MOST_GROUPS - 1]] = np.arange(MOST_GROUPS - 1)
-    return found
 
 
 def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:

@@ -94,18 +94,16 @@ def drawn_durations(
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return the released cases of at least two events, the seconds they last, and their kinds.
 
-    Those of each kind stand at even places of its distribution, in random order; inside a bin as those beside it let
-    expect.
+    Those of each kind stand at even places of its distribution, in random order.
     """
     rows = np.flatnonzero(cases.lengths >= 2)
     kind = durations.kinds
     seconds = np.zeros(len(rows))
-    steep = durations.bins.slopes(durations.q)
     for one in np.unique(kind).tolist():
         own, q = rng.permutation(np.flatnonzero(kind == one)), durations.q[one]
         reached = np.concatenate([[0.0], np.cumsum(q)])
         place = (np.arange(len(own)) + rng.random(len(own))) / len(own) * reached[-1]
         bins = np.minimum(np.searchsorted(reached, place, side="right") - 1, len(q) - 1)
         part = np.clip((place - reached[bins]) / np.maximum(q[bins], 1e-15), 0.0, 1.0)
-        seconds[own] = durations.bins.drawn(bins, part, steep[one][bins])
+        seconds[own] = durations.bins.drawn(bins, part)
     return rows, seconds, kind

@@ -10,27 +10,27 @@ hides of a row is as if its things took no time, or a log-normal one, or were a 
 together: of all such distributions the mean is taken, weighed by how likely the answer is given each. Where a cell is
 apart from this it is believed as far as noise does not explain it (James, Stein 1961).
 
-Everything but the question is post-processing. Times are drawn inside bins from densities that are exponential in
-log-time, so what is drawn is made of public edges and noisy numbers, never of a time of the log.
+Everything but the question is post-processing. Times are drawn evenly in log-time inside bins, so what is drawn is made
+of public edges and noisy numbers, never of a time of the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import ndtr
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.messages import Message
 from veilog.methods._events.fits import shrunk
 from veilog.methods._events.orders import CaseBlock, picked, spread
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
-from veilog.privacy.cases import Cases, Coding
+from veilog.privacy.cases import Cases
 
 LONGEST = 27
 """Octaves of seconds: 4.25 years; what takes longer counts as up to that."""
@@ -62,7 +62,6 @@ PARAMETERS = 3
 """Of a log-normal time: its median, its deviation, and which part takes no time."""
 _ALL_BEYOND = 0.01
 """A log-normal time of which no more than this is shorter than the longest is none that there can be."""
-_STEEPEST = 2.0
 _TINY = 1e-12
 
 
@@ -88,11 +87,6 @@ class LogBins:
         """Seconds at which bins begin, and the last one ends."""
         return np.concatenate([[0.0], 2.0 ** (np.arange(len(self)) / self.parts)])
 
-    @property
-    def width(self) -> float:
-        """Of a bin in log-time."""
-        return float(np.log(2) / self.parts)
-
     def cells(self, fineness: int) -> IntArray:
         """Return the cell of each bin, where an octave has 2 to the power of this many cells, or one for each bin."""
         return np.asarray((np.arange(len(self)) - 1) // max(self.parts >> fineness, 1) + 1)
@@ -102,20 +96,9 @@ class LogBins:
         found = np.searchsorted(self.edges * 1_000_000, microseconds, side="right") - 1
         return np.asarray(np.minimum(found, len(self) - 1))
 
-    def slopes(self, q: FloatArray) -> FloatArray:
-        """Return the slope of the log-density of each bin, from those beside it, for each row of distributions."""
-        logs = np.log(np.maximum(q[:, 1:], 1e-3))
-        steep = np.zeros_like(q)
-        steep[:, 2:-1] = (logs[:, 2:] - logs[:, :-2]) / (2 * self.width)
-        steep[:, -1] = (logs[:, -1] - logs[:, -2]) / self.width
-        return np.asarray(np.clip(steep, -_STEEPEST, _STEEPEST))
-
-    def drawn(self, bins: IntArray, part: FloatArray, slope: FloatArray) -> FloatArray:
+    def drawn(self, bins: IntArray, part: FloatArray) -> FloatArray:
         """Return seconds in these bins, each where so large a part of its bin is before it; 0 in the first bin."""
-        flat = np.abs(slope) < 1e-6
-        safe = np.where(flat, 1.0, slope)
-        along = np.where(flat, part * self.width, np.log1p(part * np.expm1(safe * self.width)) / safe)
-        return np.where(bins == 0, 0.0, self.edges[bins] * np.exp(along))
+        return np.where(bins == 0, 0.0, self.edges[bins] * 2.0 ** (part / self.parts))
 
 
 # Rows -----------------------------------------------------------------------------------------------------------------
@@ -185,15 +168,8 @@ class ReleasedRows:
         return np.where(self.keys[place] == keys, place, len(self.keys))
 
 
-@dataclass(frozen=True)
-class Things:
-    """What is asked of raw cases: which things they have, by row and by how long they take."""
-
-    told: Callable[[Cases], tuple[IntArray, IntArray, IntArray]]
-    """Maps each case, by itself, to its things: their cases, rows and microseconds; others than the rows are beyond."""
-    alphabet: Sequence[str]
-    purpose: str | Message
-    codings: Sequence[Coding] = ()
+Told: TypeAlias = Callable[[Cases], tuple[IntArray, IntArray, IntArray]]
+"""Maps each raw case, by itself, to its things: their cases, rows and microseconds; others than the rows are beyond."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,16 +184,12 @@ class Histograms:
         they are, their mean is near to its."""
         rng = block.rng
         bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
-        return self.bins.drawn(bins, rng.random(len(rows)), self._steep[rows, bins])
-
-    @cached_property
-    def _steep(self) -> FloatArray:
-        return self.bins.slopes(self.q)
+        return self.bins.drawn(bins, rng.random(len(rows)))
 
 
-def asked_rows(price: Price, rows: ReleasedRows, things: Things, longest: float = np.inf) -> Histograms:
-    """Return how long the things of each row take, none of them ``longest`` seconds or more, and none longer than the
-    end of the last octave in which all rows together stand out.
+def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np.inf, **question: Any) -> Histograms:
+    """Return how long the things of each row take, as they are ``told`` of raw cases: none of them ``longest`` seconds
+    or more, and none longer than the end of the last octave in which all rows together stand out.
 
     A case adds 1 for each of its things, but no more than one of the release does on average: what it has is scaled
     down to that, so long cases count less, which bends means a little and keeps the noise small.
@@ -230,25 +202,13 @@ def asked_rows(price: Price, rows: ReleasedRows, things: Things, longest: float 
     starts = np.concatenate([[0], np.cumsum(cells[fineness, -1] + 1)])
 
     def features(block: Cases) -> Triples:
-        owners, row, took = things.told(block)
+        owners, row, took = told(block)
         ours = row < len(rows.keys)
         row = row[ours]
         cell = starts[row] + cells[fineness[row], bins.told(took[ours])]
         return owners[ours], cell, np.ones(len(row), dtype=np.int64)
 
-    sums = (
-        price.sums(
-            features,
-            int(starts[-1]),
-            bound,
-            bound,
-            alphabet=things.alphabet,
-            codings=things.codings,
-            resolution=RESOLUTION,
-            purpose=things.purpose,
-        )
-        / RESOLUTION
-    )
+    sums = price.sums(features, int(starts[-1]), bound, bound, resolution=RESOLUTION, **question) / RESOLUTION
     often = rows.often(np.minimum(1.0, bound / np.maximum(norm, 1e-9)))
     # The release need not have as many cases as the log: scale what it lets expect to what was found.
     found = float(sums.sum()) / max(float(often.sum()), 1.0)

@@ -31,7 +31,7 @@ from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.orders import CaseBlock, in_blocks
-from veilog.methods._events.times.histogram import Histograms, ReleasedRows, Things, asked_rows
+from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import directly_following
 from veilog.privacy.asking import Triples
@@ -111,8 +111,8 @@ def _asked_processing(price: Price, events: ReleasedRows, cases: Repeated) -> Hi
         row = events.placed(_keys(block.codes[at]), len(cases.labels) + 1)
         return block.owners[at], row, block.times[at] - block.attributes[START][at]
 
-    things = Things(told, cases.labels, "how-long-events-take-by-activity", (Coding(START, moments=True),))
-    return asked_rows(price, events, things)
+    codings, purpose = (Coding(START, moments=True),), "how-long-events-take-by-activity"
+    return asked_rows(price, events, told, alphabet=cases.labels, codings=codings, purpose=purpose)
 
 
 def _known(block: Cases) -> BoolArray:

@@ -47,7 +47,7 @@ from veilog.methods._events.times.calendar import (
     drawn_starts,
 )
 from veilog.methods._events.times.durations import asked_durations, drawn_durations
-from veilog.methods._events.times.histogram import Histograms, ReleasedRows, Things, asked_rows
+from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import NoisySteps, asked_steps, directly_following, known_gaps
@@ -233,7 +233,7 @@ def _gaps(price: Price, pairs: ReleasedRows, labels: tuple[str, ...], longest: i
         place = pairs.placed(_keys(block.codes, at, size), (size + 1) ** 2)
         return rows, place, block.times[at] - block.times[at - 1]
 
-    return asked_rows(price, pairs, Things(told, labels, "gaps-of-released-pairs"), longest)
+    return asked_rows(price, pairs, told, longest, alphabet=labels, purpose="gaps-of-released-pairs")
 
 
 # Drawing ------------------------------------------------------------------------------------------------------------
