@@ -42,7 +42,9 @@ twelfth less on one; on the others all is within two standard errors (40 seeds).
 SPLITS = (0.9, 0.05, 0.05)
 """Chances that of the cases in a part half start in its first half, or none or all, or any share."""
 CELL_NOISES, DEEPEST = 8, 6
-"""Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left."""
+"""Starts and durations are cut at a half, a quarter and so on, while so many noise scales of cases are left. With half
+and twice of this absolute distances of BPIC 2013 are 4.4 and 4.0 in place of 4.1, and of Receipt 2.0 and 1.7 in place
+of 1.9 distances of halves."""
 
 _ANY = 1 / 12
 """Variance of a share that may be anything."""

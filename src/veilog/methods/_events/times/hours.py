@@ -24,15 +24,14 @@ DAYTIMES = (2, 1)
 PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
 DAY_NOISES = 4
 """As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike. With half
-and twice of this hours change by at most .16, on a hospital of 6,000 cases at .15, and within two standard errors
-(circadian distances, logs as for ``histogram.FINE``, 10 seeds)."""
+and twice of this circadian distances change by at most .08 distances of halves (logs as for ``histogram.FINE``)."""
 WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
 SURE = 200
 """Times are whole units where what was answered is so many times as likely if all cases had such times as if none had.
-With half and twice of this, of 1,500 cases at an epsilon of 0.4 days are found in .72 and .49 of 200 seeds in place of
-.64, and where half of the cases have days in .04 and .03 in place of .04. Of 800 cases they are found in none."""
+With half and twice of this, of 800 cases at an epsilon of 0.4 days are found in .95 and .92 of 100 seeds in place of
+.93, of 1,500 in 1 and .99 in place of 1; where half of the cases have days in .08 and .06 in place of .08."""
 
 _SECOND = 1_000_000
 _HOUR, _DAY = 3_600, 86_400
