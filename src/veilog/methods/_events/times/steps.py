@@ -18,8 +18,8 @@ from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 PLACES = 5
-"""Parts of a case: its first gap, its last one, and 3 between them. With 3 and 10 places times since the start of a case
-are 6.6 and 6.0 in place of 4.2 distances of halves on Sepsis (logs as for ``histogram.FINE``, 10 seeds)."""
+"""Parts of a case: its first gap, its last one, and 3 between them. With 3 and 10 places times since the start of a
+case are 6.6 and 6.0 in place of 4.2 distances of halves on Sepsis (logs as for ``histogram.FINE``, 10 seeds)."""
 GROUP_NOISES, MOST_GROUPS = 6, 10
 """Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left. With
 twice and four times of the first number these times are 4.2 and 5.1 in place of 2.8 on Sepsis, and 1.8 in place of 1.6
