@@ -91,6 +91,7 @@ READ = list(dict.fromkeys([*FIRST, *((base, how) for base in BASES for how in RE
 read comes before life cycles and classifiers, which see only words."""
 
 
+@pytest.mark.slow
 @pytest.mark.nightly(but=len(set(FIRST)))
 @pytest.mark.parametrize(("base", "how"), READ)
 def test_one_more_case_in_a_text_changes_no_other(tmp_path: Path, base: str, how: str) -> None:

@@ -144,6 +144,7 @@ def printed(released: veilog.Release, epsilon: Fraction, delta: Fraction) -> Non
     assert Fraction(Decimal(up(derived))) >= derived
 
 
+@pytest.mark.slow
 @pytest.mark.nightly(but=len(NAMES))
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", [4, 7])

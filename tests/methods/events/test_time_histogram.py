@@ -40,6 +40,7 @@ def test_bins_are_public_and_in_order() -> None:
         assert bins.told(np.array([0, 999_999, 10**6, 10**18])).tolist() == [0, 0, 1, len(bins) - 1]
 
 
+@pytest.mark.slow
 @given(st.sampled_from([1, 2, 8, 32]), st.data(), st.integers(0, 2**20))
 def test_a_time_is_drawn_inside_its_bin(parts: int, data: st.DataObject, seed: int) -> None:
     bins, rng = LogBins(parts), np.random.default_rng(seed)
