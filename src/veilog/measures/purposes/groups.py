@@ -20,8 +20,7 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import Variants
-from veilog.measures.measure import Log
+from veilog.measures.measure import Log, Pair
 from veilog.measures.purposes.attributes.columns import compared
 from veilog.measures.purposes.purpose import Asked, Purpose, facts_of
 
@@ -32,12 +31,9 @@ FEWEST = 30
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
-    for log, name in ((judged, "original"), (used, "released")):
-        if isinstance(log, Variants):
-            raise ParameterError("measure-of-variants-only", parameter=name, name=name)
-    assert not isinstance(used, Variants)
-    assert not isinstance(judged, Variants)
-    real, made = (np.concatenate([*gaps, np.zeros(0)]) for gaps in zip(*_gaps(used, judged, asked.column), strict=True))
+    original, released = Pair(judged, used).whole
+    found = [*_gaps(released, original, asked.column)]
+    real, made = (np.concatenate([gaps[side] for gaps in found]) for side in (0, 1))
     large = np.abs(real) >= LEAST
     real, made = real[large], made[large]
     if not len(real):

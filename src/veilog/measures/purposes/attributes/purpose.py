@@ -10,10 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from veilog._typing import BoolArray, IntArray
-from veilog.errors import ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EventLog
-from veilog.logs.variants import Variants
-from veilog.measures.measure import Log
+from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import column_of
 from veilog.measures.purposes.attributes.columns import ComparedAttribute, compared, not_kept
 from veilog.measures.purposes.attributes.similarity import Presence, contingency, marginal, pair, presence
@@ -64,17 +62,13 @@ def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
-    for log, name in ((judged, "original"), (used, "released")):
-        if isinstance(log, Variants):
-            raise ParameterError("measure-of-variants-only", parameter=name, name=name)
-    assert not isinstance(used, Variants)
-    assert not isinstance(judged, Variants)
-    attributes = compared(used, judged, asked.column)
-    own = Activities(used, judged)
+    original, released = Pair(judged, used).whole
+    attributes = compared(released, original, asked.column)
+    own = Activities(released, original)
     alone = [_Like((each,), marginal(each.used, each.judged)) for each in attributes]
     return {
         "shapes": _mean_of(alone),
-        "pairs": _mean_of([*_pairs(attributes, used, judged)]),
+        "pairs": _mean_of([*_pairs(attributes, released, original)]),
         "by_activity": _mean(own.marginals(each) for each in attributes if not each.of_cases),
         "with_control_flow": _mean(itertools.chain(*(own.beside(each) for each in attributes if each.of_cases))),
     }
