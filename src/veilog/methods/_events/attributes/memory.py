@@ -128,7 +128,7 @@ def asked_records(
         return rows, cells, np.ones(len(rows), dtype=np.int64)
 
     price = epsilon * PATTERNS if len(attributes) > 1 else epsilon
-    counts = _asked(curator, price, of_all, size, labels, codings, "patterns of where attributes are recorded")
+    counts = _asked(curator, price, of_all, size, labels, codings, "attributes-recorded-where")
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
     if len(codings) == 1:
@@ -299,7 +299,9 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
             values = block.attributes[coding.name][known]
             return block.owners[known], values, np.ones(len(known), dtype=np.int64)
 
-        return _asked(curator, share, of_events, coding.size + 1, (), (coding,), f"values of {chosen.column}")
+        return _asked(
+            curator, share, of_events, coding.size + 1, (), (coding,), Message("values-of-events", name=chosen.column)
+        )
 
     if chosen.range is not None:
         found = asked_bins(asked, epsilon, chosen, cases)
