@@ -56,12 +56,15 @@ def teams(long: bool) -> EventLog:
     return EventLog(pa.table(columns), pa.table({"concept:name": [str(i) for i in range(CASES + long)]}))
 
 
-def started(long: bool) -> EventLog:
+def started(long: bool, *, at_once: bool = False) -> EventLog:
     """The same cases with times: each event takes a minute, and begins when the one before it ended; but those of the
-    very long case take two, so that all but its first begin before that."""
+    very long case take two, so that all but its first begin before that. Its events may end all ``at_once``."""
     log = teams(long)
     case = log.events.column("case:index").to_numpy()
-    ended = (np.arange(len(case)) * 60 + 1_700_000_040) * 1_000_000
+    minutes = np.arange(len(case))
+    if long and at_once:
+        minutes[case == CASES] = minutes[case == CASES][0]
+    ended = (minutes * 60 + 1_700_000_040) * 1_000_000
     began = ended - np.where(case == CASES, 120, 60) * 1_000_000
     columns = {"time:timestamp": ended, START: began}
     for name, micros in columns.items():
@@ -85,7 +88,7 @@ ATTRIBUTES = openly.planned(
     "df-laplace", epsilon=20, domain=DOMAIN, attributes=["product", "team"], attributes_share="0.8"
 )
 NUMBERS = openly.planned("df-laplace", epsilon=40, domain=DOMAIN, attributes=["dose"], attributes_share="0.8")
-TIMES = openly.planned("df-laplace", epsilon=200, domain=DOMAIN, times="0.8")
+TIMES = openly.planned("df-laplace", epsilon=50, domain=DOMAIN, times="0.8")
 STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", processing=True)
 
 
@@ -104,12 +107,13 @@ class Question:
 
 LOGS = Attempt("a case of very many events of one team", teams(False), teams(True), ())
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
+AT_ONCE = Attempt("a case of very many events at once", started(False), started(True, at_once=True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
     "cells": Question("values-by-cell", ATTRIBUTES, LOGS, 0.6),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
-    "hours": Question("hours-and-weekdays", TIMES, STARTED, 0.3),
+    "hours": Question("hours-and-weekdays", TIMES, AT_ONCE, 0.5),
     "unit": Question("cases-with-whole-times", TIMES, STARTED, 0.6),
     "decimals": Question("decimals-of", NUMBERS, LOGS, 0.3, charged=0.3),
 }
