@@ -30,7 +30,7 @@ MOST_CELLS = 32
 LEAST_CELLS = 4
 """Fewer tell hardly any activities apart, and would cost as much as more: then all cases are one cell."""
 MOST_KINDS = 128
-"""Inside cells released cases are told apart by so many parts of all."""
+"""Number of finer parts that cut the released cases, and with them the cells."""
 _DEVIATIONS = (0.0, 0.02, 0.06, 0.2, 0.6)
 """How much more often a value occurs with an activity, or in a cell: standard deviations that are tried."""
 _ALONE = [(0.0, deviation) for deviation in _DEVIATIONS]

@@ -195,8 +195,8 @@ def _likely(codings: tuple[Coding, ...], counts: FloatArray, scale: float) -> Ma
 def _by_kind(table: FloatArray, shares: FloatArray, scale: float, kinds: Kinds) -> tuple[FloatArray, bool]:
     """Return the shares of values in each kind, from noisy counts by cell, and whether any is apart from all.
 
-    Of several attributes each is told by itself, which has less noise than all of them together, and the table of all
-    is fitted to these, and to how often values occur together in all cases.
+    Each of several attributes is estimated alone, with less noise than all of them together. The joint table is then
+    fitted to these estimates, and to how often values occur together in all cases.
     """
     rows = table.reshape(len(table), -1).sum(axis=1) / max(float(table.sum()), 1.0)
     given, apart, wanted = np.repeat(shares[None], len(kinds.cell), axis=0), False, []

@@ -23,8 +23,8 @@ DAYTIMES = (2, 1)
 """What a case counts in the hours and in the days."""
 PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
 DAY_NOISES = 4
-"""As many parts of the day are told apart as have so many noise scales of cases each, were all hours alike. With half
-and twice of this circadian distances change by at most .08 distances of halves (logs as for ``histogram.FINE``)."""
+"""The day gets the most parts that have this many noise scales of cases each, if all hours are alike. With half
+and twice of this circadian distances change by at most .2 distances of halves (logs as for ``histogram.FINE``)."""
 WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
