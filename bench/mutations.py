@@ -97,7 +97,13 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "answers_of",
         "_of_laplace",
     ),
-    "privacy.part": ("Part.of_log", "Part._holds", "Part._started", "Part._valued", "_of_cases"),
+    "privacy.partition": (
+        "Partition.of_log",
+        "Partition._holds",
+        "Partition._started",
+        "Partition._valued",
+        "_of_cases",
+    ),
 }
 """Of each module the functions that are changed."""
 

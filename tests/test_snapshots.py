@@ -34,7 +34,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "attributes": ["ward", "age", SENSITIVE],
     },
     "persons": {"unit": "case:patient", "max_cases": 2},
-    "a part": {"part": "month=2024-03"},
+    "a part": {"subset": "month=2024-03"},
     "activities found privately": {"activities": "privately", "domain": Domain(max_length=20), "delta": "1e-3"},
 }
 MOST = 20

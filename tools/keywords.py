@@ -32,7 +32,7 @@ from typing import Literal, TypedDict
 
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 
 class Keywords(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""A dry run is of the release that was asked for: of its part, of its persons, and of its account."""
+"""A dry run is of the release that was asked for: of its subset, of its persons, and of its account."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commands import code_of
 from refusals import sentence
 
 from veilog.cli import main
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 RELEASE = ["-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "Admission,Discharge"]
 DRY = ["release", "night.csv", "x.xes", *RELEASE, "--purposes", "", "--dry-run", "--json", "told.json", "--overwrite"]
@@ -40,37 +40,37 @@ def told() -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("more", "cases", "part"),
+    ("more", "cases", "subset"),
     [
         ([], 30, None),
-        (["--since", "2024-03-14", "--until", "2024-03-15"], 4, Part("began", "2024-03-14..2024-03-15")),
-        (["--part", "month=2024-04"], 26, Part("month", "2024-04")),
+        (["--since", "2024-03-14", "--until", "2024-03-15"], 4, Partition("began", "2024-03-14..2024-03-15")),
+        (["--subset", "month=2024-04"], 26, Partition("month", "2024-04")),
         (["--unit", "Patient", "--max-cases", "1"], 10, None),
     ],
 )
 def test_exact_sizes_are_those_of_the_cases_that_count(
-    here: Path, more: list[str], cases: int, part: Part | None, capsys: pytest.CaptureFixture[str]
+    here: Path, more: list[str], cases: int, subset: Partition | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was tried on twins of 2,045 cases where the release was of 26."""
     assert main([*DRY, "--sizes", "log", *more]) == 0
     assert told()["expected"]["sizes"]["cases"] == cases  # type: ignore[index]
     shown = capsys.readouterr().out
     assert f" {cases} cases, " in shown
-    assert part is None or sentence("sizes-are-of-part", part=part.in_words) in shown
+    assert subset is None or sentence("sizes-are-of-subset", subset=subset.in_words) in shown
 
 
 @pytest.mark.slow
-def test_an_empty_part_promises_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_subset_promises_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     dry = [word for word in DRY if word not in ("--json", "told.json")]
-    assert code_of(capsys, *dry, "--sizes", "log", "--part", "month=2025-01") == (2, "sizes-part-without-case")
+    assert code_of(capsys, *dry, "--sizes", "log", "--subset", "month=2025-01") == (2, "sizes-subset-without-case")
 
 
 @pytest.mark.slow
-def test_declared_sizes_are_said_to_be_of_the_part(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    declared = ["--cases", "40", "--length", "2", "--part", "month=2024-04"]
+def test_declared_sizes_are_said_to_be_of_the_subset(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    declared = ["--cases", "40", "--length", "2", "--subset", "month=2024-04"]
     assert main([*DRY, *declared]) == 0
     shown = capsys.readouterr().out
-    assert sentence("sizes-taken-for-part", part=Part("month", "2024-04").in_words) in shown
+    assert sentence("sizes-taken-for-subset", subset=Partition("month", "2024-04").in_words) in shown
 
 
 @pytest.mark.slow
@@ -98,13 +98,13 @@ def test_a_dry_run_says_what_the_account_would_have_left_and_reserves_nothing(
 @pytest.mark.slow
 def test_a_night_is_free_of_what_other_nights_cost(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = ["--ledger", "n.ledger", "--account", "w"]
-    night = ["--part", "month=2024-03"]
+    night = ["--subset", "month=2024-03"]
     assert main(["ledger", "set", "night.csv", "--epsilon", "1", *place]) == 0
     # Of four cases next to nothing may be left: paid for all the same.
     assert main(["release", "night.csv", "x.xes", *RELEASE, "--no-compare", *place, *night]) in (0, 4)
     capsys.readouterr()
-    for part, refused in (("month=2024-04", False), ("month=2024-03", True)):
-        assert main([*DRY, "--sizes", "log", *place, "--part", part]) == 0
+    for subset, refused in (("month=2024-04", False), ("month=2024-03", True)):
+        assert main([*DRY, "--sizes", "log", *place, "--subset", subset]) == 0
         assert ("refused" in told()["owner_only"]["account"]) == refused  # type: ignore[index]
 
 

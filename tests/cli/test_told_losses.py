@@ -60,7 +60,7 @@ def test_a_quiet_release_that_left_nothing_out_says_nothing(here: Path, capsys: 
 
 def test_that_a_night_had_no_case_is_a_loss_and_that_it_is_in_no_ledger_is_none(here: Path) -> None:
     log = veilog.read("log.csv")
-    night = veilog.release(log, "laplace", epsilon=1, depth=1, activities=["Admission"], part="month=2023-01")
+    night = veilog.release(log, "laplace", epsilon=1, depth=1, activities=["Admission"], subset="month=2023-01")
     notes = night.owner_only.notes
     assert [note.code in OF_LOSSES for note in notes] == [True, *[False] * (len(notes) - 1)] and len(notes) > 1
 
@@ -125,10 +125,10 @@ def test_a_dry_run_names_what_would_be_lost(here: Path, capsys: pytest.CaptureFi
 def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path) -> None:
     """A job saw status 0, and sent noise."""
     command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "log", "--seed", "1", "--json", "told.json"]
-    assert main([*command, "--part", "month=2023-01"]) == 6
+    assert main([*command, "--subset", "month=2023-01"]) == 6
     told = json.loads(Path("told.json").read_text())
     assert told["noise_only"] is True and Path("out.xes").exists()
-    assert main([*command, "--overwrite", "--part", "month=2024-04"]) == 0
+    assert main([*command, "--overwrite", "--subset", "month=2024-04"]) == 0
     assert json.loads(Path("told.json").read_text())["noise_only"] is False
 
 

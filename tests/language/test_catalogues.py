@@ -19,7 +19,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.guarantee import STRENGTHS
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.privacy.unit import Unit
 
 ROOT = Path(__file__).parents[2]
@@ -180,7 +180,7 @@ def test_what_a_release_says_of_itself_is_in_each_language() -> None:
     plain = [charge.plain() for charge in released.guarantee.charges]
     said = [*released.remarks, *(part for each in plain for part in (each.purpose, each.mechanism, each.sensitivity))]
     said += [*released.guarantee.reasons, *(condition.text for condition in released.guarantee.conditions)]
-    part, person = Part.of("month=2024-03"), Unit("person", 3)
+    part, person = Partition.of("month=2024-03"), Unit("person", 3)
     said += [part.in_words, part.among(person.neighbours), person.neighbours, released.guarantee.numerics]
     english = {str(message) for message in said}
     for language in OTHERS:

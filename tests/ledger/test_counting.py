@@ -26,7 +26,7 @@ from veilog.ledger.rules import Composed, FixedSchedule, composed_budget, planne
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 TENTH, NONE = Fraction(1, 10), Fraction(0)
 MILLIONTH = Fraction(1, 10**6)
@@ -37,9 +37,9 @@ def ledger(tmp_path: Path) -> Ledger:
     return Ledger.open(tmp_path / "log.ledger", create=True)
 
 
-def entries(costs: Iterable[Cost], part: str | None = None, unit: str = "case") -> tuple[Entry, ...]:
+def entries(costs: Iterable[Cost], subset: str | None = None, unit: str = "case") -> tuple[Entry, ...]:
     return tuple(
-        Entry(i, 1, "now", "laplace", False, {}, unit, *cost, "charged", None, (), part)
+        Entry(i, 1, "now", "laplace", False, {}, unit, *cost, "charged", None, (), subset)
         for i, cost in enumerate(costs, 1)
     )
 
@@ -230,27 +230,27 @@ def test_answers_of_real_releases_never_cost_more_than_was_set_aside(ledger: Led
 
 
 @pytest.mark.slow
-def test_parts_compose_as_what_the_dearest_case_lost() -> None:
+def test_subsets_compose_as_what_the_dearest_case_lost() -> None:
     account = composed(Fraction(5), MILLIONTH)
     for month in ("month=2024-01", "month=2024-02"):
         for _ in range(93):
             check_paid(account, (TENTH, NONE), "case", month)
             account = account.with_release((TENTH, NONE), month)
-    for part in (None, "month=2024-02", "ward=A"):
+    for subset in (None, "month=2024-02", "ward=A"):
         with pytest.raises(BudgetError):
-            check_paid(account, (TENTH, NONE), "case", part)
+            check_paid(account, (TENTH, NONE), "case", subset)
     check_paid(account, (TENTH, NONE), "case", "month=2024-03")
     plan = Account(1, "log", "case", (Fraction(1), MILLIONTH), (), FixedSchedule(0, 2, (TENTH, NONE)))
-    for part in ("month=2024-01", "month=2024-02", None):
-        plan = plan.with_release((TENTH, NONE), part)
+    for subset in ("month=2024-01", "month=2024-02", None):
+        plan = plan.with_release((TENTH, NONE), subset)
     assert plan.left == (0, 0) and plan.left_for("month=2024-03") == (TENTH, 0)
 
 
 @settings(max_examples=10)
 @given(costs=st.lists(st.tuples(st.integers(1, 20), st.sampled_from(["2024-01", "2024-02", None])), max_size=8))
 @pytest.mark.slow
-def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: list[tuple[int, str | None]]) -> None:
-    """No case loses more: the releases of each part, and of the whole, cost no more than is said."""
+def test_what_subsets_cost_together_is_that_of_the_dearest_of_every_rank(costs: list[tuple[int, str | None]]) -> None:
+    """No case loses more: the releases of each subset, and of the whole, cost no more than is said."""
     made = tuple(
         replace(entry, counted=month and f"month={month}")
         for entry, (_, month) in zip(entries((Fraction(n, 20), NONE) for n, _ in costs), costs, strict=True)
@@ -258,7 +258,7 @@ def test_what_parts_cost_together_is_that_of_the_dearest_of_every_rank(costs: li
     found = together(made, "case", Fraction(1, 100))
     assert found.planned is not None and found.composed is not None
     for month in ("2024-01", "2024-02"):
-        mine = [entry for entry in made if entry.part in (None, f"month={month}")]
+        mine = [entry for entry in made if entry.subset in (None, f"month={month}")]
         alone = together(tuple(mine), "case", Fraction(1, 100))
         assert alone.planned is not None and alone.composed is not None
         assert found.planned >= alone.planned - Fraction(1, 50) and found.composed >= alone.composed
@@ -387,7 +387,7 @@ def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
     ledger.reserve(OTHER, "laplace", epsilon=TENTH)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)
     ledger.set_budget(SMALL, 5, "1e-6", composed=True)
-    ledger.reserve(SMALL, "laplace", epsilon=TENTH, part=Part.of("month=2024-01"))
+    ledger.reserve(SMALL, "laplace", epsilon=TENTH, subset=Partition.of("month=2024-01"))
     moved = ledger.enter(OTHER, account=2)
     assert isinstance(moved.counting, Composed) and moved.counting.since == 3 and len(moved.entries) == 3
     assert moved.spent == moved.composed == (3 * TENTH, 0)

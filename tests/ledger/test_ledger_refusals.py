@@ -17,7 +17,7 @@ from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 """Tables that came with the last versions of the file."""
 
@@ -91,7 +91,7 @@ def test_a_ledger_of_another_version_is_refused(used: Path, version: int) -> Non
 
 @pytest.mark.slow
 def test_checkpoints_are_under_the_seal(used: Path) -> None:
-    Ledger.open(used).reserve(SMALL, "training", epsilon=Fraction(1), mark="first", part=Part.of("year=2024"))
+    Ledger.open(used).reserve(SMALL, "training", epsilon=Fraction(1), mark="first", subset=Partition.of("year=2024"))
     with ledger_file.transaction(used, write=False, patience=1, waiting=None) as book:
         assert book.runs == {3: "first"}
     with contextlib.closing(sqlite3.connect(used)) as connection, connection:

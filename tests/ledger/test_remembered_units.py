@@ -1,4 +1,4 @@
-"""Units that move from one part to another: what takes it for granted that none does, and what leaves them out."""
+"""Units that move from one subset to another: what takes it for granted that none does, and what leaves them out."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from refusals import refused
 
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.ledger import store as ledger_file
 from veilog.ledger.ledger import Ledger
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.releasing.result import Release
 
 ASKED = ("-m", "laplace", "--epsilon", "1", "--activities", "a,b", "--max-length", "4", "--no-compare")
-PARTS = ("month=2024-03", "month=2024-04")
+SUBSETS = ("month=2024-03", "month=2024-04")
 Row = tuple[str, str, str, str]
 
 
@@ -45,9 +46,9 @@ def extracts(tmp_path: Path, moves: Sequence[str]) -> tuple[Path, Path]:
     )
 
 
-def released(path: Path, part: str, ledger: Ledger, *, remember: bool = True, **more: object) -> Release:
+def released(path: Path, subset: str, ledger: Ledger, *, remember: bool = True, **more: object) -> Release:
     domain = veilog.Domain(activities=("a", "b"), max_length=4)
-    asked = {"epsilon": 30, "allow_no_protection": True, "domain": domain, "ledger": ledger, "part": part, **more}
+    asked = {"epsilon": 30, "allow_no_protection": True, "domain": domain, "ledger": ledger, "subset": subset, **more}
     return veilog.release(path, "laplace", remember_units=remember, **asked)  # type: ignore[arg-type]
 
 
@@ -60,34 +61,35 @@ def looked_at(release: Release) -> int:
     return release.variants.cases
 
 
-def test_a_part_has_a_condition_in_the_guarantee_its_json_and_its_entry(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_subset_has_a_condition_in_the_guarantee_its_json_and_its_entry(tmp_path: Path, ledger: Ledger) -> None:
     march, _ = extracts(tmp_path, ["span"])
-    made = released(march, PARTS[0], ledger, remember=False)
-    assert "cases-keep-their-part" in codes(made)
-    assert "cases-keep-their-part" in {check["code"] for check in made.to_json()["to_confirm"]}  # type: ignore[index]
+    made = released(march, SUBSETS[0], ledger, remember=False)
+    assert "cases-keep-their-subset" in codes(made)
+    assert "cases-keep-their-subset" in {check["code"] for check in made.to_json()["to_confirm"]}  # type: ignore[index]
     (entry,) = ledger.show()[0].entries
     assert entry.guarantee is not None
-    assert "cases-keep-their-part" in {condition["code"] for condition in entry.guarantee["conditions"]}
-    assert "cases-keep-their-part" not in codes(
+    assert "cases-keep-their-subset" in {condition["code"] for condition in entry.guarantee["conditions"]}
+    assert "cases-keep-their-subset" not in codes(
         veilog.release(march, "laplace", epsilon=1, domain=veilog.Domain(("a", "b"), 4), ledger=False)
     )
 
 
 @pytest.mark.slow
-def test_a_case_that_moves_is_left_out_of_the_later_part(tmp_path: Path, ledger: Ledger) -> None:
+def test_a_case_that_moves_is_left_out_of_the_later_subset(tmp_path: Path, ledger: Ledger) -> None:
     moves = [f"s{n}" for n in range(20)]
     march, april = extracts(tmp_path, moves)
-    first, second = (released(path, part, ledger) for path, part in zip((march, april), PARTS, strict=True))
+    first, second = (released(path, subset, ledger) for path, subset in zip((march, april), SUBSETS, strict=True))
     assert abs(looked_at(first) - 60) < 5 and abs(looked_at(second) - 40) < 5
-    assert codes(second) >= {"units-keep-their-names"} and "cases-keep-their-part" not in codes(second)
+    assert codes(second) >= {"units-keep-their-names"} and "cases-keep-their-subset" not in codes(second)
     assert ledger.show()[0].spent == (30, 0), "each case lost one of them"
-    (note,) = [note for note in second.owner_only.notes if "left out" in str(note) and str(note).startswith("20 cases")]
+    (note,) = [note for note in second.owner_only.notes if note.code == "cases-in-another-subset"]
+    assert note.values["cases"] == 20
     assert str(note) not in json.dumps({k: v for k, v in second.to_json().items() if k != "owner_only"})
-    again = released(march, PARTS[0], ledger)
-    assert abs(looked_at(again) - 60) < 5, "in its own part it is looked at again"
+    again = released(march, SUBSETS[0], ledger)
+    assert abs(looked_at(again) - 60) < 5, "in its own subset it is looked at again"
     without = Ledger.open(tmp_path / "other.ledger", create=True, account="w")
-    released(march, PARTS[0], without, remember=False)
-    assert abs(looked_at(released(april, PARTS[1], without, remember=False)) - 60) < 5, "it lost both"
+    released(march, SUBSETS[0], without, remember=False)
+    assert abs(looked_at(released(april, SUBSETS[1], without, remember=False)) - 60) < 5, "it lost both"
 
 
 @pytest.mark.slow
@@ -102,11 +104,11 @@ def test_a_unit_changes_what_is_kept_and_left_out_of_itself_alone(tmp_path: Path
         with ledger_file.transaction(ledger.path, write=True, patience=1, waiting=None) as book:
             book.connection.execute("UPDATE book SET key = ?", (key,))
         found = []
-        for log, part in ((march, PARTS[0]), (april, PARTS[1])):
+        for log, subset in ((march, SUBSETS[0]), (april, SUBSETS[1])):
             names = [str(name) for name in log.cases.column("concept:name").to_pylist()]
-            units = ledger.units(log, Part.of(part), "case", names)
+            units = ledger.units(log, Partition.of(subset), "case", names)
             ledger.enter(log)
-            ledger.reserve(log, "laplace", epsilon=1, part=Part.of(part), units=units)  # type: ignore[arg-type]
+            ledger.reserve(log, "laplace", epsilon=1, subset=Partition.of(subset), units=units)  # type: ignore[arg-type]
             looked = {name for name, new in zip(names, units.new.tolist(), strict=True) if new}
             digests = {units.digests[place : place + 16] for place in range(0, len(units.digests), 16)}
             found.append((looked, digests))
@@ -120,24 +122,26 @@ def test_a_unit_changes_what_is_kept_and_left_out_of_itself_alone(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_persons_are_known_by_their_own_names_and_their_parts_cost_the_largest(tmp_path: Path, ledger: Ledger) -> None:
+def test_persons_are_known_by_their_own_names_and_their_subsets_cost_the_largest(
+    tmp_path: Path, ledger: Ledger
+) -> None:
     """The case has another name in April; the patient has not."""
     march = written(tmp_path / "march.csv", [*rows("03", [f"m{n}" for n in range(40)]), *rows("03", ["x"])])
     april = written(
         tmp_path / "april.csv", [("x2", "px", "a", "2024-04-01"), *rows("04", [f"a{n}" for n in range(40)])]
     )
     whom = {"unit": "patient", "max_cases": 1}
-    released(march, PARTS[0], ledger, **whom)
-    second = released(april, PARTS[1], ledger, **whom)
-    assert any(str(note).startswith("1 case of this part was") for note in second.owner_only.notes)
+    released(march, SUBSETS[0], ledger, **whom)
+    second = released(april, SUBSETS[1], ledger, **whom)
+    assert "one-case-in-another-subset" in [note.code for note in second.owner_only.notes]
     assert ledger.show()[0].spent == (30, 0)
-    released(april, PARTS[1], ledger, remember=False, **whom)
+    released(april, SUBSETS[1], ledger, remember=False, **whom)
     assert ledger.show()[0].spent == (60, 0), "those that are not remembered add up"
 
 
 def test_digests_and_key_are_in_no_export_and_take_16_bytes_a_unit(tmp_path: Path, ledger: Ledger) -> None:
     march, _ = extracts(tmp_path, ["span"])
-    released(march, PARTS[0], ledger)
+    released(march, SUBSETS[0], ledger)
     with ledger_file.transaction(ledger.path, write=False, patience=1, waiting=None) as book:
         ((_, digests),) = book.connection.execute("SELECT * FROM units").fetchall()
         key = book.key
@@ -151,7 +155,7 @@ def test_digests_and_key_are_in_no_export_and_take_16_bytes_a_unit(tmp_path: Pat
 
 def test_the_seal_holds_the_digests(tmp_path: Path, ledger: Ledger) -> None:
     march, _ = extracts(tmp_path, [])
-    released(march, PARTS[0], ledger)
+    released(march, SUBSETS[0], ledger)
     with sqlite3.connect(ledger.path) as connection:
         connection.execute("UPDATE units SET digests = x''")
     with pytest.raises(veilog.InputError, match="damaged"):
@@ -160,21 +164,21 @@ def test_the_seal_holds_the_digests(tmp_path: Path, ledger: Ledger) -> None:
 
 def test_what_was_withdrawn_leaves_out_nobody(tmp_path: Path, ledger: Ledger) -> None:
     march, april = (veilog.read(path) for path in extracts(tmp_path, ["span"]))
-    part = Part.of(PARTS[0])
-    units = ledger.units(march, part, "case", ["span"] * march.number_of_cases)
-    held = ledger.reserve(march, "laplace", epsilon=1, part=part, units=units)  # type: ignore[arg-type]
-    other = ledger.units(april, Part.of(PARTS[1]), "case", ["span"])
+    subset = Partition.of(SUBSETS[0])
+    units = ledger.units(march, subset, "case", ["span"] * march.number_of_cases)
+    held = ledger.reserve(march, "laplace", epsilon=1, subset=subset, units=units)  # type: ignore[arg-type]
+    other = ledger.units(april, Partition.of(SUBSETS[1]), "case", ["span"])
     assert not other.new.any()
     held.withdraw()
-    assert ledger.units(april, Part.of(PARTS[1]), "case", ["span"]).new.all()
-    with pytest.raises(veilog.BudgetError, match="entered just now"):
-        ledger.reserve(april, "laplace", epsilon=1, part=Part.of(PARTS[1]), units=other)  # type: ignore[arg-type]
+    assert ledger.units(april, Partition.of(SUBSETS[1]), "case", ["span"]).new.all()
+    with refused(veilog.BudgetError, "ledger-subset-units-unknown"):
+        ledger.reserve(april, "laplace", epsilon=1, subset=Partition.of(SUBSETS[1]), units=other)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     "more",
     [
-        {"part": None},
+        {"subset": None},
         {"ledger": False},
         {"unit": "person", "max_cases": 2},
         {"unit": "patient", "max_cases": 2, "unnamed": "own"},
@@ -183,7 +187,7 @@ def test_what_was_withdrawn_leaves_out_nobody(tmp_path: Path, ledger: Ledger) ->
 def test_what_cannot_be_remembered_is_refused(tmp_path: Path, ledger: Ledger, more: dict[str, object]) -> None:
     march, _ = extracts(tmp_path, [])
     with pytest.raises(ParameterError) as caught:
-        released(march, **{"part": PARTS[0], "ledger": ledger, **more})  # type: ignore[arg-type]
+        released(march, **{"subset": SUBSETS[0], "ledger": ledger, **more})  # type: ignore[arg-type]
     assert caught.value.parameter == "remember_units"
 
 
@@ -192,10 +196,10 @@ def test_the_command_remembers_them(tmp_path: Path, capsys: pytest.CaptureFixtur
     march, april = extracts(tmp_path, ["span"])
     kept = ["--ledger", str(tmp_path / "w.ledger"), "--account", "w", "--remember-units", "--overwrite"]
     assert main(["ledger", "set", str(march), "--epsilon", "1", *kept[:4]]) == 0
-    for path, part in ((march, PARTS[0]), (april, PARTS[1])):
+    for path, subset in ((march, SUBSETS[0]), (april, SUBSETS[1])):
         out = [str(tmp_path / f"{path.stem}.xes"), "--json", str(tmp_path / "out.json")]
-        assert main(["release", str(path), *out, *ASKED, *kept, "--part", part]) == 0
+        assert main(["release", str(path), *out, *ASKED, *kept, "--subset", subset]) == 0
     told = json.loads((tmp_path / "out.json").read_text())
     assert told["owner_only"]["account"]["spent"]["epsilon"] == 1.0
-    assert "one-case-in-another-part" in [note["code"] for note in told["owner_only"]["notes"]]
-    assert main(["release", str(april), out[0], *ASKED, *kept]) == 2, "no part"
+    assert "one-case-in-another-subset" in [note["code"] for note in told["owner_only"]["notes"]]
+    assert main(["release", str(april), out[0], *ASKED, *kept]) == 2, "no subset"

@@ -28,8 +28,8 @@ Night = Callable[..., int]
 
 def account(*spans: tuple[str | None, State], unit: str = "case", way: str = "") -> Account:
     entries = tuple(
-        Entry(n, 1, "", "evolve", False, {}, unit, Fraction(1), Fraction(0), state, None, (), part, None, way)
-        for n, (part, state) in enumerate(spans, 1)
+        Entry(n, 1, "", "evolve", False, {}, unit, Fraction(1), Fraction(0), state, None, (), subset, None, way)
+        for n, (subset, state) in enumerate(spans, 1)
     )
     return Account(1, "ward-7", "case", None, entries)
 
@@ -72,8 +72,8 @@ def test_a_night_that_came_out_empty_was_answered() -> None:
 
 def test_the_ledger_knows_what_came_out_empty(tmp_path: Path) -> None:
     log, ledger = hospital(20, seed=1), Ledger.open(tmp_path / "w.ledger", account="ward-7", create=True)
-    part = "began=2024-01-01..2024-01-03"
-    made = veilog.release(log, "travas", epsilon="0.1", delta="1e-6", ledger=ledger, part=part, seed=1)
+    subset = "began=2024-01-01..2024-01-03"
+    made = veilog.release(log, "travas", epsilon="0.1", delta="1e-6", ledger=ledger, subset=subset, seed=1)
     assert made.variants.cases == 0
     assert [entry.empty for entry in ledger.show()[0].entries] == [True]
     assert ledger.since_last(log, until="2024-01-05").value == "2024-01-03..2024-01-05"
@@ -127,8 +127,8 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
     return run
 
 
-def parts() -> list[str | None]:
-    return [entry.part for entry in Ledger.open("w.ledger").show()[0].entries]
+def subsets() -> list[str | None]:
+    return [entry.subset for entry in Ledger.open("w.ledger").show()[0].entries]
 
 
 @pytest.mark.slow
@@ -141,12 +141,12 @@ def test_a_night_takes_what_the_failed_one_before_it_left(night: Night, capsys: 
     said = " ".join(capsys.readouterr().out.split())
     begins = sentence("span-begins", end="2024-01-03", number=1, account="ward-7", empty="", lost="")
     assert f"since {begins}" in said and sentence("cases-between", first="2024-01-03", end="2024-01-07") in said
-    assert parts() == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-07"]
+    assert subsets() == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-07"]
     assert Ledger.open("w.ledger").show()[0].spent == (1, 0), "no case twice"
     assert night(200, "2024-01-07", "--overwrite") == 2, "all of it is released"
     refusal = sentence("span-already-released", end="2024-01-07", number="ward-7", number_2=2, end_2="2024-01-07")
     assert refusal in " ".join(capsys.readouterr().err.split())
-    assert len(parts()) == 2
+    assert len(subsets()) == 2
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_a_release_that_was_paid_for_and_is_nowhere_is_made_again_and_that_is_sa
         epsilon=1,
         activities=ACTIVITIES,
         ledger=Ledger.open("w.ledger", account="ward-7"),
-        part="began=2024-01-03..2024-01-05",
+        subset="began=2024-01-03..2024-01-05",
     )
     capsys.readouterr()
     assert night(150, "2024-01-05") == 0
@@ -184,7 +184,7 @@ def test_a_night_that_is_another_is_refused_before_anything_is_asked(
     assert night(100, "2024-01-03", since="2024-01-01") == 0
     assert night(150, "2024-01-05", *more) == 2
     assert words in " ".join(capsys.readouterr().err.split())
-    assert len(parts()) == 1
+    assert len(subsets()) == 1
 
 
 @pytest.mark.slow
@@ -194,7 +194,7 @@ def test_a_dry_run_says_the_same_days_and_enters_nothing(night: Night, capsys: p
     assert night(150, "2024-01-05", "--dry-run", "--sizes", "log") == 0
     days = sentence("cases-between", first="2024-01-03", end="2024-01-05")
     assert days in " ".join(capsys.readouterr().out.split())
-    assert len(parts()) == 1
+    assert len(subsets()) == 1
 
 
 @pytest.mark.slow
@@ -206,14 +206,14 @@ def test_without_an_account_it_is_refused(night: Night, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
-def test_in_python_the_part_is_the_ledgers(night: Night) -> None:
+def test_in_python_the_subset_is_the_ledgers(night: Night) -> None:
     assert night(100, "2024-01-03", since="2024-01-01") == 0
     log = veilog.read("ward.csv")
     ledger = Ledger.open("w.ledger", account="ward-7")
-    part = ledger.since_last(log, until="2024-01-05")
-    assert str(part) == "began=2024-01-03..2024-01-05"
+    subset = ledger.since_last(log, until="2024-01-05")
+    assert str(subset) == "began=2024-01-03..2024-01-05"
     assert ledger.since_last().value.startswith("2024-01-03..2")
-    released = veilog.release(log, "laplace", depth=1, epsilon=1, activities=ACTIVITIES, ledger=ledger, part=part)
+    released = veilog.release(log, "laplace", depth=1, epsilon=1, activities=ACTIVITIES, ledger=ledger, subset=subset)
     assert str(ledger.since_last(log, until=datetime.date(2024, 1, 7))) == "began=2024-01-03..2024-01-07", "not saved"
     released.save("p.xes")
     assert str(ledger.since_last(log, until=datetime.date(2024, 1, 7))) == "began=2024-01-05..2024-01-07"

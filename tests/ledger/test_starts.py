@@ -208,8 +208,8 @@ def test_three_nightly_jobs_at_once_release_the_same_days_once(ward: list[str], 
     made = [status for status in statuses if status in (0, 6)]  # 101 cases may look as noise alone does
     assert len(made) == 1 and {*statuses} - {*made} <= {2, 3}, "the others were refused or found none left"
     (account,) = Ledger.open(tmp_path / "w.ledger").show()
-    parts = [entry.part for entry in account.entries if entry.state == "written"]
-    assert parts == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-06"]
+    subsets = [entry.subset for entry in account.entries if entry.state == "written"]
+    assert subsets == ["began=2024-01-01..2024-01-03", "began=2024-01-03..2024-01-06"]
     assert account.spent == (1, 0), "no day twice"
 
 
@@ -220,33 +220,33 @@ def test_days_that_a_live_run_reserved_are_refused_and_those_of_a_dead_one_are_n
     ledger = Ledger.open(tmp_path / "w.ledger", account="ward-7")
     log = veilog.read(tmp_path / "ward.csv")
     first, second = (ledger.since_last(log, until="2024-01-06") for _ in range(2))
-    held = ledger.reserve(log, "evolve", epsilon=Fraction(1), part=first)
+    held = ledger.reserve(log, "evolve", epsilon=Fraction(1), subset=first)
     with refused(BudgetError, "span-still-being-written"):
-        ledger.reserve(log, "evolve", epsilon=Fraction(1), part=second)
+        ledger.reserve(log, "evolve", epsilon=Fraction(1), subset=second)
     with refused(BudgetError, "span-still-being-written"):
         ledger.since_last(log, until="2024-01-06")
     assert held.holder is not None
     gone = replace(held.holder, process=2**22 + 1).text
     with ledger_file.transaction(ledger.path, write=True, patience=1, waiting=None) as book:
         book.connection.execute("UPDATE holders SET holder = ?", (gone,))
-    again = ledger.reserve(log, "evolve", epsilon=Fraction(1), part=second)
+    again = ledger.reserve(log, "evolve", epsilon=Fraction(1), subset=second)
     with ledger_file.transaction(ledger.path, write=True, patience=1, waiting=None) as book:
         book.connection.execute("UPDATE releases SET state = 'written' WHERE release = ?", (again.number,))
     with refused(ParameterError, "span-already-released", end="2024-01-06", end_2="2024-01-06"):
-        ledger.reserve(log, "evolve", epsilon=Fraction(1), part=second)
+        ledger.reserve(log, "evolve", epsilon=Fraction(1), subset=second)
     with refused(BudgetError, "span-ended-meanwhile", end="2024-01-06"):
         later = replace(second, value="2024-01-03..2024-01-09")
-        ledger.reserve(log, "evolve", epsilon=Fraction(1), part=later)
+        ledger.reserve(log, "evolve", epsilon=Fraction(1), subset=later)
 
 
 @pytest.mark.slow
 def test_threads_of_one_process_release_the_same_days_once(ward: list[str], tmp_path: Path) -> None:
     ledger, log = Ledger.open(tmp_path / "w.ledger", account="ward-7"), veilog.read(tmp_path / "ward.csv")
-    part, ended = ledger.since_last(log, until="2024-01-06"), []
+    subset, ended = ledger.since_last(log, until="2024-01-06"), []
 
     def reserve() -> None:
         try:
-            ledger.reserve(log, "evolve", epsilon=Fraction(1), part=part)
+            ledger.reserve(log, "evolve", epsilon=Fraction(1), subset=subset)
             ended.append("reserved")
         except BudgetError:
             ended.append("refused")

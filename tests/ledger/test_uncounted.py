@@ -10,7 +10,7 @@ from refusals import refused
 
 from veilog.errors import ParameterError
 from veilog.ledger.ledger import Ledger
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 HALF = Fraction(1, 2)
 
@@ -21,7 +21,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def test_what_is_not_counted_is_in_no_sum_until_it_is_taken_in(ledger: Ledger) -> None:
-    noted = ledger.note_uncounted(SMALL, "laplace", guarantee(HALF), part=Part("month", "2024-01"))
+    noted = ledger.note_uncounted(SMALL, "laplace", guarantee(HALF), subset=Partition("month", "2024-01"))
     assert (noted.spent, noted.releases, len(noted.uncounted)) == ((0, 0), 0, 1)
     ledger.set_budget(SMALL, 1)
     ledger.reserve(SMALL, "laplace", epsilon=Fraction(1, 4))
@@ -30,7 +30,7 @@ def test_what_is_not_counted_is_in_no_sum_until_it_is_taken_in(ledger: Ledger) -
     assert account.to_json()["uncounted"] == 1
     counted = ledger.count_uncounted(SMALL)
     assert (counted.left, counted.uncounted) == ((Fraction(1, 4), 0), ())
-    assert [(entry.epsilon, entry.state, entry.part) for entry in counted.entries] == [
+    assert [(entry.epsilon, entry.state, entry.subset) for entry in counted.entries] == [
         (Fraction(1, 4), "reserved", None),
         (HALF, "charged", "month=2024-01"),
     ]

@@ -1,4 +1,4 @@
-"""Parts of logs whose times have a zone, have none, or have one in part: when they add up."""
+"""Parts of logs whose times have a zone, have none, or have one in subset: when they add up."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -13,7 +13,7 @@ import veilog
 from veilog.errors import BudgetError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.stored.storing import store
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 ZONED, LOCAL = "2024-04-01T00:30:00+02:00", "2024-04-01T00:30:00"
 """The same moment of the same case, which is in March in UTC and in April as a local time."""
@@ -38,13 +38,13 @@ def log_of(folder: Path, kind: str, *times: str) -> veilog.EventLog:
 
 
 def spent(path: Path, *releases: tuple[veilog.EventLog, str], budget: int | None = None) -> Fraction:
-    """What these parts cost together, each at 1, on one account."""
+    """What these subsets cost together, each at 1, on one account."""
     path.unlink(missing_ok=True)
     ledger = Ledger.open(path, create=True)
     if budget is not None:
         ledger.set_budget(releases[0][0], budget)
-    for log, part in releases:
-        ledger.reserve(log, "laplace", epsilon=Fraction(1), part=Part.of(part))
+    for log, subset in releases:
+        ledger.reserve(log, "laplace", epsilon=Fraction(1), subset=Partition.of(subset))
     (account,) = ledger.show()
     assert account.spent is not None
     return account.spent[0]
@@ -60,11 +60,11 @@ def test_months_of_local_times_and_of_times_with_a_zone_add_up(tmp_path: Path, p
     """The worked example: the case is in April of the one file and in March of the other."""
     local, zoned = log_of(tmp_path, kind, LOCAL, LOCAL), log_of(tmp_path, kind, ZONED, ZONED)
     in_utc = log_of(tmp_path, kind, "2024-03-31T22:30:00Z", ZONED)
-    assert Part.of(APRIL).of_log(local).variants.cases == Part.of(MARCH).of_log(zoned).variants.cases == 2
+    assert Partition.of(APRIL).of_log(local).variants.cases == Partition.of(MARCH).of_log(zoned).variants.cases == 2
     assert spent(path, (local, MARCH), (local, APRIL)) == 1
     assert spent(path, (zoned, MARCH), (in_utc, APRIL)) == 1, "with a zone it is the same moment"
     assert spent(path, (local, APRIL), (zoned, MARCH)) == 2
-    with refused(BudgetError, "budget-of-parts-read-apart-exceeded"):
+    with refused(BudgetError, "budget-of-subsets-read-apart-exceeded"):
         spent(path, (local, APRIL), (zoned, MARCH), budget=1)
 
 
@@ -73,7 +73,7 @@ def test_months_of_local_times_and_of_times_with_a_zone_add_up(tmp_path: Path, p
 def test_one_time_that_is_unlike_the_others_makes_no_sum_smaller(
     tmp_path: Path, path: Path, kind: str, most: str, odd: str
 ) -> None:
-    """Of two logs that are mixed the times of one case may be other ones, so no two parts are apart."""
+    """Of two logs that are mixed the times of one case may be other ones, so no two subsets are apart."""
     clear, mixed = log_of(tmp_path, kind, most, most), log_of(tmp_path, kind, most, odd)
     for first, second in ((clear, mixed), (mixed, clear), (mixed, mixed)):
         assert spent(path, (first, MARCH), (second, APRIL)) == 2
@@ -81,11 +81,11 @@ def test_one_time_that_is_unlike_the_others_makes_no_sum_smaller(
     days = [f"began=2024-03-0{n}..2024-03-0{n + 1}" for n in (1, 2)]
     assert spent(path, *((mixed, day) for day in days)) == 2
     assert spent(path, *((clear, day) for day in days)) == 1
-    with refused(BudgetError, "budget-of-parts-read-apart-exceeded", asked="1", budget="1", left="0"):
+    with refused(BudgetError, "budget-of-subsets-read-apart-exceeded", asked="1", budget="1", left="0"):
         spent(path, (mixed, MARCH), (mixed, APRIL), budget=1)
 
 
-def test_parts_by_an_attribute_do_not_look_at_times(tmp_path: Path, path: Path) -> None:
+def test_subsets_by_an_attribute_do_not_look_at_times(tmp_path: Path, path: Path) -> None:
     local, mixed = log_of(tmp_path, "csv", LOCAL, LOCAL), log_of(tmp_path, "csv", LOCAL, ZONED)
     zoned = log_of(tmp_path, "csv", ZONED, ZONED)
     assert spent(path, (local, "ward=w"), (zoned, "ward=v"), (mixed, "ward=u")) == 1

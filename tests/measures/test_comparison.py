@@ -21,7 +21,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Found, compare, comparison
 from veilog.measures.process_model import MEASURES
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 PROMISED = {
     "relative_log_similarity",
@@ -223,19 +223,19 @@ def test_the_frame_has_the_numbers_of_purposes_with_what_is_kept() -> None:
 
 
 @pytest.mark.nightly(but=1)
-@pytest.mark.parametrize("part", ["began=2024-01-01..2024-01-03", "urgency=1"])
-def test_a_release_of_a_part_is_held_against_the_same_part(part: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("subset", ["began=2024-01-01..2024-01-03", "urgency=1"])
+def test_a_release_of_a_subset_is_held_against_the_same_subset(subset: str, tmp_path: Path) -> None:
     whole = hospital(400, seed=1)
-    released = veilog.release(whole, "evolve", epsilon=1, activities="log", part=part)
-    own = Part.of(part).of_log(whole)
+    released = veilog.release(whole, "evolve", epsilon=1, activities="log", subset=subset)
+    own = Partition.of(subset).of_log(whole)
     assert 0 < own.number_of_cases < 400
-    released.save(tmp_path / "part.xes")
-    for form in (released, tmp_path / "part.xes"):
+    released.save(tmp_path / "subset.xes")
+    for form in (released, tmp_path / "subset.xes"):
         assert compare(whole, form, models=False).original_cases == own.number_of_cases
     assert compare(own, released, models=False).original_cases == own.number_of_cases
     assert compare(whole.variants, released, models=False).original_cases == 400
-    text = veilog.dossier(released, whole).parts[0]
-    assert str(own.number_of_cases) in str(text) or veilog.dossier(released, own).parts[0] == text
+    text = veilog.dossier(released, whole).subsets[0]
+    assert str(own.number_of_cases) in str(text) or veilog.dossier(released, own).subsets[0] == text
 
 
 def test_lost_activities_are_in_the_verdict_and_what_purposes_are_told_is_checked() -> None:

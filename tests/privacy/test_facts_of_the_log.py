@@ -1,6 +1,6 @@
 """What is public by the owner's word is so of the log that the owner knows: not of what is left of it where cases are
-cut to other facts, left out with other parts, or drawn from those of a person, which may change by a single case though
-the facts do not."""
+cut to other facts, left out with other subsets, or drawn from those of a person, which may change by a single case
+though the facts do not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from veilog.logs.variants import Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 _DAY = 86_400_000_000
@@ -89,7 +89,7 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "days"),
+    ("subset", "days"),
     [
         ("Patient=p", (10, 41)),
         ("Patient=nobody", (10, 41)),
@@ -100,22 +100,22 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
         ("began=1970-01-21..1970-01-25", (20, 24)),
     ],
 )
-def test_facts_are_those_of_the_log_where_a_part_is_looked_at(part: str, days: tuple[int, int]) -> None:
+def test_facts_are_those_of_the_log_where_a_subset_is_looked_at(subset: str, days: tuple[int, int]) -> None:
     one = [("p", [("a", 10)])] * 5 + [("p", [("z", 40)] * 7)]
     for cases in (one, [*one, ("q", [("z", 11), ("a", 12)])], [*one, ("p", [("z", 21), ("a", 22)])]):
-        held = bounded(log_of(cases), ONE_CASE, noise.seeded(1), Part.of(part))
+        held = bounded(log_of(cases), ONE_CASE, noise.seeded(1), Partition.of(subset))
         curator = Curator(held, domain=Domain(FROM_LOG, FROM_LOG))
         assert curator.activities == ("a", "z") and curator.max_length == 7
         begin = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
         assert curator.events.window == tuple(begin + datetime.timedelta(days=day) for day in days)
 
 
-def test_of_a_declared_window_a_part_of_time_has_what_it_shares_with_it() -> None:
+def test_of_a_declared_window_a_subset_of_time_has_what_it_shares_with_it() -> None:
     def day(number: int) -> datetime.datetime:
         return datetime.datetime(1970, 1, 1, 8, tzinfo=datetime.UTC) + datetime.timedelta(days=number)
 
     midnight = datetime.timedelta(hours=8)
-    for part, window in (
+    for subset, window in (
         ("Patient=p", (day(5), day(90))),
         ("month=1970-02", (day(31) - midnight, day(59) - midnight)),
         ("began=1970-01-03..1970-01-20", (day(5), day(19) - midnight)),
@@ -123,5 +123,5 @@ def test_of_a_declared_window_a_part_of_time_has_what_it_shares_with_it() -> Non
     ):
         log = log_of([("p", [("a", 10)])])
         domain = Domain(window=(day(5), day(90)))
-        curator = Curator(bounded(log, ONE_CASE, noise.seeded(1), Part.of(part)), domain=domain)
-        assert curator.events.window == window, part
+        curator = Curator(bounded(log, ONE_CASE, noise.seeded(1), Partition.of(subset)), domain=domain)
+        assert curator.events.window == window, subset

@@ -113,7 +113,7 @@ def test_every_question_is_tried() -> None:
         "level",
         "kind",
         "check_moments",
-        "of_part",  # of a public window, by a public rule: no data
+        "of_subset",  # of a public window, by a public rule: no data
     }
 
 

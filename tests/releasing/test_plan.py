@@ -29,7 +29,7 @@ PLANS: dict[str, dict[str, Any]] = {
     "travas": {"epsilon": Fraction(1, 3), "delta": "1e-6", "unit": "patient", "max_cases": 2},
     "pripel": {"epsilon": 1, "activities": "log", "attribute_names": "age", "times_share": 0.2},
     "tlkc": {"k": 5, "sensitive": "a, b"},
-    "sacofa": {"epsilon": 1, "activities": "log", "part": "ward=A, or 'B'"},
+    "sacofa": {"epsilon": 1, "activities": "log", "subset": "ward=A, or 'B'"},
     "amun": {"as_published": True, "guessing_advantage": 0.3, "seed": 4},
 }
 
@@ -246,7 +246,7 @@ def test_the_cost_has_the_conditions_of_the_release_and_not_of_the_dry_run() -> 
     ("method", "asked"),
     [
         ("laplace", {"attributes": ["urgency"]}),
-        ("laplace", {"part": "urgency=2"}),
+        ("laplace", {"subset": "urgency=2"}),
         ("laplace", {"times": "0.3", "processing": True}),
         ("pripel", {"attribute_names": "urgency"}),
     ],
@@ -256,7 +256,7 @@ def test_that_attributes_are_looked_at_is_a_condition_of_the_cost(method: str, a
     declared = veilog.Domain(log.variants.labels, 20, {"urgency": ("1", "2", "3")})
     planned = veilog.plan(method, epsilon=3, delta="1e-3" if method == "pripel" else 0, domain=declared, **asked)
     told, done = planned.cost.conditions, planned.run(log).guarantee.conditions
-    stays = ["cases-keep-their-part"] if "part" in asked else []
+    stays = ["cases-keep-their-subset"] if "subset" in asked else []
     assert [condition.code for condition in told] == [*stays, "columns-from-log"] and told == done
 
 

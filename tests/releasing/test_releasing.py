@@ -144,20 +144,20 @@ def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.
 def test_a_part_without_events_is_released_with_the_facts_of_the_log(tmp_path: Path, method: str) -> None:
     """That it is refused would tell that nobody is in it, which no fact of the log says."""
     ledger = Ledger.open(tmp_path / "l", create=True)
-    released = openly.release(hospital(50, 1), method, epsilon=1, part="month=1990-01", ledger=ledger)
+    released = openly.release(hospital(50, 1), method, epsilon=1, subset="month=1990-01", ledger=ledger)
     assert released.guarantee.proven and released.guarantee.epsilon == 1
     assert {condition.code for condition in released.guarantee.conditions} >= {"activities-from-log"}
-    assert "no-case-in-part" in [note.code for note in released.owner_only.notes]
+    assert "no-case-in-subset" in [note.code for note in released.owner_only.notes]
 
 
 def test_with_declared_facts_a_part_without_cases_is_released_like_any_other_and_the_owner_told() -> None:
     declared = veilog.Domain(("come", "see", "go"), 10)
-    released = veilog.release(hospital(50, 1), "laplace", epsilon=1, part="month=1990-01", domain=declared)
+    released = veilog.release(hospital(50, 1), "laplace", epsilon=1, subset="month=1990-01", domain=declared)
     assert released.guarantee.proven and released.guarantee.epsilon == 1
-    assert "no-case-in-part" in [note.code for note in released.owner_only.notes]
+    assert "no-case-in-subset" in [note.code for note in released.owner_only.notes]
     assert released.noise_only, "computed from the answers, so a recipient may know it"
     told = json.dumps({**released.to_json(), "owner_only": None})
-    assert "no-case-in-part" not in told
+    assert "no-case-in-subset" not in told
     assert not any(str(note) in told for note in released.owner_only.notes)
 
 

@@ -140,7 +140,7 @@ def test_a_release_of_no_cases_is_known_by_its_answers() -> None:
 @pytest.mark.slow
 def test_a_part_without_cases_is_noise_only_in_json_outside_the_owners_part() -> None:
     asked = {"depth": 2, "epsilon": 1, "activities": NAMES, "seed": 3}
-    released = veilog.release(LOG, "laplace", **asked, part="month=1999-01")
+    released = veilog.release(LOG, "laplace", **asked, subset="month=1999-01")
     assert released.noise_only is True and released.to_json()["noise_only"] is True
     assert veilog.release(LOG, "laplace", **asked).to_json()["noise_only"] is False
     assert veilog.release(LOG, "travas", epsilon=1, delta=0.01, seed=3).noise_only is None

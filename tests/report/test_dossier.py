@@ -413,7 +413,7 @@ def test_the_file_alone_has_a_dossier_that_says_whose_word_it_is(tmp_path: Path,
 @pytest.mark.parametrize("suffix", [".xes", ".xes.gz", ".parquet"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-4", "1e-6", "0"])
 def test_the_answer_is_the_same_from_the_release_and_from_its_file(delta: str, suffix: str, tmp_path: Path) -> None:
-    released = veilog.release(LOG, "evolve", epsilon="0.9", delta=delta, activities="log", part="month=2024-01")
+    released = veilog.release(LOG, "evolve", epsilon="0.9", delta=delta, activities="log", subset="month=2024-01")
     released.save(tmp_path / f"release{suffix}")
     first, second = veilog.dossier(released), veilog.dossier(veilog.read(tmp_path / f"release{suffix}"))
     assert first.tone == second.tone

@@ -225,7 +225,7 @@ def test_a_draft_is_of_one_browser_though_both_brought_the_same_file(server: Ser
         mine, theirs = (upload(client, SMALL, "same.csv").headers["location"] for client in (owner, other))
         read_at_once(server, mine)
         read_at_once(server, theirs)
-        asked = {"method": "laplace", "epsilon": "0.37", "part": "ward=secret"}
+        asked = {"method": "laplace", "epsilon": "0.37", "subset": "ward=secret"}
         owner.post(f"{mine}/plan", data=asked, headers={"hx-request": "true"})
         assert 'value="0.37"' in owner.get(f"{mine}/release").text
         shown = other.get(f"{theirs}/release").text

@@ -80,14 +80,14 @@ def test_a_job_that_is_tried_again_with_changes_opens_with_all_that_it_asked(
 ) -> None:
     """However long: of an address that was cut the part was missing, and the release would have been of all cases."""
     labels = "\n".join(f"activity {n}: {'x' * 40}" for n in range(100))
-    asked = {**LAPLACE, "labels": "list", "activities": labels, "max_length": "9", "part": "month=2024-01"}
+    asked = {**LAPLACE, "labels": "list", "activities": labels, "max_length": "9", "subset": "month=2024-01"}
     address = send(client, f"{log}/release", f"{log}/jobs", **asked).headers["location"]
     client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"})  # the form is left with something else
     send(client, address, f"{address}/cancel")
     link = re.search(r'href="([^"]+/release\?of=[^"]+)"', client.get(address).text)
     assert link is not None
     page = client.get(html.unescape(link[1]))
-    assert value_of(page, "part") == "month=2024-01"
+    assert value_of(page, "subset") == "month=2024-01"
     assert labels in html.unescape(page.text)
     other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "other.csv")
     assert 'value="month=2024-01"' not in client.get(f"{other}/release?{link[1].partition('?')[2]}").text

@@ -19,15 +19,15 @@ from veilog.ledger.rules import (
     FixedSchedule,
     days_of,
     most_of_a_case,
-    part_of,
     rule_of,
+    subset_of,
     together,
 )
 from veilog.logs.eventlog import CASE
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up
 from veilog.privacy.account.guessing import holds_up_to, worth
-from veilog.privacy.part import SPAN, Part
+from veilog.privacy.partition import SPAN, Partition
 
 _LATER = 1 << 62
 """The number of a release that is not there yet."""
@@ -60,8 +60,8 @@ class Account:
 
     @property
     def spent(self) -> Cost | None:
-        """What all charges and reservations cost together: their sum, and of parts the largest. None if nothing bounds
-        it: there was a release without a guarantee, or one for another unit or another kind of case."""
+        """What all charges and reservations cost together: their sum, and of subsets the largest. None if nothing
+        bounds it: there was a release without a guarantee, or one for another unit or another kind of case."""
         return self.spent_on(None)
 
     @property
@@ -69,10 +69,10 @@ class Account:
         """What may still be spent on the whole log; None without a limit."""
         return self.left_for(None)
 
-    def spent_on(self, part: str | None) -> Cost | None:
-        """What was spent on any case, or on those of a part of the cases."""
+    def spent_on(self, subset: str | None) -> Cost | None:
+        """What was spent on any case, or on those of a subset of the cases."""
         entries = self._counted
-        return None if entries is None else most_of_a_case(entries, self.unit, cost_of, part)
+        return None if entries is None else most_of_a_case(entries, self.unit, cost_of, subset)
 
     def bounded_entries(self) -> tuple[Entry, ...]:
         """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
@@ -105,15 +105,15 @@ class Account:
             return Message("account-of-several-kinds", names=_listed(self.kinds))
         return Message("account-of-unbounded-release")
 
-    def left_for(self, part: str | None) -> Cost | None:
-        """What a release of the whole log, or of a part of its cases, may still cost; None without a limit."""
+    def left_for(self, subset: str | None) -> Cost | None:
+        """What a release of the whole log, or of a subset of its cases, may still cost; None without a limit."""
         if self.budget is None:
             return None
-        entries, spent = self._counted, self.spent_on(part)
+        entries, spent = self._counted, self.spent_on(subset)
         if entries is None or spent is None:
             return Fraction(0), Fraction(0)
         if self.counting is not None:
-            return self.counting.room(entries, self.unit, self.budget, part)
+            return self.counting.room(entries, self.unit, self.budget, subset)
         return max(self.budget[0] - spent[0], Fraction(0)), max(self.budget[1] - spent[1], Fraction(0))
 
     @property
@@ -140,17 +140,17 @@ class Account:
         """The account of data of which it is known that they have so many cases, or more: what delta may expose."""
         return replace(self, known_cases=max(cases, self.known_cases))
 
-    def with_release(self, cost: Cost, part: str | None) -> Account:
+    def with_release(self, cost: Cost, subset: str | None) -> Account:
         """The account as it would be with one release more."""
         way = next((entry.way for entry in self._made), "")
-        entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), part, way=way)
-        entry = replace(entry, remembered=part is not None)  # of persons only such parts come here
+        entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), subset, way=way)
+        entry = replace(entry, remembered=subset is not None)  # of persons only such subsets come here
         return replace(self, entries=(*self.entries, entry))
 
     @property
-    def of_parts(self) -> bool:
-        """Whether there are releases of parts, of which only the largest sums count."""
-        return any(part_of(entry, self.unit) for entry in self._made)
+    def of_subsets(self) -> bool:
+        """Whether there are releases of subsets, of which only the largest sums count."""
+        return any(subset_of(entry, self.unit) for entry in self._made)
 
     @property
     def strength(self) -> Strength:
@@ -241,11 +241,11 @@ def check_unit(entries: Iterable[Entry], unit: str) -> None:
 
 
 def check_paid(
-    account: Account, cost: Cost | None, unit: str, part: str | None = None, kind: str | None = None
+    account: Account, cost: Cost | None, unit: str, subset: str | None = None, kind: str | None = None
 ) -> None:
-    """:class:`BudgetError` if a release of this cost (None: nothing bounds it), of this part of the cases (None: of
+    """:class:`BudgetError` if a release of this cost (None: nothing bounds it), of this subset of the cases (None: of
     all), would exceed the account's budget. ``kind`` is what a case is in its log, where that is the unit."""
-    left = account.left_for(part)
+    left = account.left_for(subset)
     if account.budget is None or left is None:
         return
     number = account.number
@@ -256,7 +256,7 @@ def check_paid(
         raise BudgetError("budget-used-up", account=number, why=account.why_unbounded)
     plan = account.counting
     if isinstance(plan, FixedSchedule) and any(asked > rest for asked, rest in zip(cost, left, strict=True)):
-        remaining = plan.left(account.bounded_entries(), unit, part)
+        remaining = plan.left(account.bounded_entries(), unit, subset)
         raise BudgetError(
             "plan-exceeded",
             account=number,
@@ -266,15 +266,15 @@ def check_paid(
         )
     for word, asked, rest, limit in zip(("epsilon", "delta"), cost, left, account.budget, strict=True):
         if asked > rest:
-            code = "budget-exceeded" if part is None else "budget-of-part-exceeded"
+            code = "budget-exceeded" if subset is None else "budget-of-subset-exceeded"
             raise BudgetError(
-                "budget-of-parts-read-apart-exceeded" if _read_apart(account, part) else code,
+                "budget-of-subsets-read-apart-exceeded" if _read_apart(account, subset) else code,
                 account=number,
                 word=word,
                 asked=in_figures(asked),
                 budget=in_figures(limit),
                 left=in_figures(rest, down=True),
-                **({} if part is None else {"part": named(part)}),
+                **({} if subset is None else {"subset": named(subset)}),
             )
 
 
@@ -307,13 +307,13 @@ def _renamed(kind: str, before: tuple[str, ...]) -> Message:
     return Message("case-kind-renamed", kind=kind)
 
 
-def _read_apart(account: Account, part: str | None) -> bool:
-    """Whether a part is not apart from others of its rule, as their logs were read in another way."""
-    if part is None or account.unit != "case":
+def _read_apart(account: Account, subset: str | None) -> bool:
+    """Whether a subset is not apart from others of its rule, as their logs were read in another way."""
+    if subset is None or account.unit != "case":
         return False
     alike = [e.counted for e in account.entries if e.counted is not None and e.state != "withdrawn"]
-    same = rule_of(named(part))
-    return any(rule_of(other) != rule_of(part) for other in alike if rule_of(named(other)) == same)
+    same = rule_of(named(subset))
+    return any(rule_of(other) != rule_of(subset) for other in alike if rule_of(named(other)) == same)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -340,10 +340,10 @@ def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
 
 
 def as_csv(accounts: Iterable[Account]) -> str:
-    """One row a release; the part of the cases that it is of, where there are parts."""
+    """One row a release; the subset of the cases that it is of, where there are subsets."""
     text, shown = io.StringIO(), tuple(accounts)
-    of_parts = any(entry.part is not None for account in shown for entry in account.entries)
-    columns = [*_COLUMNS, "guarantee", *(["part"] if of_parts else [])]
+    of_subsets = any(entry.subset is not None for account in shown for entry in account.entries)
+    columns = [*_COLUMNS, "guarantee", *(["subset"] if of_subsets else [])]
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     for account in shown:
@@ -377,7 +377,7 @@ def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
         "delta_exact": None if entry.delta is None else str(entry.delta),
         "state": entry.state,
         "outputs": list(entry.outputs),
-        **({} if entry.part is None else {"part": entry.part}),
+        **({} if entry.subset is None else {"subset": entry.subset}),
     }
     return facts | ({"guarantee": entry.guarantee} if guarantees else {})
 
@@ -402,8 +402,8 @@ class LastSpan:
     lost: tuple[Entry, ...]
     """Releases of later days that were charged, or are still set aside, and were never written; no process has them."""
 
-    def until(self, end: datetime.date | None) -> Part:
-        """The part from that day on, before ``end``; by default today in UTC, so whole days."""
+    def until(self, end: datetime.date | None) -> Partition:
+        """The subset from that day on, before ``end``; by default today in UTC, so whole days."""
         end = datetime.datetime.now(datetime.UTC).date() if end is None else end
         if self.end >= end.isoformat():
             raise ParameterError(
@@ -414,7 +414,7 @@ class LastSpan:
                 number_2=self.entry.number,
                 end_2=end,
             )
-        return Part(SPAN, f"{self.end}..{end}", follows=True)
+        return Partition(SPAN, f"{self.end}..{end}", follows=True)
 
     def check(self, unit: str, read_as: str | None = None) -> None:
         """:class:`ParameterError` where the release to come is for another unit than the last, or its log is read in
@@ -467,7 +467,9 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
             name=name,
             meant=meant(name, [account.name for account in accounts]),
         )
-    made = [(days, entry) for entry in found[0].entries if (days := days_of(entry.part)) and entry.state != "withdrawn"]
+    made = [
+        (days, entry) for entry in found[0].entries if (days := days_of(entry.subset)) and entry.state != "withdrawn"
+    ]
     spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
         raise ParameterError("span-without-release", parameter="since", name=name)
@@ -478,10 +480,10 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
 
 
-def check_follows(account: Account, part: Part, unit: str, way: str) -> None:
+def check_follows(account: Account, subset: Partition, unit: str, way: str) -> None:
     """Refuse, in the transaction that reserves, a span of days that no longer begins where the last release ended:
     another run may have released these days since they were read off the ledger."""
-    first, _, end = part.value.partition("..")
+    first, _, end = subset.value.partition("..")
     last = last_span([account], account.name)
     last.check(unit, way)
     last.until(datetime.date.fromisoformat(end))  # refuses where none is left

@@ -19,7 +19,7 @@ from veilog.logs.eventlog import CASE
 from veilog.privacy.account.composing import (
     Answer,
 )
-from veilog.privacy.part import RULES_OF_TIME, SPAN
+from veilog.privacy.partition import RULES_OF_TIME, SPAN
 
 Cost = tuple[Fraction, Fraction]
 """Epsilon and delta, exactly."""
@@ -27,20 +27,20 @@ NO_COST: Cost = (Fraction(0), Fraction(0))
 
 
 MARK = "\x1f"
-"""Between a part and a way."""
+"""Between a subset and a way."""
 
 _OF_ANY = frozenset({CASE, "concept:name"})
 """Columns that are called so in every log of these formats, whatever its cases are."""
 
 
-def as_read(part: object | None, way: str) -> str | None:
-    """Return what a part counts as where its log was read in this way; empty if nobody knows."""
-    return None if part is None else f"{part}{MARK}{way}" if way else str(part)
+def as_read(subset: object | None, way: str) -> str | None:
+    """Return what a subset counts as where its log was read in this way; empty if nobody knows."""
+    return None if subset is None else f"{subset}{MARK}{way}" if way else str(subset)
 
 
-def named(part: str) -> str:
-    """Return the part alone of what it counts as."""
-    return part.partition(MARK)[0]
+def named(subset: str) -> str:
+    """Return the subset alone of what it counts as."""
+    return subset.partition(MARK)[0]
 
 
 def kind_of_case(way: str) -> str:
@@ -73,8 +73,8 @@ def is_of_time(rule: str) -> bool:
 
 
 def of_rule(rule: str, way: str) -> str | None:
-    """Return of a way what decides which part of this rule a case is in. None where no two such parts are known to be
-    without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
+    """Return of a way what decides which subset of this rule a case is in. None where no two such subsets are known to
+    be without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
     said = _told(way)
     if is_of_time(rule):
         return None if _partly(said) else way
@@ -213,7 +213,7 @@ class Entry:
     outputs: tuple[str, ...]
     """SHA-256 of the files it was written to."""
     counted: str | None = None
-    """What it counts as, where it is of a part of the cases: that part, and how its log was read."""
+    """What it counts as, where it is of a subset of the cases: that subset, and how its log was read."""
     kept_answers: str | None = None
     """What it answered, as it is kept, where that composes answer by answer."""
     way: str = ""
@@ -221,7 +221,7 @@ class Entry:
     holder: Holder | None = None
     """The process that made it, until a file of it is written or it is known to come to nothing."""
     remembered: bool = False
-    """Whether the ledger keeps digests of the units that were looked at, so that they are left out of other parts."""
+    """Whether the ledger keeps digests of the units that were looked at, so that they are left out of other subsets."""
 
     @property
     def cost(self) -> Cost | None:
@@ -229,7 +229,7 @@ class Entry:
         return None if self.epsilon is None or self.delta is None else (self.epsilon, self.delta)
 
     @property
-    def part(self) -> str | None:
+    def subset(self) -> str | None:
         """Of which cases it is; all, where this is None."""
         return None if self.counted is None else named(self.counted)
 

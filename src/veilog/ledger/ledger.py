@@ -9,7 +9,7 @@ Costs add up: releases that cost (epsilon_i, delta_i), each chosen after seeing 
 if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ullman, Vadhan, "Privacy odometers and
 filters", 2016: for these plain sums the filter costs nothing).
 
-The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How parts of the
+The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How subsets of the
 cases count, and what the owner may have counted instead of the sum: :mod:`veilog.ledger.rules`.
 """
 
@@ -67,7 +67,7 @@ from veilog.ledger.store import (
 from veilog.logs.variants import Variants
 from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee, round_up
-from veilog.privacy.part import Part, day_named
+from veilog.privacy.partition import Partition, day_named
 
 
 def count_uncounted(book: Book, account: int) -> int:
@@ -85,7 +85,7 @@ def count_uncounted(book: Book, account: int) -> int:
             parameters=entry.parameters,
             unit=entry.unit,
             as_published=entry.as_published,
-            part=entry.part,
+            subset=entry.subset,
             way=entry.way,
         )
         changes = "UPDATE releases SET time = ?, state = 'charged', guarantee = ? WHERE release = ?"
@@ -325,8 +325,8 @@ class Ledger:
 
     def since_last(
         self, log: Data | None = None, *, until: datetime.date | str | None = None, unit: str = "case"
-    ) -> Part:
-        """The cases that began since the last release of such a part on the account that this ledger was opened for
+    ) -> Partition:
+        """The cases that began since the last release of such a subset on the account that this ledger was opened for
         (``account=``), and before ``until``, by default today in UTC: what a log that grows has not released yet.
 
         It is read off the ledger alone. Releases count that were saved (:meth:`veilog.Release.save`) or came out empty.
@@ -413,7 +413,7 @@ class Ledger:
         parameters: Mapping[str, Any] | None = None,
         unit: str = "case",
         as_published: bool = False,
-        part: Part | None = None,
+        subset: Partition | None = None,
     ) -> Account:
         """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
         epsilon, delta = texts(derived_cost(guarantee))
@@ -427,7 +427,7 @@ class Ledger:
             "epsilon": epsilon,
             "delta": delta,
             "guarantee": guarantee.to_json() | cases,
-            "part": None if part is None else plain(str(part)),
+            "subset": None if subset is None else plain(str(subset)),
             "way": plain(data.read_as),
         }
         mark = fingerprint(data)
@@ -465,14 +465,14 @@ class Ledger:
         unit: str = "case",
         as_published: bool = False,
         mark: str | None = None,
-        part: Part | None = None,
+        subset: Partition | None = None,
         units: Units | None = None,
         begins: bool = False,
     ) -> Reservation:
         """Set aside what a release may cost at most, durably, before anything is asked of the data.
 
         ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
-        that of the checkpoints of a run that can be interrupted. ``part`` is which cases it is of, if not of all, and
+        that of the checkpoints of a run that can be interrupted. ``subset`` is which cases it is of, if not of all, and
         ``units`` the digests of those in it. With ``begins`` the run calls :meth:`Reservation.begin` before its first
         question: until then nothing counts if its process is killed.
         Data that the ledger does not know get an account of their own, whatever other accounts may spend.
@@ -480,7 +480,7 @@ class Ledger:
         """
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
-        cases = None if part is None else plain(str(part))
+        cases = None if subset is None else plain(str(subset))
         way, holder = plain(data.read_as), Holder.own(asked=not begins)
         counted = as_read(cases, way) if unit == "case" or units is not None else None
         self._made()
@@ -490,8 +490,8 @@ class Ledger:
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
                 number = found.number
-                if part is not None and part.follows:
-                    check_follows(found, part, plain(unit), way)
+                if subset is not None and subset.follows:
+                    check_follows(found, subset, plain(unit), way)
                 check_paid(found, cost, plain(unit), counted, kind_of_case(way) if unit == "case" else None)
             if units is not None:
                 units.check(book, number)
@@ -503,7 +503,7 @@ class Ledger:
                 parameters=parameters or {},
                 unit=plain(unit),
                 as_published=as_published,
-                part=cases,
+                subset=cases,
                 way=way,
             )
             if mark is not None:
@@ -522,8 +522,8 @@ class Ledger:
             number = on_named(book, known, number, plain(self.account_name))
         return None if number is None else account_of(book, number)
 
-    def units(self, data: Data, part: Part, unit: str, names: Sequence[str | None]) -> Units:
-        """Return which cases of a part are of units that no other part of its rule had, by the ``names`` of their
+    def units(self, data: Data, subset: Partition, unit: str, names: Sequence[str | None]) -> Units:
+        """Return which cases of a subset are of units that no other subset of its rule had, by the ``names`` of their
         units; for :meth:`reserve`, which refuses them if another release of the rule was entered meanwhile."""
         known, kind = fingerprint(data), kind_of_case(plain(data.read_as)) if unit == "case" else unit
         self._made()
@@ -532,7 +532,7 @@ class Ledger:
             if number is None and self.account_name is not None:
                 accounts = [row.number for row in book.accounts.values() if row.name == plain(self.account_name)]
                 number = accounts[0] if len(accounts) == 1 else None
-            return unseen(book, number, plain(str(part)), kind, names)
+            return unseen(book, number, plain(str(subset)), kind, names)
 
     def resume(
         self, data: Data, number: int, *, marks: Sequence[str | None] = (None,), complete: bool = False

@@ -1,4 +1,4 @@
-"""What releases cost together: of the whole log and of parts of its cases, by the sum, by a schedule or composed."""
+"""What releases cost together: of the whole log and of subsets of its cases, by the sum, by a schedule or composed."""
 
 from __future__ import annotations
 
@@ -20,77 +20,84 @@ from veilog.privacy.account.composing import (
     renyi_of,
     renyi_room,
 )
-from veilog.privacy.part import SPAN
+from veilog.privacy.partition import SPAN
 
 _FINEST = 10**150
 _SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
-def most_of_a_case(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], part: str | None = None) -> Cost:
-    """Return the most that these entries cost one of the unit; where a ``part`` is given, one of the unit in that part,
-    which no other part of its rule looks at.
+def most_of_a_case(
+    entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], subset: str | None = None
+) -> Cost:
+    """Return the most that these entries cost one of the unit; where a ``subset`` is given, one of the unit in that
+    subset, which no other subset of its rule looks at.
 
     Each of the two numbers is the largest of its own: they may be those of different cases.
     """
     entries = list(entries)
     counted = [entry.counted for entry in entries]
-    spent = _Spent(disjoint(name for name in [*counted, part] if name is not None))
+    spent = _Spent(disjoint(name for name in [*counted, subset] if name is not None))
     for entry in entries:
-        spent.add(part_of(entry, unit), cost(entry))
-    return spent.most(part)
+        spent.add(subset_of(entry, unit), cost(entry))
+    return spent.most(subset)
 
 
 def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
-    """Return for each entry the most that the entries before it cost one of the unit that is in its part."""
+    """Return for each entry the most that the entries before it cost one of the unit that is in its subset."""
     entries, found = list(entries), []
     spent = _Spent(disjoint(entry.counted for entry in entries if entry.counted is not None))
     for entry in entries:
-        part = part_of(entry, unit)
-        found.append(spent.most(part))
-        spent.add(part, cost(entry))
+        subset = subset_of(entry, unit)
+        found.append(spent.most(subset))
+        spent.add(subset, cost(entry))
     return found
 
 
 @dataclass
 class _Spent:
-    """What was spent so far on all of the unit, and for each rule on those of each piece of its parts."""
+    """What was spent so far on all of the unit, and for each rule on those of each piece of its subsets."""
 
     pieces: Mapping[str, tuple[str, ...]]
     whole: Cost = (Fraction(0), Fraction(0))
     of_rules: dict[str, dict[str, Cost]] = field(default_factory=lambda: defaultdict(dict))
 
-    def add(self, part: str | None, cost: Cost) -> None:
-        """Add what was spent on a part, or on all."""
-        if part is None:
+    def add(self, subset: str | None, cost: Cost) -> None:
+        """Add what was spent on a subset, or on all."""
+        if subset is None:
             self.whole = _added(self.whole, cost)
             return
-        of_rule = self.of_rules[rule_of(part)]
-        of_rule |= {piece: _added(of_rule.get(piece, NO_COST), cost) for piece in self.pieces[part]}
+        of_rule = self.of_rules[rule_of(subset)]
+        of_rule |= {piece: _added(of_rule.get(piece, NO_COST), cost) for piece in self.pieces[subset]}
 
-    def most(self, part: str | None) -> Cost:
-        """Return the most that was spent on one of the unit; with a part on one that is in it."""
+    def most(self, subset: str | None) -> Cost:
+        """Return the most that was spent on one of the unit; with a subset on one that is in it."""
         found = self.whole
         for rule, spent in self.of_rules.items():
             costs = list(spent.values())
-            if part is not None and rule == rule_of(part):
-                costs = [spent.get(piece, NO_COST) for piece in self.pieces[part]]
+            if subset is not None and rule == rule_of(subset):
+                costs = [spent.get(piece, NO_COST) for piece in self.pieces[subset]]
             found = _added(found, _largest_cost(costs))
         return found
 
 
-def part_of(entry: Entry, unit: str) -> str | None:
-    """Return the part that an entry counts as: that of its cases; for persons only where the ledger remembers them."""
+def subset_of(entry: Entry, unit: str) -> str | None:
+    """Return the subset that an entry counts as: that of its cases; for persons only where the ledger remembers
+    them."""
     return entry.counted if unit == "case" or entry.remembered else None
 
 
-def disjoint(parts: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return of each part the parts without overlap that it is made of: itself; of a span of days the spans between
+def disjoint(subsets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """Return of each subset the subsets without overlap that it is made of: itself; of a span of days the spans between
     any two ends that lie next to each other, each named by its first day."""
-    parts = list(parts)
-    spans = {part: tuple(named(part).partition("=")[2].split("..")) for part in parts if rule_of(named(part)) == SPAN}
+    subsets = list(subsets)
+    spans = {
+        subset: tuple(named(subset).partition("=")[2].split(".."))
+        for subset in subsets
+        if rule_of(named(subset)) == SPAN
+    }
     ends = sorted({end for span in spans.values() for end in span})  # ISO dates sort as text
-    found = {part: (part,) for part in parts}
-    return found | {part: tuple(day for day in ends if first <= day < end) for part, (first, end) in spans.items()}
+    found = {subset: (subset,) for subset in subsets}
+    return found | {subset: tuple(day for day in ends if first <= day < end) for subset, (first, end) in spans.items()}
 
 
 def _added(one: Cost, other: Cost) -> Cost:
@@ -102,22 +109,22 @@ def _largest_cost(costs: Collection[Cost]) -> Cost:
     return max(e for e, _ in costs), max(d for _, d in costs)
 
 
-def days_of(part: str | None) -> tuple[str, str] | None:
+def days_of(subset: str | None) -> tuple[str, str] | None:
     """Return the first day of a span of days and the one after its last; None of what is no such span."""
-    found = None if part is None else _SPANS.fullmatch(part)
+    found = None if subset is None else _SPANS.fullmatch(subset)
     return None if found is None else (found[1], found[2])
 
 
-def rule_of(part: str) -> str:
-    """Return the rule of a part as it is spelled; an attribute that is called as that of spans is another rule, and so
-    is the same rule of a log that was read in another way. Where times have a zone in part, each part is a rule of its
-    own: they add up."""
-    alone, mark, way = part.partition(MARK)
+def rule_of(subset: str) -> str:
+    """Return the rule of a subset as it is spelled; an attribute that is called as that of spans is another rule, and
+    so is the same rule of a log that was read in another way. Where times have a zone in part, each subset is a rule of
+    its own: they add up."""
+    alone, mark, way = subset.partition(MARK)
     rule = alone.partition("=")[0]
     if rule == SPAN and not _SPANS.fullmatch(alone):
         rule = f"case:{rule}"
     decides = of_rule(rule, way)
-    return part if decides is None else rule + mark + decides
+    return subset if decides is None else rule + mark + decides
 
 
 def short(value: Fraction) -> Fraction:
@@ -148,14 +155,14 @@ class FixedSchedule:
         each = {"epsilon": str(self.each[0]), "delta": str(self.each[1])}
         return {"how": "plan", "since": self.since, "releases": self.releases, "each": each}
 
-    def left(self, entries: Iterable[Entry], unit: str, part: str | None) -> int:
-        """Return how many releases are left of the plan, of the whole log or of a part of its cases."""
-        made, _ = most_of_a_case(_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), part)
+    def left(self, entries: Iterable[Entry], unit: str, subset: str | None) -> int:
+        """Return how many releases are left of the plan, of the whole log or of a subset of its cases."""
+        made, _ = most_of_a_case(_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), subset)
         return max(0, self.releases - int(made))
 
-    def room(self, entries: Iterable[Entry], unit: str, budget: Cost, part: str | None) -> Cost:
+    def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
         """Return the most that the next release may cost."""
-        return self.each if self.left(tuple(entries), unit, part) else (_NOTHING, _NOTHING)
+        return self.each if self.left(tuple(entries), unit, subset) else (_NOTHING, _NOTHING)
 
     def spent(self, entries: Iterable[Entry], unit: str, budget: Cost) -> Cost:
         """Return what the releases so far cost together: all of the plan, from the first on."""
@@ -173,15 +180,15 @@ class Composed:
         """Return it as it is kept and told."""
         return {"how": "composed", "since": self.since, "order": str(self.order)}
 
-    def room(self, entries: Iterable[Entry], unit: str, budget: Cost, part: str | None) -> Cost:
+    def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
         """Return the most that the next release may cost."""
         given = tuple(entries)
-        before = _before(given, unit, self.since, part)
+        before = _before(given, unit, self.since, subset)
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
         if epsilon <= 0 or delta <= 0:
             return _NOTHING, _NOTHING
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of, part)
-        spent, _ = most_of_a_case(_since(given, self.since), unit, self._renyi, part)
+        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of, subset)
+        spent, _ = most_of_a_case(_since(given, self.since), unit, self._renyi, subset)
         by_filter = _largest(renyi_room(epsilon, delta / 2, self.order) - spent, self.order)
         return max(epsilon - by_sum, by_filter, _NOTHING), max(delta / 2 - failures, _NOTHING)
 
@@ -309,20 +316,20 @@ def _rounded_up(epsilon: Fraction) -> Fraction:
 
 
 def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
-    """Costs that are no smaller than those of any case, one by one: of each rule the dearest release of any part, the
+    """Costs that are no smaller than those of any case, one by one: of each rule the dearest release of any subset, the
     second, and so on."""
     found: Counter[Cost] = Counter()
-    parts: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
+    subsets: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
     entries = list(entries)
     pieces = disjoint([entry.counted for entry in entries if entry.counted is not None])
     for entry in entries:
-        counted = part_of(entry, unit)
+        counted = subset_of(entry, unit)
         if counted is None:
             found[cost_of(entry)] += 1
             continue
         for piece in pieces[counted]:
-            parts[rule_of(counted)][piece].append(cost_of(entry))
-    for pieces_of_rule in parts.values():
+            subsets[rule_of(counted)][piece].append(cost_of(entry))
+    for pieces_of_rule in subsets.values():
         ranked = [sorted(costs, reverse=True) for costs in pieces_of_rule.values()]
         for place in range(max(map(len, ranked))):
             there = [costs[place] for costs in ranked if place < len(costs)]
@@ -334,9 +341,9 @@ def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
     return (entry for entry in entries if entry.number > number)
 
 
-def _before(entries: Iterable[Entry], unit: str, number: int, part: str | None) -> Cost:
+def _before(entries: Iterable[Entry], unit: str, number: int, subset: str | None) -> Cost:
     """What was released until then costs, by the sum."""
-    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, part)
+    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, subset)
 
 
 def _largest(room: Fraction, order: Fraction) -> Fraction:

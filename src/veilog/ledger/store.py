@@ -64,7 +64,7 @@ _TABLES = (
     "method TEXT NOT NULL, as_published INTEGER NOT NULL, parameters TEXT NOT NULL, unit TEXT NOT NULL, "
     "epsilon TEXT, delta TEXT, state TEXT NOT NULL, guarantee TEXT, output TEXT NOT NULL)",
     "CREATE TABLE runs (release INTEGER PRIMARY KEY, mark TEXT NOT NULL)",
-    "CREATE TABLE parts (release INTEGER PRIMARY KEY, part TEXT NOT NULL)",
+    "CREATE TABLE subsets (release INTEGER PRIMARY KEY, subset TEXT NOT NULL)",
     "CREATE TABLE counting (account INTEGER PRIMARY KEY, counting TEXT NOT NULL)",
     "CREATE TABLE answers (release INTEGER PRIMARY KEY, answers TEXT NOT NULL)",
     "CREATE TABLE ways (release INTEGER PRIMARY KEY, way TEXT NOT NULL)",
@@ -260,13 +260,13 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         ((_, key, seal),) = _rows(connection, "book")
         if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, parts, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
+        runs, subsets, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
         holders, remembered = _noted(connection, "holders"), _numbers(connection, "units")
         accounts = [
             AccountRow(n, str(s), str(u), _cost(e, d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
         ]
-        counted = {number: as_read(part, ways.get(number, "")) for number, part in parts.items()}
+        counted = {number: as_read(subset, ways.get(number, "")) for number, subset in subsets.items()}
         entries = tuple(
             replace(
                 _entry(row, counted.get(row[0]), answers.get(row[0]), ways.get(row[0], "")),
@@ -320,8 +320,8 @@ def _uncounted(number: int, account: int, text: str) -> Entry:
     names = ("time", "method", "as_published", "parameters", "unit", "epsilon", "delta")
     facts = [kept[name] for name in names[:3]] + [json.dumps(kept["parameters"])] + [kept[name] for name in names[4:]]
     guarantee, way = json.dumps(kept["guarantee"]), str(kept["way"])
-    part = as_read(kept["part"], way)
-    return _entry((number, account, *facts, "charged", guarantee, ""), part, None, way)
+    subset = as_read(kept["subset"], way)
+    return _entry((number, account, *facts, "charged", guarantee, ""), subset, None, way)
 
 
 def _fraction(text: str | None) -> Fraction | None:
@@ -402,26 +402,26 @@ _WIDTH = 16
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a part that no other part of its rule had."""
+    """The units of a subset that no other subset of its rule had."""
 
     digests: bytes = field(repr=False)
     """Theirs, in order, so that nothing follows from the order of cases."""
     new: BoolArray = field(repr=False)
-    """Which cases of the part are of these, or of a unit without a name."""
-    part: str
+    """Which cases of the subset are of these, or of a unit without a name."""
+    subset: str
     compared: tuple[int, ...]
     """The releases whose units they were compared with."""
 
     def check(self, book: Book, account: int) -> None:
         """Refuse to reserve where another release of the rule was entered since these were compared. That follows from
         the ledger alone, and from no unit."""
-        if _others(book, account, self.part) != self.compared:
-            raise BudgetError("ledger-part-units-unknown", account=account)
+        if _others(book, account, self.subset) != self.compared:
+            raise BudgetError("ledger-subset-units-unknown", account=account)
 
 
-def unseen(book: Book, account: int | None, part: str, kind: str, names: Sequence[str | None]) -> Units:
-    """Return which units, named case by case, no other part of the rule of this one had on the account."""
-    others = _others(book, account, part)
+def unseen(book: Book, account: int | None, subset: str, kind: str, names: Sequence[str | None]) -> Units:
+    """Return which units, named case by case, no other subset of the rule of this one had on the account."""
+    others = _others(book, account, subset)
     before: set[bytes] = set()
     for number in others:
         (kept,) = book.connection.execute("SELECT digests FROM units WHERE release = ?", (number,)).fetchone()
@@ -429,20 +429,20 @@ def unseen(book: Book, account: int | None, part: str, kind: str, names: Sequenc
     digests = [None if name is None else _digest(book, kind, name) for name in names]
     new = np.array([digest is None or digest not in before for digest in digests], dtype=np.bool_)
     mine = {digest for digest, is_new in zip(digests, new.tolist(), strict=True) if digest is not None and is_new}
-    return Units(b"".join(sorted(mine)), new, part, others)
+    return Units(b"".join(sorted(mine)), new, subset, others)
 
 
-def _others(book: Book, account: int | None, part: str) -> tuple[int, ...]:
-    """The releases of other parts of this rule whose units are kept."""
-    rule = part.partition("=")[0]
+def _others(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
+    """The releases of other subsets of this rule whose units are kept."""
+    rule = subset.partition("=")[0]
     return tuple(
         entry.number
         for entry in book.entries
         if entry.account == account
         and entry.remembered
-        and entry.part is not None
-        and entry.part != part
-        and entry.part.partition("=")[0] == rule
+        and entry.subset is not None
+        and entry.subset != subset
+        and entry.subset.partition("=")[0] == rule
     )
 
 
@@ -596,7 +596,7 @@ def reserved(
     parameters: Mapping[str, Any],
     unit: str,
     as_published: bool,
-    part: str | None,
+    subset: str | None,
     way: str = "",
 ) -> int:
     """Enter what a release may cost, with the way its log was read, and return the number of the entry."""
@@ -606,8 +606,8 @@ def reserved(
         (account, now, method, int(as_published), json.dumps(dict(parameters), default=str), unit, *texts(cost)),
     )
     number = int(row.lastrowid or 0)
-    if part is not None:
-        book.connection.execute("INSERT INTO parts VALUES (?, ?)", (number, part))
+    if subset is not None:
+        book.connection.execute("INSERT INTO subsets VALUES (?, ?)", (number, subset))
     if way:
         book.connection.execute("INSERT INTO ways VALUES (?, ?)", (number, way))
     return number

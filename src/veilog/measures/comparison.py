@@ -201,8 +201,8 @@ def compare(
 ) -> Comparison:
     """Compare a release with its original by all measures.
 
-    Both may be a log, a :class:`Release`, variants, a DataFrame or a file. A release of a part of the cases is held
-    against the same part of the original. A :class:`Release` given first is refused, unless both are one.
+    Both may be a log, a :class:`Release`, variants, a DataFrame or a file. A release of a subset of the cases is held
+    against the same subset of the original. A :class:`Release` given first is refused, unless both are one.
 
     >>> import veilog
     >>> from veilog.logs.synthetic.hospital import hospital
@@ -248,7 +248,7 @@ def compare(
 def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: AnyLog | None) -> tuple[Any, ...]:
     """All of them as logs; of the original the cases that the release is of."""
     from veilog.logs.files import as_log
-    from veilog.privacy.part import of_same_cases
+    from veilog.privacy.partition import of_same_cases
 
     if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
         raise ParameterError("comparison-original-is-release", parameter="original")

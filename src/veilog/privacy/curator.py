@@ -78,9 +78,9 @@ class Curator:
         Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
         """
         conditions: tuple[Condition, ...] = ()
-        part, whole = None, None
+        subset, whole = None, None
         if isinstance(held, Bounded):
-            unit, part, whole, conditions = held.unit, held.part, held.whole, held.conditions
+            unit, subset, whole, conditions = held.unit, held.subset, held.whole, held.conditions
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
@@ -92,15 +92,15 @@ class Curator:
         self._public, self._variants = held if whole is None else whole, self.domain.fit(held)
         self._log = log
         self._randomness = randomness or noise.operating_system()
-        self._account = ChargeAccount(unit, seeded=self._randomness.seed is not None, part=part)
+        self._account = ChargeAccount(unit, seeded=self._randomness.seed is not None, subset=subset)
         together = held.read_together if log is None else log.read_together
         if together:
             self._account.assume(Condition("columns-read-together", "program", Message.joined(together)))
         if mapped := held.mapped if log is None else log.mapped:
             self._account.assume(Condition("activities-mapped", "owner", Message.joined(mapped)))
-        for about_part in conditions:
-            self._account.assume(about_part)
-        if part is not None and log is not None and not part.of_time:
+        for about_subset in conditions:
+            self._account.assume(about_subset)
+        if subset is not None and log is not None and not subset.of_time:
             for condition in columns_taken(log):
                 self._account.assume(condition)
         self._whole: Curator | None = None
@@ -161,7 +161,7 @@ class Curator:
         if not 0 < rate <= 1:
             raise ParameterError("question-sampling-rate-invalid", parameter="rate", rate=float(rate))
         sampled = poisson_sample(self._variants, rate, self._randomness)
-        # A part of a log in which everybody's cases are bounded is one.
+        # A subset of a log in which everybody's cases are bounded is one.
         sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
         sample._whole, sample._account = self, self._account.of_sample(rate)
         sample._totals = self._totals

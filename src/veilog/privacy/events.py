@@ -108,9 +108,9 @@ class EventQuestions:
     @property
     def window(self) -> Window:
         """The public window of case starts: declared, or the days from the log's first to its last case start, which
-        the guarantee then says; and of that what a part of time has alone."""
+        the guarantee then says; and of that what a subset of time has alone."""
         if self._domain.window is not None:
-            return self.of_part(self._domain.window)
+            return self.of_subset(self._domain.window)
         self._account.assume(_WINDOW_FROM_LOG)
         # As the owner knows the log: without events that are left out, a single case may be the first or the last.
         ends = AllCases(self._public, Domain()).outermost_starts()
@@ -119,12 +119,12 @@ class EventQuestions:
         # A window ends at the latest where days do: a case that starts on the last of all is outside, and not refused.
         end = min(ends[1] // _DAY + 1, _LAST_DAY)
         first = min(ends[0] // _DAY, end - 1)
-        return self.of_part((_EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)))
+        return self.of_subset((_EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)))
 
-    def of_part(self, window: Window) -> Window:
-        """Return when cases of the part that is looked at may start, of a public window: which days those of a month
+    def of_subset(self, window: Window) -> Window:
+        """Return when cases of the subset that is looked at may start, of a public window: which days those of a month
         start on is public, too."""
-        return window if self._account.part is None else self._account.part.within(window)
+        return window if self._account.subset is None else self._account.subset.within(window)
 
     def check_moments(self, name: str) -> None:
         """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""

@@ -47,7 +47,7 @@ from veilog.messages import Message
 from veilog.privacy.account.accounting import whole_number
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.privacy.persons import Owners, columns_of_persons, owners
 
 if TYPE_CHECKING:
@@ -190,21 +190,21 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
     return Fraction(total) * (1 + Fraction(1, 2**40))
 
 
-def conditions_of_part(part: Part | None, unit: Unit, remembered: bool) -> tuple[Condition, ...]:
-    """What sums with releases of other parts take for granted. Those for persons add up, so they take nothing, unless
+def conditions_of_subset(subset: Partition | None, unit: Unit, remembered: bool) -> tuple[Condition, ...]:
+    """What sums with releases of other subsets take for granted. Those for persons add up, so they take nothing, unless
     their names are remembered."""
     whom = unit.name
-    if part is None or (whom != "case" and not remembered):
+    if subset is None or (whom != "case" and not remembered):
         return ()
     if remembered:
         return (Condition("units-keep-their-names", "program", Message("units-keep-their-names", unit=whom)),)
-    text = Message("cases-keep-their-part", rule=part.rule)
-    return (Condition("cases-keep-their-part", "program", text),)
+    text = Message("cases-keep-their-subset", rule=subset.rule)
+    return (Condition("cases-keep-their-subset", "program", text),)
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """The token that a log holds no more cases of a person than its unit says, and only those of its part: what
+    """The token that a log holds no more cases of a person than its unit says, and only those of its subset: what
     :func:`bounded` makes of one.
 
     A curator whose unit is told by a column takes nothing else, so that no way to it can leave out the bounding.
@@ -212,18 +212,18 @@ class Bounded:
 
     log: EventLog | StoredLog | Variants
     unit: Unit
-    part: Part | None = None
+    subset: Partition | None = None
     """The cases that it holds; all, where this is None."""
     whole: EventLog | StoredLog | Variants | None = None
-    """The log before any cases were left out: of that the owner says what is public, and not of those of a part, or of
-    those of a person that were drawn."""
+    """The log before any cases were left out: of that the owner says what is public, and not of those of a subset, or
+    of those of a person that were drawn."""
     remembered: bool = False
-    """Whether units that an earlier part had are left out of it."""
+    """Whether units that an earlier subset had are left out of it."""
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """What sums with releases of other parts take for granted."""
-        return conditions_of_part(self.part, self.unit, self.remembered)
+        """What sums with releases of other subsets take for granted."""
+        return conditions_of_subset(self.subset, self.unit, self.remembered)
 
     @property
     def variants(self) -> Variants:
@@ -234,14 +234,14 @@ def bounded(
     log: EventLog | StoredLog | Variants,
     unit: Unit,
     randomness: Randomness,
-    part: Part | None = None,
+    subset: Partition | None = None,
     new: IntArray | None = None,
 ) -> Bounded:
-    """The cases of the part (where units are remembered, those at the places ``new`` in it), and of these at most
+    """The cases of the subset (where units are remembered, those at the places ``new`` in it), and of these at most
     ``most_cases`` of a person, chosen at random where there are more.
 
-    Which part a case is in is known of the case alone (:mod:`veilog.privacy.part`), so a person's cases of the part
-    come or go with the person.
+    Which subset a case is in is known of the case alone (:mod:`veilog.privacy.partition`), so a person's cases of the
+    subset come or go with the person.
 
     Each person's cases are chosen by themselves, and cases that name none or several are left out by themselves (or
     each is somebody's own, see above), so adding a person adds at most ``most_cases`` cases to the result and changes
@@ -249,12 +249,12 @@ def bounded(
     of all cases at once in this process, also where their events are elsewhere.
     """
     whole = log
-    if part is not None:
-        log = part.of_log(log)
+    if subset is not None:
+        log = subset.of_log(log)
         log = log if new is None else log.only(new)
     if unit.column is None:
         _refuse_namesake(log, unit)
-        return Bounded(log, unit, part, whole, new is not None)
+        return Bounded(log, unit, subset, whole, new is not None)
     if isinstance(log, Variants):
         raise ParameterError("unit-of-variants", parameter="log", name=unit.column)
     column = unit.column
@@ -266,15 +266,15 @@ def bounded(
     first = np.flatnonzero(np.diff(owner[order], prepend=_NOBODY - 1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
-    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, part, whole, new is not None)
+    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, subset, whole, new is not None)
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:
     """Refuse a log of which no case at all names a single person: another attribute was meant, and what would be
-    released is noise. It is the owner's to know, as any refusal is. Not of a part: that there is a release of one must
-    not tell that somebody is in it."""
+    released is noise. It is the owner's to know, as any refusal is. Not of a subset: that there is a release of one
+    must not tell that somebody is in it."""
     column = held.unit.column
-    if column is None or held.part is not None or not _cases(log) or _cases(held.log):
+    if column is None or held.subset is not None or not _cases(log) or _cases(held.log):
         return
     raise InputError("unit-column-without-value", path=None if isinstance(log, Variants) else log.source, name=column)
 
@@ -297,7 +297,7 @@ _NOBODY = -1
 def _numbered(found: list[Owners], unnamed: Unnamed) -> IntArray:
     """The persons as numbers, of all pieces together; of cases that are left out :data:`_NOBODY`."""
     if not found:
-        return np.zeros(0, dtype=np.int64)  # a part without cases
+        return np.zeros(0, dtype=np.int64)  # a subset without cases
     encoded = as_dictionary(pa.chunked_array([some.named for some in found], pa.string()))
     filled = pc.fill_null(encoded.indices, _NOBODY).to_numpy(zero_copy_only=False)
     numbers: IntArray = filled.astype(np.int64)

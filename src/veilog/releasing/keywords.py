@@ -8,7 +8,7 @@ from typing import Literal, TypedDict
 
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 
 class Keywords(TypedDict, total=False):
@@ -28,7 +28,7 @@ class Keywords(TypedDict, total=False):
     attributes_share: Number | None
     activities: Iterable[str] | str | None
     domain: Domain | None
-    part: Part | str | None
+    subset: Partition | str | None
     remember_units: bool
     seed: int | None
     allow_no_protection: bool

@@ -56,8 +56,8 @@ def notes_for_owner(
     """Return the notes on a planned release of these cases, the gravest first."""
     variants = variants_of(log)
     notes: list[OwnerMessage] = []
-    if planned.part is not None and variants.cases == 0:
-        notes.append(OwnerMessage("no-case-in-part", value=planned.part))
+    if planned.subset is not None and variants.cases == 0:
+        notes.append(OwnerMessage("no-case-in-subset", value=planned.subset))
     notes += undeclared_activities(variants, planned.public)
     notes += beyond_length(variants, planned.public)
     if not isinstance(log, Variants):
@@ -124,7 +124,7 @@ OF_PERSONS = frozenset({"cases-of-persons"})
 """Notes about persons with several cases."""
 OF_LOSSES = frozenset(
     {
-        *("no-case-in-part", "persons-over-bound", "one-person-over-bound", "one-case-of-nobody", "cases-of-nobody"),
+        *("no-case-in-subset", "persons-over-bound", "one-person-over-bound", "one-case-of-nobody", "cases-of-nobody"),
         *("one-case-of-several", "cases-of-several", "cases-cut", "cases-cut-to-one-event"),
         *("one-activity-undeclared", "some-activities-undeclared", "many-activities-undeclared"),
         *("one-value-undeclared", "some-values-undeclared", "many-values-undeclared"),
@@ -374,8 +374,8 @@ _EXPLAINED = 0.5
 
 
 def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> tuple[Loss, ...]:
-    """Return the losses that follow from a plan and the log (its cases of the planned part), before anything is asked:
-    absent declared activities, and what is not declared, is too long, does not count or was not read."""
+    """Return the losses that follow from a plan and the log (its cases of the planned subset), before anything is
+    asked: absent declared activities, and what is not declared, is too long, does not count or was not read."""
     variants = variants_of(log)
     found = [*losses_by_list(events_of(variants), planned.public)]
     found.append(Loss("events-beyond-length", _cut(variants, planned.public)[1], variants.events))

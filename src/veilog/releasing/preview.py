@@ -36,7 +36,7 @@ from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, round
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, Fact
 from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
-from veilog.privacy.unit import ONE_CASE, Unit, conditions_of_part
+from veilog.privacy.unit import ONE_CASE, Unit, conditions_of_subset
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import LABELS_SHARE, run_plan
@@ -92,11 +92,11 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
         conditions = (*plan.unit.conditions, *conditions)
     if guarantee.proven and _of_attributes(plan):
         conditions = tuple(dict.fromkeys((*conditions, *columns_taken(_made_up()))))
-    if plan.part is None:
+    if plan.subset is None:
         return replace(guarantee, conditions=conditions)
-    conditions = (*conditions_of_part(plan.part, plan.unit, plan.remember_units), *conditions)
-    neighbours = plan.part.among(guarantee.neighbours)
-    return replace(guarantee, conditions=conditions, part=plan.part, neighbours=neighbours)
+    conditions = (*conditions_of_subset(plan.subset, plan.unit, plan.remember_units), *conditions)
+    neighbours = plan.subset.among(guarantee.neighbours)
+    return replace(guarantee, conditions=conditions, subset=plan.subset, neighbours=neighbours)
 
 
 def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
@@ -111,7 +111,7 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
         settings=replace(plan.settings, **{name: getattr(usual, name) for name in _OF_THE_LOG if name in names}),
         declared=plan.declared.taken_from_log(plan.undeclared),
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
-        part=None,  # made-up cases are of no month; what a part is asked is what the whole is
+        subset=None,  # made-up cases are of no month; what a subset is asked is what the whole is
         wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=False),
     )
 
@@ -120,8 +120,8 @@ def _of_attributes(plan: ReleaseRequest) -> bool:
     """Whether attributes are looked at, which the made-up log does not have. (How those of the log are read is not
     known yet.)"""
     by_setting = any(getattr(plan.settings, name, None) for name in _OF_THE_LOG)
-    by_part = plan.part is not None and not plan.part.of_time
-    return bool(plan.wanted.attributes) or by_setting or by_part
+    by_subset = plan.subset is not None and not plan.subset.of_time
+    return bool(plan.wanted.attributes) or by_setting or by_subset
 
 
 def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:

@@ -37,7 +37,7 @@ from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, exact, up
 from veilog.privacy.account.guessing import epsilon_of, worth
 from veilog.privacy.cases import attribute_level
 from veilog.privacy.domain import PRIVATELY, Domain, Fact, checked_domain
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
@@ -120,8 +120,8 @@ def checked_seed(seed: Any) -> int:
     return found
 
 
-def _part(text: Part | str) -> Part:
-    return text if isinstance(text, Part) else Part.of(text)
+def _subset(text: Partition | str) -> Partition:
+    return text if isinstance(text, Partition) else Partition.of(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,26 +258,26 @@ class ReleaseRequest:
         ),
     ]
     """The public facts, as somebody said them."""
-    part: Annotated[
-        Part | None,
+    subset: Annotated[
+        Partition | None,
         Option(
-            "Release these cases alone: month=2024-03 (or week=2024-W11, quarter=2024-Q1, year=2024) by their "
-            "start in UTC, or ATTRIBUTE=VALUE; none for those without. Different parts of one rule cost a case no more "
-            "than one of them.",
-            "part",
-            python="Part | str | None",
+            "Release only these cases: month=2024-03 (or week=2024-W11, quarter=2024-Q1, year=2024) by their start in "
+            "UTC, or ATTRIBUTE=VALUE; none means cases without a value. Releases of different subsets by one rule "
+            "together use no more budget than the largest.",
+            "subset",
+            python="Partition | str | None",
             works=("release",),
             group="content",
-            read=_part,
-            form=("part",),
+            read=_subset,
+            form=("subset",),
         ),
     ] = None
     """Which cases it is of; all, where this is None."""
     remember_units: Annotated[
         bool,
         Option(
-            "With --part or --since: keep a digest (16 bytes) of the name of each case or person in the ledger, "
-            "and leave out those that another part of the rule had.",
+            "With --subset or --since: store a digest (16 bytes) of each case's or person's name in the ledger, and "
+            "leave out those that an earlier subset of the rule had.",
             works=("release",),
             group="content",
             form=(),
@@ -362,7 +362,7 @@ class ReleaseRequest:
     @property
     def needs_events(self) -> bool:
         """Whether the events themselves are needed, and not only the variants."""
-        return bool(self.wanted or self.part) or self.unit.column is not None or self.method.full_log
+        return bool(self.wanted or self.subset) or self.unit.column is not None or self.method.full_log
 
     @property
     def bounded(self) -> bool:
@@ -411,7 +411,7 @@ class ReleaseRequest:
         """Return what a release would leave out of a log, before anything is asked: declared activities that it does
         not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
         held = as_log(log)
-        looked_at = held if self.part is None else self.part.of_log(held)
+        looked_at = held if self.subset is None else self.subset.of_log(held)
         return cast("tuple[Loss, ...]", _made_by("owner:losses_before")(looked_at, self))
 
     def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
@@ -425,8 +425,8 @@ class ReleaseRequest:
             raise UndeclaredError(self.method.name, self.undeclared)
         if isinstance(log, Variants):
             self._check_events()
-            if self.part is not None:
-                self.part.of_log(log)  # refuses
+            if self.subset is not None:
+                self.subset.of_log(log)  # refuses
         else:
             for name in self.wanted.attributes:
                 attribute_level(log.shape, name)
@@ -679,9 +679,9 @@ def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
 
 
 def _check_remembered(request: ReleaseRequest) -> None:
-    """Refuse to have the ledger remember the units of no part, or units without names."""
-    if request.remember_units and request.part is None:
-        raise ParameterError("unit-memory-without-part", parameter="remember_units")
+    """Refuse to have the ledger remember the units of no subset, or units without names."""
+    if request.remember_units and request.subset is None:
+        raise ParameterError("unit-memory-without-subset", parameter="remember_units")
     unit = request.unit
     if request.remember_units and unit.name != "case" and (unit.column is None or unit.unnamed == "own"):
         raise ParameterError("unit-memory-without-names", parameter="remember_units")

@@ -340,7 +340,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
     if guarantee.charges:
         level = _said("privacy:level", guarantee.neighbours)
         said.append(replace(level, value=f"{guarantee.unit}: {guarantee.neighbours.english}"))
-    facts += [] if guarantee.part is None else [("privacy:part", str(guarantee.part), "string")]
+    facts += [] if guarantee.subset is None else [("privacy:subset", str(guarantee.subset), "string")]
     facts += [(key, value, "float") for key, value in pairs if value is not None]
     facts.append(("privacy:software", f"veilog {__version__}", "string"))
     said += _conditions(guarantee)

@@ -40,7 +40,7 @@ from veilog.privacy.account.guarantee import Condition, Guarantee, round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.part import names_of_units
+from veilog.privacy.partition import names_of_units
 from veilog.privacy.unit import bounded, check_somebody
 from veilog.releasing.checks import activities_of
 from veilog.releasing.keywords import Keywords
@@ -107,12 +107,12 @@ def release(
     year). With ``processing`` when events began (``start_timestamp``) is released, too. ``attributes`` are released
     with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
 
-    ``part`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
+    ``subset`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
     (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) those that start then, ``"ward=A"`` those with this
-    value of an attribute, ``none`` those without. In a ledger, releases of different parts of one rule cost a case
-    their maximum and not their sum, if every case keeps its part. ``remember_units`` has the ledger keep a keyed digest
-    (16 bytes) of the name of every case, or person, that a release of a part looked at, and leaves out those that
-    another part of the rule had: then it is enough that they keep their names.
+    value of an attribute, ``none`` those without. In a ledger, releases of different subsets of one rule cost a case
+    their maximum and not their sum, if every case keeps its subset. ``remember_units`` has the ledger keep a keyed
+    digest (16 bytes) of the name of every case, or person, that a release of a subset looked at, and leaves out those
+    that another subset of the rule had: then it is enough that they keep their names.
 
     ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
     chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
@@ -148,7 +148,7 @@ def run_plan(
         check_times(request, log)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     load_libraries(request)
-    looked_at = log if request.part is None else request.part.of_log(log)
+    looked_at = log if request.subset is None else request.subset.of_log(log)
     units = unseen_units(request, looked_at, log, ledger)
     if units is not None and not isinstance(looked_at, Variants):
         looked_at = looked_at.only(np.flatnonzero(units.new))
@@ -202,7 +202,7 @@ def _released(
         remarks=(
             *_nothing(request, made.variants),
             *((NOISE_ONLY,) if noise_only and made.variants.cases else ()),
-            *(() if request.part is None else (Message("only-looked", in_words=request.part.in_words),)),
+            *(() if request.subset is None else (Message("only-looked", in_words=request.subset.in_words),)),
             *request.unit.remarks,
             *advised_once(made.said),
             *remarks_on(made.variants),
@@ -231,14 +231,14 @@ def unseen_units(
     log: EventLog | StoredLog | Variants,
     ledger: Ledger | None,
 ) -> Units | None:
-    """Return which cases of the part are of units that no other part had, where the ledger remembers them."""
-    if not request.remember_units or request.part is None:
+    """Return which cases of the subset are of units that no other subset had, where the ledger remembers them."""
+    if not request.remember_units or request.subset is None:
         return None
     if ledger is None:
         raise ParameterError("unit-memory-without-ledger", parameter="remember_units")
-    assert not isinstance(looked_at, Variants), "a part of variants is refused"
+    assert not isinstance(looked_at, Variants), "a subset of variants is refused"
     names = names_of_units(looked_at, request.unit.column)
-    return ledger.units(log, request.part, request.unit.column or request.unit.name, names)
+    return ledger.units(log, request.subset, request.unit.column or request.unit.name, names)
 
 
 def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
@@ -246,13 +246,13 @@ def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
     left = 0 if units is None else int(np.count_nonzero(~units.new))
     if not left:
         return ()
-    return (OwnerMessage("one-case-in-another-part" if left == 1 else "cases-in-another-part", cases=left),)
+    return (OwnerMessage("one-case-in-another-subset" if left == 1 else "cases-in-another-subset", cases=left),)
 
 
 def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
     """Return whom a release of the log asks, before it has asked anything."""
     source = noise.operating_system() if request.seed is None else noise.seeded(request.seed)
-    held = bounded(log, request.unit, source, request.part, None if units is None else np.flatnonzero(units.new))
+    held = bounded(log, request.unit, source, request.subset, None if units is None else np.flatnonzero(units.new))
     check_somebody(log, held)
     return Curator(held, domain=request.public, randomness=source)
 
@@ -316,7 +316,7 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
         "parameters": {**request.settings.to_json(), **_beyond(request.wanted), **request.unit.in_ledger},
         "unit": request.unit.column or request.unit.name,
         "as_published": request.as_published,
-        "part": request.part,
+        "subset": request.subset,
     }
 
 

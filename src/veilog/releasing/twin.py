@@ -167,12 +167,12 @@ def asked_of(
 
 
 def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> Sizes:
-    """Return the exact sizes of what a release of a log would look at, its part and the cases of a person that count:
+    """Return the exact sizes of what a release of a log would look at, its subset and the cases of a person that count:
     raw numbers, for its owner alone."""
-    looked_at = bounded(log, planned.unit, noise.operating_system(), planned.part).variants
-    if planned.part is not None and not looked_at.cases:
+    looked_at = bounded(log, planned.unit, noise.operating_system(), planned.subset).variants
+    if planned.subset is not None and not looked_at.cases:
         raise ParameterError(
-            "sizes-part-without-case", parameter="part", part=planned.part, in_words=planned.part.in_words
+            "sizes-subset-without-case", parameter="subset", subset=planned.subset, in_words=planned.subset.in_words
         )
     return Sizes.of(looked_at)
 

@@ -271,8 +271,8 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
         said.append(
             gettext("The log names the staff who did the work ({columns}): they are not protected.", columns=names)
         )
-    if g.part is not None:
-        said.append(gettext("It is of the {cases} alone.", cases=clean(stated(g.part.in_words))))
+    if g.subset is not None:
+        said.append(gettext("It is of the {cases} alone.", cases=clean(stated(g.subset.in_words))))
     return tuple(said)
 
 

@@ -22,7 +22,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement, round_up
-from veilog.privacy.part import of_same_cases, stated_part
+from veilog.privacy.partition import of_same_cases, stated_subset
 from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
@@ -106,10 +106,10 @@ def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | Non
     """Return the log beside a release, however it is given, and of it the cases that the release is of; of a log that
     is kept on disk the variants."""
     found = None if log is None else as_log(log)
-    part = released.guarantee.part if isinstance(released, Release) else None
-    if part is not None and not isinstance(found, Variants | None):
-        with contextlib.suppress(ParameterError):  # it has no such column: these may be the cases of the part already
-            found = part.of_log(found)
+    subset = released.guarantee.subset if isinstance(released, Release) else None
+    if subset is not None and not isinstance(found, Variants | None):
+        with contextlib.suppress(ParameterError):  # it has no such column: these may be the cases of the subset already
+            found = subset.of_log(found)
     elif found is not None:
         found = of_same_cases(found, released)
     return found.variants if isinstance(found, StoredLog) else found
@@ -203,7 +203,7 @@ def _guarantee(
         statements=tuple(Statement(str(_first(facts, "type")), said, False, Message("not-stated")) for said in held),
         guessing_advantage=_first(facts, "guessing_advantage") if proven else None,
         cases=None if known is not None and known.draws else log.cases.num_rows,
-        part=stated_part(log),
+        subset=stated_subset(log),
     )
 
 

@@ -155,7 +155,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5, "part": "urgency=2"}])
+@pytest.mark.parametrize("unit", [{}, {"unit": "age group", "max_cases": 5, "subset": "urgency=2"}])
 def test_a_release_is_the_same_from_every_source(
     sources: dict[str, Callable[[], Any]], monkeypatch: pytest.MonkeyPatch, unit: dict[str, Any]
 ) -> None:

@@ -200,7 +200,7 @@ def test_persons_and_parts_are_those_of_the_same_pieces_on_disk(log: StoredLog, 
     assert '"zones": ' in log.read_as and log.read_as == on_disk.read_as, (
         "whether times have a zone is known there, too"
     )
-    options = {"unit": "age group", "max_cases": 5, "part": "urgency=2"}
+    options = {"unit": "age group", "max_cases": 5, "subset": "urgency=2"}
     first, second = (
         openly.release(one, "evolve", epsilon=9, seed=7, times="0.3", window="log", **options) for one in (on_disk, log)
     )

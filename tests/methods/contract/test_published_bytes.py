@@ -39,7 +39,7 @@ DECLARED = Domain(
 )
 ATTRIBUTES = ("age group", "urgency")
 COLUMNS = {"columns-from-log"}
-PART = {"cases-keep-their-part"}
+PART = {"cases-keep-their-subset"}
 
 Settings = dict[str, Any]
 SETTINGS: dict[str, tuple[tuple[Settings, set[str]], ...]] = {
@@ -47,8 +47,8 @@ SETTINGS: dict[str, tuple[tuple[Settings, set[str]], ...]] = {
         ({}, set()),
         ({"delta": 1e-2, "times": 0.3}, set()),
         ({"for": "models", "epsilon": 8, "delta": 1e-2}, set()),
-        ({"part": "year=2024"}, PART),
-        ({"part": "urgency=4", "epsilon": 9}, COLUMNS | PART),
+        ({"subset": "year=2024"}, PART),
+        ({"subset": "urgency=4", "epsilon": 9}, COLUMNS | PART),
         ({"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 9}, COLUMNS),
         ({"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2}, {"nobody-has-more"}),
     ),

@@ -252,7 +252,7 @@ def test_the_charge_names_what_was_drawn_from_and_its_epsilon_follows(
 def test_every_question_is_tried() -> None:
     for holder, others in (
         (Curator, {"activities", "max_length", "randomness", "events", "subsample", "peek", "peek_log"}),
-        (EventQuestions, {"level", "kind", "window", "check_moments", "of_part"}),
+        (EventQuestions, {"level", "kind", "window", "check_moments", "of_subset"}),
     ):
         public = {name for name in vars(holder) if not name.startswith("_")} - others
         public -= {"charges", "contacted", "carry", "state", "guarantee", "before_first", "noise_only"}

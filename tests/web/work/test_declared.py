@@ -15,7 +15,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
@@ -84,17 +84,17 @@ def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
 def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     path: Path, log: LogRecord, settings: ServerSettings, tmp_path: Path
 ) -> None:
-    request = {**EVOLVE, "epsilon": "1", "part": "month=2024-01"}
-    assert asked_for(request).part == Part("month", "2024-01")
+    request = {**EVOLVE, "epsilon": "1", "subset": "month=2024-01"}
+    assert asked_for(request).subset == Partition("month", "2024-01")
     assert 'value="month=2024-01"' in pages.release_form(log, request, ONCE, settings=settings)
-    assert "is no month" in preview_form(log, {**request, "part": "month=2024-1"}, settings).problem
+    assert "is no month" in preview_form(log, {**request, "subset": "month=2024-1"}, settings).problem
     Ledger.open(settings.ledger, create=True).set_budget(files.read(path), 1)
     made = released(path, request, settings, tmp_path / "out")
     assert made.account is not None and made.account[0] == (1, 0)
     certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
-    assert certificate["guarantee"]["part"] == "month=2024-01"
+    assert certificate["guarantee"]["subset"] == "month=2024-01"
     again, whole, other = (
-        preview_form(log, {**request, "part": part}, settings) for part in ("month=2024-01", "", "month=2024-02")
+        preview_form(log, {**request, "subset": part}, settings) for part in ("month=2024-01", "", "month=2024-02")
     )
     assert "month=2024-01" in again.account.refused and whole.account.refused
     assert other.account.refused is None and (other.account.left, other.account.after) == ((1, 0), (0, 0))

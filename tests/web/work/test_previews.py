@@ -41,7 +41,7 @@ def row(method: str, *means: float) -> PreviewRow:
 
 def test_the_same_is_not_tried_twice_whatever_the_budget(log: LogRecord) -> None:
     first = preview_request({**DECLARED, "epsilon": "0.3"}, log, None)
-    assert first == preview_request({**DECLARED, "epsilon": "7", "part": "", "s_cases": " 60"}, log, None)
+    assert first == preview_request({**DECLARED, "epsilon": "7", "subset": "", "s_cases": " 60"}, log, None)
     assert first != preview_request({**DECLARED, "s_cases": "61"}, log, None)
     assert first != preview_request({**DECLARED, "times": "0.3"}, log, None)
 
@@ -69,7 +69,7 @@ def test_only_a_release_with_a_proven_guarantee_tells_its_sizes(log: LogRecord) 
     bare = job("release", made(files=files), EVOLVE)
     proven = replace(TOLD, guarantee=replace(NOTHING, status="proven", epsilon=1.0, delta=0.0))
     good = job("release", replace(made(files=files), told=proven), EVOLVE, id="d" * 32)
-    part = job("release", replace(made(files=files), told=proven), {**EVOLVE, "part": "month=2024-01"})
+    part = job("release", replace(made(files=files), told=proven), {**EVOLVE, "subset": "month=2024-01"})
     assert sized_release([bare, part]) is None
     assert sized_release([bare, part, good]) == good
     asked = preview_request({**DECLARED, "s_from": "release"}, log, good)

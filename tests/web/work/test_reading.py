@@ -203,9 +203,9 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
         ({"is_ward": ""}, {"attributes": "ward"}, "attribute-left-out"),
         ({"is_Patienten-ID": "release"}, {"attributes": "ward"}, "attribute-left-out"),
         ({"person": "ward", "is_ward": "release"}, {"attributes": "ward"}, "attribute-identifying"),
-        ({"is_ward": ""}, {"part": "ward=A"}, "attribute-left-out"),
-        ({"is_ward": "identifying"}, {"part": "case:ward=A"}, "attribute-identifying"),
-        ({"person": "ward"}, {"part": "ward=A"}, "attribute-identifying"),
+        ({"is_ward": ""}, {"subset": "ward=A"}, "attribute-left-out"),
+        ({"is_ward": "identifying"}, {"subset": "case:ward=A"}, "attribute-identifying"),
+        ({"person": "ward"}, {"subset": "ward=A"}, "attribute-identifying"),
         ({"person": ""}, {"attributes": "ward"}, "attribute-left-out"),
     ],
 )
@@ -266,12 +266,12 @@ def test_a_part_by_what_is_neither_a_rule_nor_a_column_is_said_to_be_so(
     stays: ReadLog, settings: ServerSettings, columns: dict[str, str]
 ) -> None:
     """Nobody said of such a column that it is left out."""
-    asked = {**EVOLVE, "delta": "1e-6", "part": "monat=2024-02"}
+    asked = {**EVOLVE, "delta": "1e-6", "subset": "monat=2024-02"}
     problem = preview_form(record(stays, columns), asked, settings).problem
-    assert sentence("part-without-rule", name="monat", near="") in problem and "month=2024-03" in problem
-    problem = preview_form(record(stays, columns), {**asked, "part": "Ward=A"}, settings).problem
-    assert sentence("part-without-rule", name="Ward", near=NEAR) in problem
-    assert not isinstance(preview_form(record(stays, columns), {**asked, "part": "month=2024-02"}, settings), Refused)
+    assert sentence("subset-without-rule", name="monat", near="") in problem and "month=2024-03" in problem
+    problem = preview_form(record(stays, columns), {**asked, "subset": "Ward=A"}, settings).problem
+    assert sentence("subset-without-rule", name="Ward", near=NEAR) in problem
+    assert not isinstance(preview_form(record(stays, columns), {**asked, "subset": "month=2024-02"}, settings), Refused)
 
 
 @pytest.mark.slow

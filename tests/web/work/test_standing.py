@@ -118,14 +118,14 @@ def of_persons(path: Path, cases: int) -> Path:
 def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings, tmp_path: Path) -> None:
     """The note of the command says in English what the decision says in the language of the page."""
     path = of_persons(tmp_path / "persons.csv", 400)
-    out = tmp_path / "part"
-    made = released(path, {**ASKED, "part": "month=2024-03"}, settings, out, name=path.name)
+    out = tmp_path / "subset"
+    made = released(path, {**ASKED, "subset": "month=2024-03"}, settings, out, name=path.name)
     assert made.known is not None and made.owner is not None
     (unit,) = (check for check in decided(made.known, 1, made.owner).checks if check.code == "unit")
     assert unit.state == "against" and "“Patient”: 99 " in unit.why
     assert "--" not in unit.why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
-    unsent = {**ASKED, "epsilon": "20", "allow_no_protection": "unprotected", "part": "month=2024-03"}
+    unsent = {**ASKED, "epsilon": "20", "allow_no_protection": "unprotected", "subset": "month=2024-03"}
     weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
     assert weak.known is not None and weak.owner_only.notes == ()
     decision = decided(weak.known, 1, weak.owner)

@@ -276,7 +276,10 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
     if _has_nominal(g, as_published=released.as_published):
         yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
-        yield "whom", str(g.protects) + ("" if g.part is None else f" The release is of the {g.part.in_words} alone.")
+        yield (
+            "whom",
+            str(g.protects) + ("" if g.subset is None else f" The release is of the {g.subset.in_words} alone."),
+        )
     yield from _first("holds if", [str(condition.text) for condition in g.conditions], "yellow", brief=True)
     for statement in g.statements:
         yield "instead", f"{statement.holds} {statement.does_not_protect}"
@@ -425,7 +428,7 @@ def _unit(account: Account) -> str:
 
 
 def account_table(account: Account, together: ComposedCost | None) -> Group:
-    parted = any(entry.part is not None for entry in (*account.entries, *account.uncounted))
+    parted = any(entry.subset is not None for entry in (*account.entries, *account.uncounted))
     names = ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file")
     shown = [name for name in names if name != "cases" or parted]
     table = listing(*shown, right=("release", "epsilon", "delta"))
@@ -439,7 +442,7 @@ def account_table(account: Account, together: ComposedCost | None) -> Group:
             "none" if entry.epsilon is None else in_figures(entry.epsilon),
             "none" if entry.delta is None else in_figures(entry.delta),
             escape(entry.unit),
-            *([escape(entry.part or "all")] if parted else []),
+            *([escape(entry.subset or "all")] if parted else []),
             state,
             " ".join(digest[:12] for digest in entry.outputs),
         )
@@ -458,11 +461,11 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
-    if account.of_parts:
+    if account.of_subsets:
         facts.append(
             (
-                "parts",
-                "of those of one rule the dearest counts, if every case stays in its part",
+                "subsets",
+                "of those of one rule the dearest counts, if every case stays in its subset",
             )
         )
     if account.budget is not None and left is not None:

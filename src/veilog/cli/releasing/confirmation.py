@@ -65,18 +65,18 @@ def foreseen(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
     """Return what this ledger would say to the release of this log, by its own rules; it is only read."""
     unit = planned.unit.column or planned.unit.name
     cost = (short(planned.epsilon), short(planned.delta)) if planned.bounded else None
-    by_parts = unit == "case" or planned.remember_units
-    part = as_read(planned.part, log.read_as) if by_parts else None
+    by_subsets = unit == "case" or planned.remember_units
+    subset = as_read(planned.subset, log.read_as) if by_subsets else None
     kind = kind_of_case(log.read_as) if unit == "case" else None
     try:
         account = _account(ledger, log, unit)
-        check_paid(account, cost, unit, part, kind)
+        check_paid(account, cost, unit, subset, kind)
     except VeilogError as error:
         return Foreseen(None, getattr(error, "problem", str(error)))
     if cost is None or unit != account.unit or (kind is not None and account.kinds not in ((), (kind,))):
         # It has no budget, so it takes what nothing bounds, or what does not add up.
         return Foreseen(account, warnings=_warnings(account, STRENGTHS[-1]))
-    after = account.with_release(cost, part)
+    after = account.with_release(cost, subset)
     return Foreseen(after, warnings=_warnings(account, after.strength))
 
 
@@ -183,7 +183,7 @@ def confirmed(
     anything is paid for, what cannot be written is refused, and what they may not want is shown to them."""
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, log))
-    check_room(target, log, whole=planned.part is None)
+    check_room(target, log, whole=planned.subset is None)
     check_texts(target, planned.declared, log)
     confirm_losses(out, planned, log)
     confirm_level(out, ledger, planned, log)

@@ -276,7 +276,7 @@ def show_preview(
 
 def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, expected: Expected) -> dict[str, Any]:
     """What only the owner may know: losses, and how many activities of the log itself can survive."""
-    looked_at = log if planned.part is None else planned.part.of_log(log)
+    looked_at = log if planned.subset is None else planned.subset.of_log(log)
     found = expected.survivors
     some = {} if found is None else {"survivors": found.among(cases_with(variants_of(looked_at)))}
     return {"losses": planned.losses(log), **some}
@@ -284,9 +284,9 @@ def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, e
 
 def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]:
     """Which cases the sizes are of."""
-    if planned.part is not None:
-        code = "sizes-are-of-part" if exact else "sizes-taken-for-part"
-        yield "of", str(Message(code, part=planned.part.in_words))
+    if planned.subset is not None:
+        code = "sizes-are-of-subset" if exact else "sizes-taken-for-subset"
+        yield "of", str(Message(code, subset=planned.subset.in_words))
     if planned.unit.column is not None and not exact:
         most = planned.unit.most_cases
         yield "of people", f"the sizes are taken to be those of the cases that count, at most {most:,} of each"

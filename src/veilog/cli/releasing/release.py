@@ -51,7 +51,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.owner import with_warnings
 from veilog.releasing.request import ReleaseRequest, variants_of
@@ -129,7 +129,7 @@ def release(
     tell_losses(released)
     account = account_of(released.entry)
     out.json(released.to_json(), place, *files[:-1], account=account)
-    beside = _beside(original, planned.part)
+    beside = _beside(original, planned.subset)
     comparison = _kept(beside, released) if compare and json != "-" else None
     pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
     as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, files[:-1])]
@@ -247,9 +247,9 @@ def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: 
         check_person(asked.unit, names)
 
 
-def _beside(original: EventLog | StoredLog | Variants, part: Part | None) -> EventLog | Variants:
+def _beside(original: EventLog | StoredLog | Variants, subset: Partition | None) -> EventLog | Variants:
     """What a release is compared with: the cases it is of; variants alone where the events are not in memory."""
-    looked_at = original if part is None else part.of_log(original)
+    looked_at = original if subset is None else subset.of_log(original)
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
@@ -304,8 +304,8 @@ def following(out: Output, planned: ReleaseRequest, last: LastSpan | None, log: 
     """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
     Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
     are when it reserves: another job may have released them by then."""
-    if last is None or planned.part is None:
+    if last is None or planned.subset is None:
         return planned
     last.check(planned.unit.column or planned.unit.name, log.read_as)
     out.show(Text(f"since {last.in_words}"))
-    return replace(planned, part=replace(planned.part, follows=True))
+    return replace(planned, subset=replace(planned.subset, follows=True))

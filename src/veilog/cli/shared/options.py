@@ -26,7 +26,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.persons import column_of
 from veilog.methods import method_named
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Values, Window
-from veilog.privacy.part import SPAN, day_named
+from veilog.privacy.partition import SPAN, day_named
 from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import Unit
 from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, Work, plan
@@ -632,17 +632,17 @@ class ReleaseOptions(RequestOptions):
     ] = None
 
     def asked(self, *, any_domain: bool = False) -> dict[str, Any]:
-        return super().asked(any_domain=any_domain) | {"part": self.chosen}
+        return super().asked(any_domain=any_domain) | {"subset": self.chosen}
 
     @property
     def chosen(self) -> str | None:
-        """The part of the cases, in the words of ``--part``."""
+        """The subset of the cases, in the words of ``--subset``."""
         if self.until is not None and self.since is None:
             raise ParameterError("until-without-since", parameter="until")
         if self.since is None:
-            return cast("str | None", self.part)
-        if self.part is not None:
-            raise ParameterError("part-and-since", parameter="since")
+            return cast("str | None", self.subset)
+        if self.subset is not None:
+            raise ParameterError("subset-and-since", parameter="since")
         first, end = day_named(self.since, "since"), self.end
         if first >= end:
             raise ParameterError(

@@ -112,10 +112,10 @@ def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
 
 def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings: Findings, earlier: Provenance) -> str:
     """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
-    two parts of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not matter
-    is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no two
-    parts of time are known to be without a case in both. Of a file that was made of another, how that was read (in
-    ``earlier``) belongs to it."""
+    two subsets of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not
+    matter is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no
+    two subsets of time are known to be without a case in both. Of a file that was made of another, how that was read
+    (in ``earlier``) belongs to it."""
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
     every = wanted == EVERY and (roles is None or not roles.two_events)
     said = {

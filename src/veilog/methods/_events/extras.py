@@ -139,5 +139,5 @@ def _times(
 def _window(curator: Curator, wanted: Wanted) -> Window | None:
     """When cases start, as it was declared or is known of the log; None for a made-up year."""
     if isinstance(wanted.window, tuple):
-        return curator.events.of_part(wanted.window)
+        return curator.events.of_subset(wanted.window)
     return curator.events.window if wanted.window or curator.domain.window else None

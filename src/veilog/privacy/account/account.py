@@ -21,7 +21,7 @@ from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, State
 from veilog.privacy.account.guessing import advantage_of
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Subsampled
 from veilog.privacy.mechanisms.sampling import amplified
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 from veilog.privacy.unit import Unit
 
 M = TypeVar("M", bound=Mechanism)
@@ -30,11 +30,11 @@ M = TypeVar("M", bound=Mechanism)
 class ChargeAccount:
     """What a run has asked of a log so far."""
 
-    def __init__(self, unit: Unit, *, seeded: bool, part: Part | None = None) -> None:
-        """``unit`` is whom the guarantee speaks of, ``part`` the cases that were looked at, if not all; with ``seeded``
-        noise there is none."""
+    def __init__(self, unit: Unit, *, seeded: bool, subset: Partition | None = None) -> None:
+        """``unit`` is whom the guarantee speaks of, ``subset`` the cases that were looked at, if not all; with
+        ``seeded`` noise there is none."""
         self.unit = unit
-        self.part = part
+        self.subset = subset
         self.seeded = seeded
         self._charges: list[Charge] = []
         self._conditions: dict[Condition, None] = dict.fromkeys(unit.conditions)
@@ -124,8 +124,8 @@ class ChargeAccount:
             nominal_epsilon=None if nominal_epsilon is None else float(parse_epsilon(nominal_epsilon)),
             nominal_delta=None if nominal_delta is None else float(parse_delta(nominal_delta)),
             unit=self.unit.name,
-            neighbours=self.unit.neighbours if self.part is None else self.part.among(self.unit.neighbours),
-            part=self.part,
+            neighbours=self.unit.neighbours if self.subset is None else self.subset.among(self.unit.neighbours),
+            subset=self.subset,
             numerics=numerics,
             conditions=tuple(self._conditions),
             reasons=tuple(reasons),
@@ -141,7 +141,7 @@ class SampleAccount(ChargeAccount):
     is what the sum has grown by (why together: :mod:`veilog.privacy.mechanisms.sampling`)."""
 
     def __init__(self, whole: ChargeAccount, rate: Fraction) -> None:
-        super().__init__(whole.unit, seeded=whole.seeded, part=whole.part)
+        super().__init__(whole.unit, seeded=whole.seeded, subset=whole.subset)
         self._whole, self._rate = whole, rate
         self._conditions, self._reasons, self._statements = whole._conditions, whole._reasons, whole._statements
 

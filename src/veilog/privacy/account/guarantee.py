@@ -29,7 +29,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Subsampled,
     Thresholded,
 )
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 
 def round_up(value: Fraction) -> float:
@@ -188,7 +188,7 @@ Code = Literal[
     "columns-from-log",
     "nobody-has-more",
     "unnamed-are-single",
-    "cases-keep-their-part",
+    "cases-keep-their-subset",
     "units-keep-their-names",
     "one-run",
     "columns-read-together",
@@ -335,7 +335,7 @@ class Guarantee:
     cases: int | None = None
     """A number of cases that the level is judged by: those released, or, for the data owner alone, those of the log;
     None where neither is known, as before a release and of a model. The log may have more: see ``holds_up_to``."""
-    part: Part | None = None
+    subset: Partition | None = None
     """Which cases it is of; all, where this is None. It protects every case: of others nothing was looked at
     but what the owner says is public of the log."""
 
@@ -388,8 +388,8 @@ class Guarantee:
             strength=self.strength,
             up_to="" if self.holds_up_to is None else Message("guarantee-up-to", cases=self.holds_up_to),
         )
-        part = () if self.part is None else (Message("guarantee-of-part", part=self.part.in_words),)
-        return (proven, *self._of_delta(), *self._of_guessing(), self.protects, *part)
+        subset = () if self.subset is None else (Message("guarantee-of-subset", subset=self.subset.in_words),)
+        return (proven, *self._of_delta(), *self._of_guessing(), self.protects, *subset)
 
     def in_words(self) -> str:
         """Return the guarantee in a few sentences for people."""
@@ -428,7 +428,7 @@ class Guarantee:
             "unit": self.unit,
             "protects": self.protects.english,
             "neighbours": self.neighbours.english,
-            **({} if self.part is None else {"part": str(self.part)}),
+            **({} if self.subset is None else {"subset": str(self.subset)}),
             "numerics": self.numerics.english,
             "conditions": [condition.to_json() for condition in self.conditions],
             "reasons": [reason.english for reason in self.reasons],

@@ -121,7 +121,7 @@ class LogRecord:
 
     @property
     def read_as(self) -> str:
-        """How it was read, as a ledger notes it with parts; empty until it has been read."""
+        """How it was read, as a ledger notes it with subsets; empty until it has been read."""
         return "" if self.measured is None else self.measured.read_as
 
     @property

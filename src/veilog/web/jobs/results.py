@@ -91,7 +91,7 @@ class LogMeasures:
     sizes: Sizes | None
     """Exact ones, for synthetic logs of the same size; None where there can be none."""
     read_as: str
-    """How it was read, which a ledger notes with parts."""
+    """How it was read, which a ledger notes with subsets."""
     without_numbers: tuple[str, ...] = ()
     """The attributes of which a range of numbers says nothing."""
     labels: tuple[str, ...] = ()

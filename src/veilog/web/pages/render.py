@@ -239,7 +239,7 @@ def release_form(
             if name and may_leave(name.removeprefix("case:"), log)
         ],
         asked=learnt(epsilon, delta, cases),
-        open="part" in given or any(name.startswith(("p_", "as_")) for name in given),
+        open="subset" in given or any(name.startswith(("p_", "as_")) for name in given),
         plan=plan,
         refused=isinstance(plan, Refused),
         problem=problem,

@@ -162,12 +162,12 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
 def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, settings: ServerSettings) -> InAccount:
     """Return what the account of a log says to a release that is planned."""
     unit = planned.unit.column or planned.unit.name
-    part = as_read(planned.part if unit == "case" else None, log.read_as)
+    subset = as_read(planned.subset if unit == "case" else None, log.read_as)
     kind = kind_of_case(log.read_as) if unit == "case" else None
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        refused = _refused(account, cost, (unit, kind), part)
+        refused = _refused(account, cost, (unit, kind), subset)
         entries = () if account is None else _counting(account)
         every = () if entries else ledger.show()
     except (VeilogError, ValueError) as error:
@@ -177,7 +177,7 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
     now = (account or Account(0, "", unit, None, ())).among(log.cases)
     strength = None if refused or cost is None else STRENGTHS[-1]
     if cost is not None and not refused and not other:
-        strength = now.with_release(cost, part).strength
+        strength = now.with_release(cost, subset).strength
     found = InAccount(
         account=account,
         refused=refused,
@@ -191,9 +191,9 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
     falls = entries and strength is not None and STRENGTHS.index(strength) > STRENGTHS.index(now.strength)
     return replace(
         found,
-        spent=account.spent_on(part),
-        left=account.left_for(part),
-        after=None if other else _after(account, cost, part),
+        spent=account.spent_on(subset),
+        left=account.left_for(subset),
+        after=None if other else _after(account, cost, subset),
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         kinds=kinds,
         falls=now.strength if falls else None,
@@ -299,19 +299,21 @@ def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
     return found if len(found) > 1 else ()
 
 
-def _refused(account: Account | None, cost: Cost | None, whom: tuple[str, str | None], part: str | None) -> str | None:
+def _refused(
+    account: Account | None, cost: Cost | None, whom: tuple[str, str | None], subset: str | None
+) -> str | None:
     try:
         if account is not None:
-            check_paid(account, cost, whom[0], part, whom[1])
+            check_paid(account, cost, whom[0], subset, whom[1])
     except (BudgetError, ParameterError) as error:
         return clean(error.words())
     return None
 
 
-def _after(account: Account, cost: Cost | None, part: str | None) -> Cost | None:
-    spent, left = account.spent_on(part), account.left_for(part)
+def _after(account: Account, cost: Cost | None, subset: str | None) -> Cost | None:
+    spent, left = account.spent_on(subset), account.left_for(subset)
     if cost is None or spent is None:
         return None
     if left is None:
         return spent[0] + cost[0], spent[1] + cost[1]
-    return account.with_release(cost, part).left_for(part)
+    return account.with_release(cost, subset).left_for(subset)

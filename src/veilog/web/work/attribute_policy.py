@@ -43,16 +43,16 @@ def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
 
 
 def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
-    """Refuse attributes that the log does not have, and those, also of a part or of a method's settings, that may not
+    """Refuse attributes that the log does not have, and those, also of a subset or of a method's settings, that may not
     be released by what was said when it was brought."""
     measured = log.measured
     known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
-    part = planned.part
-    if part is not None and not part.of_time:
-        rule = part.rule.removeprefix("case:")
+    subset = planned.subset
+    if subset is not None and not subset.of_time:
+        rule = subset.rule.removeprefix("case:")
         if known is not None and rule not in known and f"is_{rule}" not in log.columns:
             raise _no_such_rule(rule, known)
-        _refuse_to_leave(rule, log, "part")
+        _refuse_to_leave(rule, log, "subset")
     for name, parameter in _asked_for(planned, log):
         own = name.removeprefix("case:")
         if known is None or own in known or f"is_{own}" in log.columns:
@@ -82,6 +82,6 @@ def _near(name: str, known: Collection[str]) -> Message | str:
 
 
 def _no_such_rule(name: str, known: Collection[str]) -> ParameterError:
-    """What a part is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
+    """What a subset is told by that is neither a rule of time nor an attribute: a misspelled one, or one in another
     language."""
-    return ParameterError("part-without-rule", parameter="part", name=name, near=_near(name, known))
+    return ParameterError("subset-without-rule", parameter="subset", name=name, near=_near(name, known))

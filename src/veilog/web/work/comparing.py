@@ -40,8 +40,8 @@ class ComparisonInput:
     @property
     def original(self) -> EventLog:
         """The cases of the log that the release is of."""
-        part = self.released.guarantee.part
-        return self.log if part is None else part.of_log(self.log)
+        subset = self.released.guarantee.subset
+        return self.log if subset is None else subset.of_log(self.log)
 
     @property
     def logs(self) -> tuple[EventLog | Variants, EventLog | Variants]:

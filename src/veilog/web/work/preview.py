@@ -288,7 +288,7 @@ _PURPOSES = ("prediction", "discovery")
 """What it would be good for, the quicker one first; each is tried only where half of the time is left."""
 _QUICK = ("travas", "laplace")
 """What takes a moment is tried first."""
-_OF_NO_MATTER = ("epsilon", "allow_no_protection", "part")
+_OF_NO_MATTER = ("epsilon", "allow_no_protection", "subset")
 _REMARKS = 3
 
 
@@ -297,7 +297,7 @@ def sized_release(jobs: Iterable[JobRecord]) -> JobRecord | None:
     for job in jobs:
         made = job.result
         usable = isinstance(made, ReleasedLog) and not made.empty and KEPT_LOG in made.files
-        if usable and not job.request.form.get("part") and made.guarantee.proven:  # type: ignore[union-attr]
+        if usable and not job.request.form.get("subset") and made.guarantee.proven:  # type: ignore[union-attr]
             return job
     return None
 

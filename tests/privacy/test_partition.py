@@ -1,4 +1,4 @@
-"""Parts of the cases: each case is in exactly one part of a rule, for what it is itself; and a release says which."""
+"""Parts of the cases: each case is in exactly one subset of a rule, for what it is itself; and a release says which."""
 
 import calendar
 import datetime
@@ -25,7 +25,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.part import NONE, Part
+from veilog.privacy.partition import NONE, Partition
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 
 DAY = datetime.timedelta(days=1)
@@ -66,8 +66,8 @@ EVENTS = st.tuples(TIMES, st.sampled_from(WARDS))
 CASES = st.builds(Case, st.lists(EVENTS, max_size=3).map(tuple), st.sampled_from([None, None, *WARDS]))
 
 
-def part_of(rule: str, case: Case) -> str:
-    """The part that a case is in, found without arrays."""
+def subset_of(rule: str, case: Case) -> str:
+    """The subset that a case is in, found without arrays."""
     if rule == "ward":
         told = {ward for _, ward in case.events}
         return case.ward or (told.pop() if len(told) == 1 else None) or NONE
@@ -89,26 +89,26 @@ RULES = st.sampled_from(["month", "week", "quarter", "year", "ward"])
 
 @pytest.mark.slow
 @given(cases=st.lists(CASES, max_size=8), rule=RULES)
-def test_the_parts_of_a_rule_are_disjoint_and_together_they_are_the_log(cases: list[Case], rule: str) -> None:
+def test_the_subsets_of_a_rule_are_disjoint_and_together_they_are_the_log(cases: list[Case], rule: str) -> None:
     whole = log(cases)
-    expected = [part_of(rule, case) for case in cases]
-    found = {value: names(Part.of(f"{rule}={value}").of_log(whole)) for value in {*expected, NONE}}
+    expected = [subset_of(rule, case) for case in cases]
+    found = {value: names(Partition.of(f"{rule}={value}").of_log(whole)) for value in {*expected, NONE}}
     assert found == {value: [str(i) for i, v in enumerate(expected) if v == value] for value in found}
-    assert Counter(name for part in found.values() for name in part) == Counter(names(whole))
+    assert Counter(name for subset in found.values() for name in subset) == Counter(names(whole))
 
 
 @pytest.mark.slow
 @given(cases=st.lists(CASES, max_size=6), one=CASES, rule=RULES, place=st.integers(0, 6))
-def test_a_case_more_changes_one_part_by_that_case(cases: list[Case], one: Case, rule: str, place: int) -> None:
+def test_a_case_more_changes_one_subset_by_that_case(cases: list[Case], one: Case, rule: str, place: int) -> None:
     more = [*cases[:place], one, *cases[place:]]
-    for value in {part_of(rule, case) for case in more} | {NONE}:
-        part = Part.of(f"{rule}={value}")
-        held = [cases[int(name)] for name in names(part.of_log(log(cases)))]
-        now = [more[int(name)] for name in names(part.of_log(log(more)))]
-        assert Counter(now) == Counter(held) + Counter([one] if value == part_of(rule, one) else [])
+    for value in {subset_of(rule, case) for case in more} | {NONE}:
+        subset = Partition.of(f"{rule}={value}")
+        held = [cases[int(name)] for name in names(subset.of_log(log(cases)))]
+        now = [more[int(name)] for name in names(subset.of_log(log(more)))]
+        assert Counter(now) == Counter(held) + Counter([one] if value == subset_of(rule, one) else [])
 
 
-def test_where_an_attribute_is_changes_no_part() -> None:
+def test_where_an_attribute_is_changes_no_subset() -> None:
     """A column of cases, and one of events that says the same, or differs in a case."""
     rows = [("1", "A"), ("1", "A"), ("2", "B"), ("3", "A")]
     frame = pd.DataFrame(
@@ -118,10 +118,10 @@ def test_where_an_attribute_is_changes_no_part() -> None:
     other = other.rename(columns={"case:ward": "ward"})
     of_cases, of_events = (veilog.read(f, case="case", activity="activity", timestamp="time") for f in (frame, other))
     assert "ward" in of_cases.cases.column_names and "ward" in of_events.events.column_names
-    assert names(Part.of("ward=A").of_log(of_cases)) == ["1", "3"]
-    assert names(Part.of("case:ward=A").of_log(of_events)) == ["1"], "case 3 has no single one"
-    assert names(Part.of("ward=none").of_log(of_events)) == ["3"]
-    assert names(Part.of("ward=B").of_log(of_cases)) == names(Part.of("ward=B").of_log(of_events)) == ["2"]
+    assert names(Partition.of("ward=A").of_log(of_cases)) == ["1", "3"]
+    assert names(Partition.of("case:ward=A").of_log(of_events)) == ["1"], "case 3 has no single one"
+    assert names(Partition.of("ward=none").of_log(of_events)) == ["3"]
+    assert names(Partition.of("ward=B").of_log(of_cases)) == names(Partition.of("ward=B").of_log(of_events)) == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -134,17 +134,17 @@ def test_a_number_is_spelled_alike_whatever_else_its_column_holds(
 ) -> None:
     start = log([Case(((None, None),)) for _ in values])
     found = replace(start, cases=start.cases.append_column("room", pa.array(values)))
-    assert names(Part.of(f"room={text}").of_log(found)) == held
+    assert names(Partition.of(f"room={text}").of_log(found)) == held
 
 
 @pytest.mark.slow
-def test_a_stored_log_has_the_parts_of_the_log_in_memory() -> None:
+def test_a_stored_log_has_the_subsets_of_the_log_in_memory() -> None:
     whole = _hospital()
     stored = in_pieces(whole, {9, 30, 31, 160})
     for text in ("month=2024-01", "week=2024-W02", "urgency=2", "org:resource=none", "month=1999-01"):
-        part = Part.of(text)
-        assert names(part.of_log(stored)) == names(part.of_log(whole)), text
-        assert part.of_log(stored).variants == part.of_log(whole).variants
+        subset = Partition.of(text)
+        assert names(subset.of_log(stored)) == names(subset.of_log(whole)), text
+        assert subset.of_log(stored).variants == subset.of_log(whole).variants
 
 
 def _hospital() -> EventLog:
@@ -153,20 +153,22 @@ def _hospital() -> EventLog:
     return hospital(200, seed=4)
 
 
-def test_the_persons_of_a_part_are_bounded_in_it() -> None:
+def test_the_persons_of_a_subset_are_bounded_in_it() -> None:
     cases = [Case(((datetime.datetime(2024, month, 1, tzinfo=datetime.UTC), "A"),), "p") for month in (1, 1, 1, 2, 2)]
-    held = bounded(log(cases), Unit("person", 2, "ward"), noise.seeded(1), Part.of("month=2024-01"))
+    held = bounded(log(cases), Unit("person", 2, "ward"), noise.seeded(1), Partition.of("month=2024-01"))
     assert held.variants.cases == 2 and set(names(held.log)) <= {"0", "1", "2"}
-    nobody = bounded(in_pieces(_hospital(), {5}), Unit("person", 2, "urgency"), noise.seeded(1), Part.of("year=1999"))
+    nobody = bounded(
+        in_pieces(_hospital(), {5}), Unit("person", 2, "urgency"), noise.seeded(1), Partition.of("year=1999")
+    )
     assert nobody.variants.cases == 0
 
 
 @pytest.mark.parametrize("unit", [Unit("person", 2, "ward"), Unit("person", 2), ONE_CASE], ids=["named", "any", "case"])
-def test_a_part_says_whether_units_are_remembered_in_it(unit: Unit) -> None:
+def test_a_subset_says_whether_units_are_remembered_in_it(unit: Unit) -> None:
     january = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
     cases = [Case(((january, "A"),), person) for person in ("p", "q", "p", "q")]
     for new in (None, np.array([0, 3])):
-        held = bounded(log(cases), unit, noise.seeded(1), Part.of("month=2024-01"), new)
+        held = bounded(log(cases), unit, noise.seeded(1), Partition.of("month=2024-01"), new)
         assert held.remembered == (new is not None)
         assert names(held.log) == (["0", "1", "2", "3"] if new is None else ["0", "3"])
         codes = {condition.code for condition in held.conditions}
@@ -179,17 +181,17 @@ def test_a_part_says_whether_units_are_remembered_in_it(unit: Unit) -> None:
      "year=24", "year=0000", "year=9999", "concept:name=1", "case:=A", "time:timestamp=1", "ward=A\nB",
      "ward=" + 300 * "A"],
 )  # fmt: skip
-def test_what_is_no_part_is_refused(text: str) -> None:
+def test_what_is_no_subset_is_refused(text: str) -> None:
     with pytest.raises(ParameterError):
-        Part.of(text)
+        Partition.of(text)
 
 
 def test_one_attribute_is_one_rule_however_it_is_spelled() -> None:
-    assert Part.of("case:ward=A") == Part.of(" ward=A") == Part("ward", "A")
-    of_attribute = Part.of("case:month=5")
-    assert not of_attribute.of_time and Part.of(str(of_attribute)) == of_attribute
-    assert Part.of("case:case:x=1") == Part.of(str(Part.of("case:case:x=1"))) != Part.of("x=1")
-    assert Part.of("note=a=b").value == "a=b"
+    assert Partition.of("case:ward=A") == Partition.of(" ward=A") == Partition("ward", "A")
+    of_attribute = Partition.of("case:month=5")
+    assert not of_attribute.of_time and Partition.of(str(of_attribute)) == of_attribute
+    assert Partition.of("case:case:x=1") == Partition.of(str(Partition.of("case:case:x=1"))) != Partition.of("x=1")
+    assert Partition.of("note=a=b").value == "a=b"
 
 
 @pytest.mark.slow
@@ -200,84 +202,86 @@ def test_every_day_is_in_one_month_week_quarter_and_year() -> None:
     cases = [Case(((time, None),)) for time in times]
     whole = log(cases)
     for rule in ("month", "week", "quarter", "year"):
-        values = {part_of(rule, case) for case in cases}
-        assert sum(len(names(Part.of(f"{rule}={value}").of_log(whole))) for value in values) == len(cases)
+        values = {subset_of(rule, case) for case in cases}
+        assert sum(len(names(Partition.of(f"{rule}={value}").of_log(whole))) for value in values) == len(cases)
         for value in values:
-            assert {part_of(rule, cases[int(n)]) for n in names(Part.of(f"{rule}={value}").of_log(whole))} == {value}
+            assert {subset_of(rule, cases[int(n)]) for n in names(Partition.of(f"{rule}={value}").of_log(whole))} == {
+                value
+            }
     assert calendar.isleap(2024)
 
 
-def test_a_part_of_variants_is_refused_in_words() -> None:
+def test_a_subset_of_variants_is_refused_in_words() -> None:
     variants = veilog.Variants.from_dict({("a",): 3})
-    with refused(ParameterError, "part-of-variants"):
-        openly.release(variants, "laplace", epsilon=1, part="month=2024-01")
-    with refused(ParameterError, "part-of-variants"):
-        bounded(variants, ONE_CASE, noise.seeded(1), Part.of("month=2024-01"))
+    with refused(ParameterError, "subset-of-variants"):
+        openly.release(variants, "laplace", epsilon=1, subset="month=2024-01")
+    with refused(ParameterError, "subset-of-variants"):
+        bounded(variants, ONE_CASE, noise.seeded(1), Partition.of("month=2024-01"))
 
 
-def test_an_attribute_that_is_not_there_or_parts_nothing_is_refused() -> None:
+def test_an_attribute_that_is_not_there_or_subsets_nothing_is_refused() -> None:
     whole = log([Case(((None, "A"),))])
-    with refused(ParameterError, "part-attribute-missing", rule="room"):
-        Part.of("room=1").of_log(whole)
+    with refused(ParameterError, "subset-attribute-missing", rule="room"):
+        Partition.of("room=1").of_log(whole)
     when = replace(whole, cases=whole.cases.append_column("when", pa.array([0], TIMESTAMP_TYPE)))
-    with refused(ParameterError, "part-attribute-type-unsuited"):
-        Part.of("when=1").of_log(when)
+    with refused(ParameterError, "subset-attribute-type-unsuited"):
+        Partition.of("when=1").of_log(when)
 
 
 def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: Path) -> None:
     whole = _hospital()
-    released = openly.release(whole, "laplace", epsilon=3, part="month=2024-01", seed=1)
-    assert released.guarantee.part == Part("month", "2024-01")
+    released = openly.release(whole, "laplace", epsilon=3, subset="month=2024-01", seed=1)
+    assert released.guarantee.subset == Partition("month", "2024-01")
     told = released.guarantee.to_json()
-    assert told["part"] == "month=2024-01"
-    assert str(told["neighbours"]).endswith("; only cases that started in 2024-01 (UTC) were looked at")
+    assert told["subset"] == "month=2024-01"
+    assert str(Message("cases-of-period", period="2024-01")) in str(told["neighbours"])
     released.save(tmp_path / "out.xes")
     text = (tmp_path / "out.xes").read_text()
     cases = Message("cases-of-period", period="2024-01")
-    assert 'key="privacy:part" value="month=2024-01"' in text and str(cases) in text
+    assert 'key="privacy:subset" value="month=2024-01"' in text and str(cases) in text
     assert released.remarks[0] == Message("only-looked", in_words=cases)
-    assert "part" not in openly.release(whole, "laplace", epsilon=3, seed=1).guarantee.to_json()
+    assert "subset" not in openly.release(whole, "laplace", epsilon=3, seed=1).guarantee.to_json()
 
 
-def test_a_part_by_an_attribute_takes_the_columns_for_granted() -> None:
+def test_a_subset_by_an_attribute_takes_the_columns_for_granted() -> None:
     whole = replace(_hospital(), attributes_read_together=(Message("one column reads another"),))
     by_attribute, by_time = (
-        {c.code for c in Curator(bounded(whole, ONE_CASE, noise.seeded(1), Part.of(text))).guarantee().conditions}
+        {c.code for c in Curator(bounded(whole, ONE_CASE, noise.seeded(1), Partition.of(text))).guarantee().conditions}
         for text in ("urgency=2", "month=2024-01")
     )
     assert by_attribute - by_time == {"columns-from-log", "columns-read-together"}
 
 
 @pytest.mark.slow
-def test_a_release_of_a_part_is_that_of_a_log_of_its_cases() -> None:
+def test_a_release_of_a_subset_is_that_of_a_log_of_its_cases() -> None:
     """Of which the same is public: what the owner takes from the log is of all of it."""
     whole = _hospital()
-    part = Part.of("urgency=2")
+    subset = Partition.of("urgency=2")
     public = veilog.Domain(whole.variants.labels, int(whole.variants.lengths.max()))
-    alone = openly.release(part.of_log(whole), "laplace", epsilon=1, seed=5, domain=public)
-    assert openly.release(whole, "laplace", epsilon=1, seed=5, part=part).variants == alone.variants
-    stored = openly.release(in_pieces(whole, {50, 120}), "laplace", epsilon=1, seed=5, part=part, times="0.3")
+    alone = openly.release(subset.of_log(whole), "laplace", epsilon=1, seed=5, domain=public)
+    assert openly.release(whole, "laplace", epsilon=1, seed=5, subset=subset).variants == alone.variants
+    stored = openly.release(in_pieces(whole, {50, 120}), "laplace", epsilon=1, seed=5, subset=subset, times="0.3")
     assert stored.log.cases.num_rows == stored.variants.cases and stored.details is not None
-    assert 0 < part.of_log(whole).number_of_cases < whole.number_of_cases
+    assert 0 < subset.of_log(whole).number_of_cases < whole.number_of_cases
 
 
 @pytest.mark.slow
 def test_a_span_of_days_is_its_days() -> None:
     log = hospital(80, seed=2)
     days = [datetime.date(2024, 1, 1) + datetime.timedelta(days=n) for n in range(0, 400, 40)]
-    spans = [Part.of(f"began={a}..{b}") for a, b in itertools.pairwise(days)]
+    spans = [Partition.of(f"began={a}..{b}") for a, b in itertools.pairwise(days)]
     counts = [span.of_log(log).number_of_cases for span in spans]
-    assert sum(counts) == Part.of(f"began={days[0]}..{days[-1]}").of_log(log).number_of_cases
-    january = Part.of("began=2024-01-01..2024-02-01").of_log(log).number_of_cases
-    assert january == Part.of("month=2024-01").of_log(log).number_of_cases > 0
+    assert sum(counts) == Partition.of(f"began={days[0]}..{days[-1]}").of_log(log).number_of_cases
+    january = Partition.of("began=2024-01-01..2024-02-01").of_log(log).number_of_cases
+    assert january == Partition.of("month=2024-01").of_log(log).number_of_cases > 0
     assert spans[0].of_time and spans[0].in_words == Message("cases-between", first="2024-01-01", end="2024-02-10")
-    assert Part.of("case:began=x").rule == "case:began"
+    assert Partition.of("case:began=x").rule == "case:began"
 
 
 @pytest.mark.parametrize("text", ["began=none", "began=2024-03-01", "began=20240301..20240302", "began=a..b..c"])
 def test_what_is_no_span_of_days_is_refused(text: str) -> None:
-    with refused(ParameterError, "part-value-invalid"):
-        Part.of(text)
+    with refused(ParameterError, "subset-value-invalid"):
+        Partition.of(text)
 
 
 SPELLED = ("7", "7.0", "7.50", "True", "nan", "007", "A", "-0", "1.5e+3", "9007199254740993")
@@ -287,7 +291,7 @@ BESIDE = ("ICU", "3", "2.5", "false", "")
 @pytest.mark.slow
 @pytest.mark.parametrize("spelled", SPELLED)
 @pytest.mark.parametrize("column", ["ward", "case:ward"])
-def test_which_part_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spelled: str, column: str) -> None:
+def test_which_subset_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spelled: str, column: str) -> None:
     """A column has the type of all of its values: 7.0 is a number in it, or a text."""
     path = tmp_path / "log.csv"
 
@@ -295,8 +299,8 @@ def test_which_part_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spel
         rows = "".join(f"x{i},a,2024-01-01,{ward}\n" for i, ward in enumerate(others))
         path.write_text(f"case,activity,time,{column}\nc,a,2024-01-01,{spelled}\n{rows}")
         found = veilog.read(path)
-        parts = [*{str(Part.of(f"ward={text}")) for text in SPELLED if text != "nan"}, "ward=none"]
-        return {part: "c" in names(Part.of(part).of_log(found)) for part in parts}
+        subsets = [*{str(Partition.of(f"ward={text}")) for text in SPELLED if text != "nan"}, "ward=none"]
+        return {subset: "c" in names(Partition.of(subset).of_log(found)) for subset in subsets}
 
     alone = of_case()
     assert sum(alone.values()) == 1
@@ -304,18 +308,18 @@ def test_which_part_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spel
         assert of_case(*others) == alone, others
 
 
-def test_one_value_is_one_part_however_it_is_spelled() -> None:
-    assert Part.of("ward=7.0") == Part.of("ward=7") != Part.of("ward=07")
-    assert Part.of("ward=True") == Part.of("ward=true")
-    assert str(Part.of("ward=7.50")) == "ward=7.5"
-    with pytest.raises(ParameterError, match="names no part"):
-        Part.of("ward=nan")
+def test_one_value_is_one_subset_however_it_is_spelled() -> None:
+    assert Partition.of("ward=7.0") == Partition.of("ward=7") != Partition.of("ward=07")
+    assert Partition.of("ward=True") == Partition.of("ward=true")
+    assert str(Partition.of("ward=7.50")) == "ward=7.5"
+    with refused(ParameterError, "subset-name-invalid"):
+        Partition.of("ward=nan")
 
 
 @pytest.mark.parametrize(
     "other", ["<string key='ward' value='ICU'/>", "<date key='ward' value='2024-01-01T00:00:00Z'/>"]
 )
-def test_an_attribute_of_several_types_parts_cases_by_all_of_them(tmp_path: Path, other: str) -> None:
+def test_an_attribute_of_several_types_subsets_cases_by_all_of_them(tmp_path: Path, other: str) -> None:
     def trace(name: str, ward: str) -> str:
         return (
             f"<trace><string key='concept:name' value='{name}'/>{ward}<event><string key='concept:name' value='a'/>"
@@ -327,5 +331,5 @@ def test_an_attribute_of_several_types_parts_cases_by_all_of_them(tmp_path: Path
     for traces in (seven, seven + beside, beside + seven):
         path.write_text(f"<log>{traces}</log>")
         found = veilog.read(path)
-        assert names(Part.of("ward=7").of_log(found)) == ["c"]
-        assert "c" not in names(Part.of("ward=none").of_log(found))
+        assert names(Partition.of("ward=7").of_log(found)) == ["c"]
+        assert "c" not in names(Partition.of("ward=none").of_log(found))

@@ -1,4 +1,5 @@
-"""Releases of parts of the cases: an account spends what the dearest case lost, and refuses before that is too much."""
+"""Releases of subsets of the cases: an account spends what the dearest case lost, and refuses before that is too
+much."""
 
 import contextlib
 import csv
@@ -24,13 +25,13 @@ from veilog.ledger.accounts import Account, as_csv, check_paid
 from veilog.ledger.entry import Cost, Entry
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
-from veilog.privacy.part import Part
+from veilog.privacy.partition import Partition
 
 VALUES = {"month": ["2024-01", "2024-02", "none"], "ward": ["A", "B"]}
-PARTS = [None, *(f"{rule}={value}" for rule, values in VALUES.items() for value in values)]
+SUBSETS = [None, *(f"{rule}={value}" for rule, values in VALUES.items() for value in values)]
 NOTHING = Fraction(0), Fraction(0)
 COSTS = st.tuples(st.integers(0, 20), st.integers(0, 9)).map(lambda n: (Fraction(n[0], 10), Fraction(n[1], 1000)))
-RELEASES = st.lists(st.tuples(st.sampled_from(PARTS), COSTS), max_size=12)
+RELEASES = st.lists(st.tuples(st.sampled_from(SUBSETS), COSTS), max_size=12)
 
 
 @pytest.fixture
@@ -40,29 +41,29 @@ def path(tmp_path: Path) -> Path:
 
 def account(releases: list[tuple[str | None, Cost]], budget: Cost | None = None, unit: str = "case") -> Account:
     entries = tuple(
-        Entry(i, 1, "now", "laplace", False, {}, unit, *cost, "charged", None, (), part)
-        for i, (part, cost) in enumerate(releases)
+        Entry(i, 1, "now", "laplace", False, {}, unit, *cost, "charged", None, (), subset)
+        for i, (subset, cost) in enumerate(releases)
     )
     return Account(1, "log", unit, budget, entries)
 
 
 def of_cases(releases: list[tuple[str | None, Cost]], fixed: str | None = None) -> list[Cost]:
-    """What each case lost that there could be: one for each choice of a part of each rule."""
+    """What each case lost that there could be: one for each choice of a subset of each rule."""
     lost = []
     for chosen in itertools.product(*([f"{rule}={value}" for value in values] for rule, values in VALUES.items())):
-        mine = [cost for part, cost in releases if part is None or part in chosen]
+        mine = [cost for subset, cost in releases if subset is None or subset in chosen]
         if fixed is None or fixed in chosen:
             lost.append((sum((e for e, _ in mine), Fraction(0)), sum((d for _, d in mine), Fraction(0))))
     return lost
 
 
 @pytest.mark.slow
-@given(releases=RELEASES, part=st.sampled_from(PARTS))
+@given(releases=RELEASES, subset=st.sampled_from(SUBSETS))
 def test_an_account_spends_what_the_dearest_case_lost(
-    releases: list[tuple[str | None, Cost]], part: str | None
+    releases: list[tuple[str | None, Cost]], subset: str | None
 ) -> None:
-    lost = of_cases(releases, part)
-    assert account(releases).spent_on(part) == (max(e for e, _ in lost), max(d for _, d in lost))
+    lost = of_cases(releases, subset)
+    assert account(releases).spent_on(subset) == (max(e for e, _ in lost), max(d for _, d in lost))
     assert account(releases).spent == account(releases).spent_on(None)
 
 
@@ -72,19 +73,19 @@ def test_whatever_was_let_through_no_case_lost_more_than_the_budget(
     releases: list[tuple[str | None, Cost]], budget: Cost
 ) -> None:
     let_through: list[tuple[str | None, Cost]] = []
-    for part, cost in releases:
+    for subset, cost in releases:
         with contextlib.suppress(BudgetError):
-            check_paid(account(let_through, budget), cost, "case", part)
-            let_through.append((part, cost))
+            check_paid(account(let_through, budget), cost, "case", subset)
+            let_through.append((subset, cost))
             continue
-        after = of_cases([*let_through, (part, cost)])
+        after = of_cases([*let_through, (subset, cost)])
         assert any(lost > limit for case in after for lost, limit in zip(case, budget, strict=True)), "refused in vain"
     assert all(e <= budget[0] and d <= budget[1] for e, d in of_cases(let_through))
 
 
 @pytest.mark.slow
 @given(releases=RELEASES)
-def test_persons_have_cases_in_several_parts_so_theirs_add_up(releases: list[tuple[str | None, Cost]]) -> None:
+def test_persons_have_cases_in_several_subsets_so_theirs_add_up(releases: list[tuple[str | None, Cost]]) -> None:
     total = [sum((cost[i] for _, cost in releases), Fraction(0)) for i in (0, 1)]
     assert list(account(releases, unit="patient").spent or ()) == total
 
@@ -94,42 +95,44 @@ def test_months_cost_their_maximum_and_the_whole_adds_to_each(path: Path) -> Non
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(SMALL, 1)
     for month, epsilon in (("2024-01", "0.5"), ("2024-02", "0.3"), ("2024-03", "0.5")):
-        held = ledger.reserve(SMALL, "laplace", epsilon=Fraction(epsilon), part=Part.of(f"month={month}"))
+        held = ledger.reserve(SMALL, "laplace", epsilon=Fraction(epsilon), subset=Partition.of(f"month={month}"))
         held.settle(guarantee(Fraction(epsilon)))
     found = ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.4")).entered.account()
     assert found.spent == (Fraction("0.9"), 0) and found.left == (Fraction("0.1"), 0)
     assert found.left_for("month=2024-02") == (Fraction("0.3"), 0)
-    with refused(BudgetError, "budget-of-part-exceeded", asked="0.2", budget="1", left="0.1", part="month=2024-01"):
-        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), part=Part.of("month=2024-01"))
-    ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), part=Part.of("month=2024-02"))
+    with refused(BudgetError, "budget-of-subset-exceeded", asked="0.2", budget="1", left="0.1", subset="month=2024-01"):
+        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), subset=Partition.of("month=2024-01"))
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"), subset=Partition.of("month=2024-02"))
     with refused(BudgetError, "budget-exceeded", left="0.1"):
         ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.2"))
-    ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("ward=A"))
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), subset=Partition.of("ward=A"))
     assert ledger.show()[0].spent == (1, 0), "another rule adds its own largest"
     with pytest.raises(BudgetError):
-        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), part=Part.of("month=2024-03"))
+        ledger.reserve(SMALL, "laplace", epsilon=Fraction("0.1"), subset=Partition.of("month=2024-03"))
 
 
 @pytest.mark.slow
-def test_releases_of_parts_are_entered_and_refused_before_any_question(path: Path) -> None:
+def test_releases_of_subsets_are_entered_and_refused_before_any_question(path: Path) -> None:
     log = hospital(300, seed=3)
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(log, 1)
     for urgency in (1, 2):
-        openly.release(log, "laplace", epsilon=1, part=f"urgency={urgency}", ledger=ledger)
+        openly.release(log, "laplace", epsilon=1, subset=f"urgency={urgency}", ledger=ledger)
     (found,) = ledger.show()
     assert found.spent == (1, 0)
-    assert [entry.part for entry in found.entries] == ["urgency=1", "urgency=2"]
-    assert [entry.guarantee and entry.guarantee["part"] for entry in found.entries] == [e.part for e in found.entries]
-    with refused(BudgetError, "budget-of-part-exceeded", part="urgency=2"):
-        openly.release(log, "laplace", epsilon=1, part="urgency=2", ledger=ledger)
+    assert [entry.subset for entry in found.entries] == ["urgency=1", "urgency=2"]
+    assert [entry.guarantee and entry.guarantee["subset"] for entry in found.entries] == [
+        e.subset for e in found.entries
+    ]
+    with refused(BudgetError, "budget-of-subset-exceeded", subset="urgency=2"):
+        openly.release(log, "laplace", epsilon=1, subset="urgency=2", ledger=ledger)
     with refused(BudgetError, "budget-exceeded", left="0"):
         openly.release(log, "laplace", epsilon=1, ledger=ledger)
 
 
 @pytest.mark.slow
-def test_parts_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Path) -> None:
-    """A case that begins in March and goes on in April is in one part by its starts and in another by its ends."""
+def test_subsets_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Path) -> None:
+    """A case that begins in March and goes on in April is in one subset by its starts and in another by its ends."""
     rows = [f"c{i},a,2024-03-31 22:00,2024-04-01 05:00" for i in range(3)]
     (tmp_path / "log.csv").write_text("\n".join(["case,activity,start_time,end_time", *rows]) + "\n")
     ways = {how: veilog.read(tmp_path / "log.csv", lifecycle=how) for how in (None, "complete", "start", "Intervals")}
@@ -141,7 +144,7 @@ def test_parts_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Pa
 
     def spend(how: str | None, month: str) -> None:
         ledger.enter(ways[how], account=number.number)
-        ledger.reserve(ways[how], "laplace", epsilon=Fraction(1), part=Part.of(f"month={month}"))
+        ledger.reserve(ways[how], "laplace", epsilon=Fraction(1), subset=Partition.of(f"month={month}"))
 
     spend("start", "2024-03")
     spend("start", "2024-04")
@@ -150,41 +153,41 @@ def test_parts_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Pa
     spend("complete", "2024-04")
     (account,) = ledger.show()
     assert account.spent == (2, 0) and account.left_for("month=2024-05") == (1, 0)
-    assert [entry.part for entry in account.entries] == ["month=2024-03", "month=2024-04", "month=2024-04"]
+    assert [entry.subset for entry in account.entries] == ["month=2024-03", "month=2024-04", "month=2024-04"]
     spend("start", "2024-05")
-    with refused(BudgetError, "budget-of-parts-read-apart-exceeded", part="month=2024-04"):
+    with refused(BudgetError, "budget-of-subsets-read-apart-exceeded", subset="month=2024-04"):
         spend("start", "2024-04")
         spend("start", "2024-04")
     assert account.together(Fraction(1, 10**6)) is not None
     assert "month=2024-04" in json.dumps(account.to_json()) and "\\u001f" not in json.dumps(account.to_json())
 
 
-def test_a_part_of_one_account_is_that_of_the_account_it_is_put_on(path: Path) -> None:
+def test_a_subset_of_one_account_is_that_of_the_account_it_is_put_on(path: Path) -> None:
     """A log that has grown: what was released of a month of it counts for the cases of that month."""
     ledger = Ledger.open(path, create=True)
-    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), part=Part.of("month=2024-01"))
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), subset=Partition.of("month=2024-01"))
     grown = replace(SMALL, counts=SMALL.counts + 5)
     ledger.enter(grown, account=1)
-    ledger.reserve(grown, "laplace", epsilon=Fraction(1), part=Part.of("month=2024-02"))
+    ledger.reserve(grown, "laplace", epsilon=Fraction(1), subset=Partition.of("month=2024-02"))
     assert ledger.show()[0].spent == (1, 0)
-    ledger.reserve(grown, "laplace", epsilon=Fraction(1), part=Part.of("month=2024-01"))
+    ledger.reserve(grown, "laplace", epsilon=Fraction(1), subset=Partition.of("month=2024-01"))
     assert ledger.show()[0].spent == (2, 0)
 
 
-def test_the_part_is_shown_and_exported(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_subset_is_shown_and_exported(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ledger = Ledger.open(path, create=True)
     ledger.reserve(SMALL, "laplace", epsilon=Fraction(1))
     assert "cases" not in capsys.readouterr().out
     (before,) = csv.DictReader(io.StringIO(as_csv(ledger.show())))
-    assert "part" not in before and "part" not in json.dumps(ledger.show()[0].to_json())
-    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), part=Part.of("ward=[b]A"))
+    assert "subset" not in before and "subset" not in json.dumps(ledger.show()[0].to_json())
+    ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), subset=Partition.of("ward=[b]A"))
     assert main(["ledger", "show", str(path), "--json", str(tmp_path / "out.json")]) == 0
     shown = capsys.readouterr().out
     assert "ward=[b]A" in shown
     (told,) = json.loads((tmp_path / "out.json").read_text())["accounts"]
-    assert [release.get("part") for release in told["releases"]] == [None, "ward=[b]A"]
+    assert [release.get("subset") for release in told["releases"]] == [None, "ward=[b]A"]
     rows = list(csv.DictReader(io.StringIO(as_csv(ledger.show()))))
-    assert [row["part"] for row in rows] == ["", "ward=[b]A"]
+    assert [row["subset"] for row in rows] == ["", "ward=[b]A"]
 
 
 DAYS = [f"2024-03-{day:02}" for day in range(1, 8)]
@@ -194,9 +197,9 @@ SPANS = [None, "ward=A", *(f"began={a}..{b}" for a, b in itertools.combinations(
 @pytest.mark.slow
 @given(
     releases=st.lists(st.tuples(st.sampled_from(SPANS), COSTS), max_size=8),
-    part=st.sampled_from([span for span in SPANS if span and span.startswith("began")]),
+    subset=st.sampled_from([span for span in SPANS if span and span.startswith("began")]),
 )
-def test_of_spans_of_days_the_dearest_day_counts(releases: list[tuple[str | None, Cost]], part: str) -> None:
+def test_of_spans_of_days_the_dearest_day_counts(releases: list[tuple[str | None, Cost]], subset: str) -> None:
     """For a case of each day, on the ward or not, what it lost; and of the days of a span alone."""
     ends = {text: tuple(text.partition("=")[2].split("..")) for text in SPANS if text and "began" in text}
 
@@ -213,8 +216,8 @@ def test_of_spans_of_days_the_dearest_day_counts(releases: list[tuple[str | None
     everybody = list(itertools.chain.from_iterable(cases.values()))
     held = account(releases)
     assert held.spent == (max(e for e, _ in everybody), max(d for _, d in everybody))
-    some = [one for day in DAYS if ends[part][0] <= day < ends[part][1] for one in cases[day]]
-    assert held.spent_on(part) == (max(e for e, _ in some), max(d for _, d in some))
+    some = [one for day in DAYS if ends[subset][0] <= day < ends[subset][1] for one in cases[day]]
+    assert held.spent_on(subset) == (max(e for e, _ in some), max(d for _, d in some))
     if held.spent is not None and all(cost[1] == 0 for _, cost in releases):
         together = held.together(Fraction(1, 10**6))
         assert together.planned is not None and together.planned <= held.spent[0]
@@ -268,7 +271,7 @@ def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsy
         (["--since", "2024-02-30"], "--since takes a day"),
         (["--since", "2024-03-02", "--until", "2024-03-01"], "No day is from --since 2024-03-02"),
         (["--until", "2024-03-02"], "--until needs --since"),
-        (["--since", "2024-03-02", "--part", "month=2024-03"], "both say which"),
+        (["--since", "2024-03-02", "--subset", "month=2024-03"], sentence("subset-and-since")),
         (["--account", "ward-7"], "--ledger PATH"),
         (["--account", "ward-7", "--no-ledger"], "exclude each other"),
     ],

@@ -1,39 +1,39 @@
-"""A part of the cases of a log, by a public rule that looks at each case alone.
+"""A subset of the cases of a log, by a public rule that looks at each case alone.
 
-A rule puts every case into exactly one part: by the month in which it starts, or by an attribute that it has one value
-of. Which part a case is in follows from that case and from nothing else, so leaving out the cases of all other parts
-is a map of single cases: it takes neighbouring logs to neighbouring logs, or to the same log. Whatever is proved of a
-question holds for a question to a part.
+A rule puts every case into exactly one subset: by the month in which it starts, or by an attribute that it has one
+value of. Which subset a case is in follows from that case and from nothing else, so leaving out the cases of all other
+subsets is a map of single cases: it takes neighbouring logs to neighbouring logs, or to the same log. Whatever is
+proved of a question holds for a question to a subset.
 
-*Parallel composition.* Logs D and D' that differ by one case c are the same in every part of a rule but that of c. A
-release of another part has the same law whether it is made of D or of D', also where what is asked is chosen after
-seeing earlier releases. So of all releases of parts of one rule only those of the part that c is in can tell D from D',
-and what they cost together, with the releases of the whole log, is what c loses: at most the largest sum of any part.
-Of two rules c is in one part each, so their largest sums add up.
+*Parallel composition.* Logs D and D' that differ by one case c are the same in every subset of a rule but that of c. A
+release of another subset has the same law whether it is made of D or of D', also where what is asked is chosen after
+seeing earlier releases. So of all releases of subsets of one rule only those of the subset that c is in can tell D from
+D', and what they cost together, with the releases of the whole log, is what c loses: at most the largest sum of any
+subset. Of two rules c is in one subset each, so their largest sums add up.
 
-*Spans of days.* The parts of the rule ``began`` are the days on which cases start, and a release of a span of days
+*Spans of days.* The subsets of the rule ``began`` are the days on which cases start, and a release of a span of days
 is one of all of them together: it can tell D from D' only if c starts within it. So of the releases of spans those
 that hold the first day of c are what c loses, with those of the whole log: at most the largest sum of any day.
 
-That c is in one part only is meant of all that is ever released of it: where a log grows or is corrected, a case must
-keep its part (condition ``cases-keep-their-part``). A case that started in March still did when April's events have
+That c is in one subset only is meant of all that is ever released of it: where a log grows or is corrected, a case must
+keep its subset (condition ``cases-keep-their-subset``). A case that started in March still did when April's events have
 been added to it. An extract by the date of events breaks this: a case of March and April is in both, and loses both.
 
-Persons have cases in several parts, so for them releases of parts add up as those of whole logs do.
+Persons have cases in several subsets, so for them releases of subsets add up as those of whole logs do.
 
 Privacy
 -------
 *Remembered units.* The data owner can have the ledger keep a digest of the name of every unit, a case or a person, that
-a release of a part looked at. A unit whose digest stands with another part of the rule is left out of this one. Let u
-be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of u. Claim: before
+a release of a subset looked at. A unit whose digest stands with another subset of the rule is left out of this one. Let
+u be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of u. Claim: before
 each release the digests that are kept are equal but for that of u, and the log that the release looks at is equal but
 for the cases of u. Both hold before the first. If the digests are equal but for that of u, any other unit is left out
-of the one log if and only if it is left out of the other, because that depends on its own digest and its own part, so
-the second holds. Those that are looked at are kept, so the first holds after it. Which part is released next may follow
-from what was released. So u is looked at in at most one part of the rule, and loses what its releases cost and no
-more; a release of another part has the same law with u and without it. The digests are kept in the transaction that
-reserves, and a release whose ledger has a new entry of another part since they were compared is refused, which follows
-from the entries and not from any unit. That holds for persons, too, whose cases of a part are cut to M first.
+of the one log if and only if it is left out of the other, because that depends on its own digest and its own subset, so
+the second holds. Those that are looked at are kept, so the first holds after it. Which subset is released next may
+follow from what was released. So u is looked at in at most one subset of the rule, and loses what its releases cost and
+no more; a release of another subset has the same law with u and without it. The digests are kept in the transaction
+that reserves, and a release whose ledger has a new entry of another subset since they were compared is refused, which
+follows from the entries and not from any unit. That holds for persons, too, whose cases of a subset are cut to M first.
 
 A unit is known by its name alone, so it must have one, keep it, and share it with no other (condition
 ``units-keep-their-names``). How many cases were left out is for the data owner alone.
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 BoolArray = npt.NDArray[np.bool_]
 
 NONE = "none"
-"""The part of the cases that a rule finds nothing in: without a start time, or without one value of the attribute."""
+"""The subset of the cases that a rule finds nothing in: without a start time, or without one value of the attribute."""
 
 RULES_OF_TIME = {"month": "2024-03", "week": "2024-W11", "quarter": "2024-Q1", "year": "2024"}
 """The rules about the start of a case, each with an example of a value."""
@@ -88,7 +88,7 @@ _TEXTS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class Partition:
     """The cases that a rule gives one value: those that started in a month, or that have a value of an attribute."""
 
     rule: str
@@ -99,27 +99,27 @@ class Part:
     entered."""
 
     @staticmethod
-    def of(text: str) -> Part:
-        """Return the part that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
+    def of(text: str) -> Partition:
+        """Return the subset that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
         time is spelled ``case:month``."""
         if not isinstance(text, str):
-            raise ParameterError("part-not-rule-value", parameter="part", advice=_ADVICE, text=text)
+            raise ParameterError("subset-not-rule-value", parameter="subset", advice=_ADVICE, text=text)
         rule, equals, value = text.partition("=")
         rule = rule.strip()
         if not equals or not rule or not value.strip():
-            raise ParameterError("part-not-rule-value", parameter="part", advice=_ADVICE, text=text)
+            raise ParameterError("subset-not-rule-value", parameter="subset", advice=_ADVICE, text=text)
         if rule in RULES_OF_TIME or rule == SPAN:
             _check_time(rule, value)
-            return Part(rule, value)
+            return Partition(rule, value)
         name = rule.removeprefix(_PREFIX)
         if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
-            raise ParameterError("part-name-invalid", parameter="part", advice=_ADVICE, text=text[:_LONGEST])
+            raise ParameterError("subset-name-invalid", parameter="subset", advice=_ADVICE, text=text[:_LONGEST])
         spelled = _text(value)
         if spelled is None:  # no number: a case that has it is one without a value
-            raise ParameterError("part-name-invalid", parameter="part", advice=_ADVICE, text=text)
-        # One attribute is one rule, and one value one part, however they are spelled.
+            raise ParameterError("subset-name-invalid", parameter="subset", advice=_ADVICE, text=text)
+        # One attribute is one rule, and one value one subset, however they are spelled.
         taken = name in RULES_OF_TIME or name == SPAN or name.startswith(_PREFIX)
-        return Part(_PREFIX + name if taken else name, spelled)
+        return Partition(_PREFIX + name if taken else name, spelled)
 
     def __str__(self) -> str:
         return f"{self.rule}={self.value}"
@@ -146,8 +146,8 @@ class Part:
     def within(
         self, window: tuple[datetime.datetime, datetime.datetime]
     ) -> tuple[datetime.datetime, datetime.datetime]:
-        """Return from when, and before when, cases that start in the window and are of this part may start; where there
-        are none, when those of the part may."""
+        """Return from when, and before when, cases that start in the window and are of this subset may start; where
+        there are none, when those of the subset may."""
         if not self.of_time or self.value == NONE:
             return window
         midnight = datetime.datetime.combine(_EPOCH, datetime.time(), datetime.UTC)
@@ -157,7 +157,7 @@ class Part:
 
     def among(self, neighbours: Message) -> Message:
         """Return what is told apart, with the cases that alone were looked at."""
-        return Message("neighbours-of-part", neighbours=neighbours, cases=self.in_words)
+        return Message("neighbours-of-subset", neighbours=neighbours, cases=self.in_words)
 
     @overload
     def of_log(self, log: EventLog) -> EventLog: ...
@@ -166,13 +166,13 @@ class Part:
     def of_log(self, log: EventLog | StoredLog | Variants) -> EventLog | StoredLog: ...
 
     def of_log(self, log: EventLog | StoredLog | Variants) -> EventLog | StoredLog:
-        """Return the log with the cases of this part alone, in their order. Of variants nobody knows.
+        """Return the log with the cases of this subset alone, in their order. Of variants nobody knows.
 
         Each case is kept or left out for what it is itself: the result changes by the case, or not at all, when a case
         is added or removed.
         """
         if isinstance(log, Variants):
-            raise ParameterError("part-of-variants", parameter="log", value=self)
+            raise ParameterError("subset-of-variants", parameter="log", value=self)
         if not self.of_time:
             self._check_attribute(log.shape)
         of_rule = [] if self.of_time else _columns(log.shape, self.rule.removeprefix(_PREFIX))
@@ -181,7 +181,7 @@ class Part:
         return log if kept.all() else log.only(np.flatnonzero(kept))
 
     def _holds(self, log: EventLog) -> BoolArray:
-        """Which cases are in this part."""
+        """Which cases are in this subset."""
         return self._started(log) if self.of_time else self._valued(log)
 
     def _started(self, log: EventLog) -> BoolArray:
@@ -203,8 +203,8 @@ class Part:
             known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c not in _RESERVED]
             known += [c for c in shape.events.column_names if c not in _RESERVED]
             raise ParameterError(
-                "part-attribute-missing",
-                parameter="part",
+                "subset-attribute-missing",
+                parameter="subset",
                 rule=self.rule,
                 meant=meant(self.rule, known),
                 names=", ".join(known) or Message("names-none"),
@@ -212,7 +212,7 @@ class Part:
             )
         others = [field.type for field, _ in columns if not _has_texts(field.type)]
         if len(others) == len(columns):
-            raise ParameterError("part-attribute-type-unsuited", parameter="part", rule=self.rule, others=others[0])
+            raise ParameterError("subset-attribute-type-unsuited", parameter="subset", rule=self.rule, others=others[0])
 
     def _valued(self, log: EventLog) -> BoolArray:
         """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
@@ -255,7 +255,7 @@ def _named(log: EventLog, column: str | None) -> list[str | None]:
     return [None if name is None else str(name) for name in log.cases.column(ACTIVITY).to_pylist()]
 
 
-_ADVICE = Message("part-spelled-as", rules=", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()))
+_ADVICE = Message("subset-spelled-as", rules=", ".join(f"{rule}={value}" for rule, value in RULES_OF_TIME.items()))
 _NEVER = int(np.iinfo(np.int64).max)
 
 
@@ -267,7 +267,7 @@ def day_named(text: str, parameter: str) -> datetime.date:
             return day
     except ValueError:
         pass
-    raise ParameterError("part-option-not-day", parameter=parameter, name=parameter, text=text)
+    raise ParameterError("subset-option-not-day", parameter=parameter, name=parameter, text=text)
 
 
 def _check_time(rule: str, value: str) -> None:
@@ -279,10 +279,10 @@ def _check_time(rule: str, value: str) -> None:
         example = RULES_OF_TIME.get(rule, "2024-03-01..2024-03-08")
         what = "span of days" if rule == SPAN else rule
         raise ParameterError(
-            "part-value-invalid", parameter="part", value=value, what=what, rule=rule, example=example
+            "subset-value-invalid", parameter="subset", value=value, what=what, rule=rule, example=example
         ) from None
     if first >= end:
-        raise ParameterError("part-value-not-day", parameter="part", value=value)
+        raise ParameterError("subset-value-not-day", parameter="subset", value=value)
 
 
 def _days(rule: str, value: str) -> tuple[int, int]:
@@ -347,7 +347,7 @@ def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.i
 
 def _text(value: Any) -> str | None:
     """A value as it is spelled, by itself: numbers and truth values alike whatever type the others of its column give
-    it. So which part a case is in does not depend on another case."""
+    it. So which subset a case is in does not depend on another case."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -371,25 +371,26 @@ def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[
     return said, same
 
 
-def stated_part(log: EventLog) -> Part | None:
+def stated_subset(log: EventLog) -> Partition | None:
     """Return which cases alone a released log is of, as its metadata say; None where they say nothing understood."""
     operations = (a.children for a in log.metadata.attributes if a.key == "privacy:anonymizations")
     facts = (fact for children in operations for child in children for fact in child.children)
     for fact in facts:
-        if fact.key == "privacy:part" and isinstance(fact.value, str):
+        if fact.key == "privacy:subset" and isinstance(fact.value, str):
             try:
-                return Part.of(fact.value)
+                return Partition.of(fact.value)
             except ParameterError:
                 return None
     return None
 
 
 def of_same_cases(original: EventLog | StoredLog | Variants, released: object) -> EventLog | StoredLog | Variants:
-    """Return the cases of an original that a release is of: all, unless it is of a part that the original can tell."""
-    part = stated_part(released) if isinstance(released, EventLog) else None
-    if part is None or isinstance(original, Variants):
+    """Return the cases of an original that a release is of: all, unless it is of a subset that the original can
+    tell."""
+    subset = stated_subset(released) if isinstance(released, EventLog) else None
+    if subset is None or isinstance(original, Variants):
         return original
     try:
-        return part.of_log(original)
-    except ParameterError:  # it has no such column: these may be the cases of the part already
+        return subset.of_log(original)
+    except ParameterError:  # it has no such column: these may be the cases of the subset already
         return original
