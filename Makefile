@@ -34,7 +34,7 @@ nightly: $(VENV)/.dev
 oracles:
 	$(PYTHON) -m venv .venv-oracles
 	.venv-oracles/bin/python -m pip install --quiet --disable-pip-version-check \
-		--requirement tests/measures/purposes/oracles/requirements.txt
+		--requirement tests/measures/use_cases/oracles/requirements.txt
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check src tests bench examples tools

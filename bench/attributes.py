@@ -18,9 +18,9 @@ from columns import Column
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.measures.purposes.attributes.purpose import ATTRIBUTES
-from veilog.measures.purposes.purpose import Asked
-from veilog.measures.purposes.sides import split
+from veilog.measures.use_cases.attributes.use_case import ATTRIBUTES
+from veilog.measures.use_cases.sides import split
+from veilog.measures.use_cases.use_case import Asked
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.released import released_attributes

@@ -26,9 +26,9 @@ from times import DISTANCES, gaps_of, original_of, shares
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile, Row, Table
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.performance import OFTEN, PERFORMANCE
-from veilog.measures.purposes.purpose import Asked
-from veilog.measures.purposes.sides import split
+from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
+from veilog.measures.use_cases.sides import split
+from veilog.measures.use_cases.use_case import Asked
 from veilog.methods._events import fits
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes import numbers

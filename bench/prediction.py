@@ -16,9 +16,9 @@ import veilog
 from benchmark import SMALL, asked, benchmark, grid
 from columns import Column
 from veilog.experiments.experiment import EMPTY, Cell, Given, Measured, released
-from veilog.measures.purposes import Asked
-from veilog.measures.purposes.prediction import next_activity, predicted
-from veilog.measures.purposes.sides import TRAINING
+from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases.prediction import next_activity, predicted
+from veilog.measures.use_cases.sides import TRAINING
 from veilog.privacy.domain import ALL_FROM_LOG
 
 METHODS = (
@@ -79,7 +79,7 @@ BENCHMARKS = (
         small=SMALL,
         note="Shares of the prefixes of held-out cases, mean ± standard deviation over splits: next activity by the "
         "n-gram and by the trees, end state by the n-gram.",
-        page="measures/purposes.md",
+        page="measures/use-cases.md",
     ),
     benchmark(
         "remaining-time",
@@ -95,6 +95,6 @@ BENCHMARKS = (
         small=SMALL,
         note="Mean error in hours over the prefixes of held-out cases, mean ± standard deviation over splits; ratio: "
         "release over real. 0.4 of epsilon is for times.",
-        page="measures/purposes.md",
+        page="measures/use-cases.md",
     ),
 )

@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
-"""What methods are ranked by for purposes, and what a release of nothing is worth."""
+"""What methods are ranked by for use cases, and what a release of nothing is worth."""
 CLOSE = 1e-9
 SENTENCES = Path(measured.__file__).with_name("measured.json")
 
@@ -107,12 +107,12 @@ def sentences(rows: Sequence[Row]) -> dict[str, object]:
         "runs": max(row.cell.run for row in measured_rows) + 1,
         "variants_only": [name for name in found if name in METHODS and _is_pure(name)],
         "similarity": found,
-        **_purposes(rows, logs),
+        **_use_cases(rows, logs),
     }
 
 
-def _purposes(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
-    """What methods are ranked by for other purposes than similarity: the means of every setting that has values, what
+def _use_cases(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
+    """What methods are ranked by for other use cases than similarity: the means of every setting that has values, what
     the logs themselves have, and how the methods were asked."""
     numbers = {
         measure: {
@@ -125,7 +125,7 @@ def _purposes(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
     measured_names = [name for name in frontier.COLUMNS if any(numbers[measure][name] for measure in NOTHING)]
     asked = {name: frontier.COLUMNS[name] for name in measured_names}
     return {
-        "purposes": {
+        "use_cases": {
             measure: {name: own for name, own in of_names.items() if own} for measure, of_names in numbers.items()
         },
         "originals": {

@@ -52,7 +52,7 @@ LONG += (
     "claims",
     "travas",
 )
-LONG += ("attacks", "evolve-for", "evolve-again", "evolve-shapes", "evolve-long", "expected", "expected-purposes")
+LONG += ("attacks", "evolve-for", "evolve-again", "evolve-shapes", "evolve-long", "expected", "expected-use-cases")
 """Run by name only: they take hours, or need what a machine may not have."""
 
 

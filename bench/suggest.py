@@ -22,7 +22,7 @@ from veilog.experiments.frontier import EPSILONS
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.purposes import Asked, judge
+from veilog.measures.use_cases import Asked, judge
 from veilog.methods.measured import measured
 from veilog.releasing.suggest import suggest
 
@@ -64,7 +64,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     return [Table("Suggestions", ("log", "epsilon", *PICKS, "suggested", "loss"), tuple(lines), note)]
 
 
-PURPOSES = ("prediction", "discovery")
+USE_CASES = ("prediction", "discovery")
 TRIED = {"evolve": ("evolve", "0"), "travas": (f"travas, delta {DELTA}", DELTA), "laplace": ("laplace", "0")}
 """The methods whose releases are expected, what the frontier calls them, and their delta."""
 KNOWN = ("log", "declared", "asked 0.1")
@@ -131,15 +131,15 @@ def errors(rows: Sequence[Row]) -> list[Table]:
     return [Table(title, ("known", "log", *names), tuple(lines), note)] if lines else []
 
 
-def expect_purposes(given: Given, cell: Cell) -> Measured:
+def expect_use_cases(given: Given, cell: Cell) -> Measured:
     """What is expected of each method for each purpose, by the exact sizes, less what releases give."""
     log, values = given.log.variants, {}
     for method, (_, delta) in TRIED.items():
         for epsilon in ("1", "0.1"):
             asked = plan(method, epsilon=epsilon, delta=delta, domain=Domain(log.labels, int(log.lengths.max())))
-            expected = dict(asked.expected(Sizes.of(log), purposes=PURPOSES).purposes)
+            expected = dict(asked.expected(Sizes.of(log), use_cases=USE_CASES).use_cases)
             reached = [replace(asked, seed=3 * cell.run + i).run(log).variants for i in range(3)]
-            judged = [judge(Pair(log, one), PURPOSES, Asked(chief_only=True)) for one in reached if one.cases]
+            judged = [judge(Pair(log, one), USE_CASES, Asked(chief_only=True)) for one in reached if one.cases]
             for purpose, found in expected.items():
                 shares = [one[purpose].chief.share for one in judged if one[purpose].chief]
                 if shares:
@@ -147,23 +147,23 @@ def expect_purposes(given: Given, cell: Cell) -> Measured:
     return Measured(values)
 
 
-def purpose_errors(rows: Sequence[Row]) -> list[Table]:
+def use_case_errors(rows: Sequence[Row]) -> list[Table]:
     lines = []
     for (log,), own in grouped(rows, ("log",)).items():
-        for purpose in PURPOSES:
+        for purpose in USE_CASES:
             found = {name: off for row in own for name, off in row.values.items() if name.startswith(purpose)}
             mean, largest = statistics.fmean(found.values()), max(found.values(), key=abs)
             lines.append((log, purpose, str(len(found)), f"{mean:+.3f}", f"{largest:+.3f}"))
-    return [Table("Expected less reached share", ("log", "purpose", "settings", "mean", "largest"), tuple(lines))]
+    return [Table("Expected less reached share", ("log", "use case", "settings", "mean", "largest"), tuple(lines))]
 
 
 BENCHMARKS = (
     Experiment(
-        name="expected-purposes",
-        what="How far the purposes that twins let expect are from what releases reach.",
+        name="expected-use-cases",
+        what="How far the use cases that twins let expect are from what releases reach.",
         cells=grid(),
-        measure=expect_purposes,
-        tables=purpose_errors,
+        measure=expect_use_cases,
+        tables=use_case_errors,
         logs=("sepsis", "receipt"),
         quick_logs=("receipt",),
         runs=1,

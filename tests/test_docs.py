@@ -217,7 +217,7 @@ def test_what_pages_say_of_the_frontier_is_what_was_measured() -> None:
 
 
 def test_what_a_page_says_of_prediction_is_what_its_table_has() -> None:
-    page = (DOCS / "measures" / "purposes.md").read_text()
+    page = (DOCS / "measures" / "use-cases.md").read_text()
     rows = re.findall(r"^\| (\w+) \| evolve \| 1 \|  \| ([^\n]+) \|$", page, re.MULTILINE)
     kept = {log: round(float(found[1]) / float(found[0]), 2) for log, found in numbers(rows).items()}
     said = re.search(r"evolve keeps ([\d.]+) \(Sepsis\), ([\d.]+) \(Receipt\) and ([\d.]+) \(BPIC13\)", page)

@@ -87,15 +87,15 @@ def test_a_release_shows_its_guarantee_and_nothing_for_the_owner(released: veilo
 
 @pytest.mark.slow
 def test_a_comparison_shows_its_verdict_and_every_number(log: veilog.EventLog, released: veilog.Release) -> None:
-    found = veilog.compare(log, released, purposes=["discovery"])
+    found = veilog.compare(log, released, use_cases=["discovery"])
     text = shown(found)
-    assert found.verdict in text and found.purposes["discovery"].verdict in text and "similarity" in text
+    assert found.verdict in text and found.use_cases["discovery"].verdict in text and "similarity" in text
     frame = found.to_frame()
     assert list(frame.columns) == ["measure", "title", "value", "low", "high", "better", "meaning"]
     row = frame[frame.measure == "relative_log_similarity"].iloc[0]
     assert row.value == row.low == row.high == found.relative_log_similarity
-    of_purposes = frame.measure.str.startswith("discovery.")
-    assert set(frame.measure[~of_purposes]) <= set(found.results) and of_purposes.any()
+    of_use_cases = frame.measure.str.startswith("discovery.")
+    assert set(frame.measure[~of_use_cases]) <= set(found.results) and of_use_cases.any()
 
 
 def test_risks_are_a_tuple_a_frame_and_a_card(log: veilog.EventLog) -> None:

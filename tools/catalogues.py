@@ -43,7 +43,7 @@ KEYWORDS = {
 """Where those are that have a name."""
 TABLES = {
     "measures/measures.toml": ("plain",),
-    "measures/purposes/purposes.toml": ("title", "unit"),
+    "measures/use_cases/use_cases.toml": ("title", "unit"),
     "methods/methods.toml": ("title", "advice", "guarantee", "as_published"),
 }
 """Tables of facts, and the names of their texts."""

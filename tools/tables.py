@@ -27,7 +27,7 @@ from veilog.cli.shared.options import ReleaseOptions, TrainOptions
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.measures import MEASURES, Measure, Quantity
-from veilog.measures.purposes import PURPOSES
+from veilog.measures.use_cases import USE_CASES
 from veilog.methods import METHODS
 from veilog.privacy.account.guarantee import ADVANTAGES, EXPOSED, STRENGTHS, up
 from veilog.privacy.account.guessing import epsilon_of
@@ -224,13 +224,13 @@ def guesses() -> str:
     return "\n".join(lines)
 
 
-def purposes() -> str:
-    """Return the numbers by which a release is judged for each purpose; chief ones decide the verdict."""
-    lines = ["| purpose | number | what it is | better | unit |", "|---|---|---|---|---|"]
-    for name, purpose in PURPOSES.items():
-        if PURPOSES.added_by(name):
+def use_cases() -> str:
+    """Return the numbers by which a release is judged for each use case; chief ones decide the verdict."""
+    lines = ["| use_case | number | what it is | better | unit |", "|---|---|---|---|---|"]
+    for name, use_case in USE_CASES.items():
+        if USE_CASES.added_by(name):
             continue
-        for aspect in purpose.aspects:
+        for aspect in use_case.aspects:
             chief = " (chief)" if aspect.chief else ""
             told = f"{aspect.heading}: {aspect.explanation}"
             lines.append(f"| {name} | `{aspect.name}`{chief} | {told} | {aspect.better} | {aspect.unit or '-'} |")
@@ -316,7 +316,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "guesses": ("guessing.md", guesses),
     "chances": ("how-to/choose-epsilon.md", chances),
     "measures": ("measures/compare.md", measures),
-    "purposes": ("measures/purposes.md", purposes),
+    "use_cases": ("measures/use-cases.md", use_cases),
     "methods": ("how-to/choose-a-method.md", methods),
     "questions": ("dossier.md", questions),
     "ticks": ("architecture.md", ticks),

@@ -91,7 +91,7 @@ def test_numbers_that_cannot_be_meant_are_refused_at_once(
         "release {log} {out} -m evolve --epsilon 1 --activities a --attributes age --domain age=@{list}",
         "info {log} --map {list}",
         "release {log} {out} -m sacofa --epsilon 1 --activities a --max-length 5 -p rules={list}",
-        "compare {log} {log} --purposes conformance --model {list}",
+        "compare {log} {log} --use-cases conformance --model {list}",
     ],
 )
 def test_lists_that_have_no_end_or_are_none_are_refused(

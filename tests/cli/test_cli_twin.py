@@ -110,10 +110,10 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
     assert cli.main([*dry, *SIZES]) == 0
     expected = told(found)["expected"]
     assert expected["owner_only"] is False and expected["sizes"]["activities"] == 6  # type: ignore[index]
-    assert list(expected["purposes"]) == ["prediction"]  # type: ignore[index]
+    assert list(expected["use_cases"]) == ["prediction"]  # type: ignore[index]
     found.unlink()
-    assert cli.main([*dry, *SIZES, "--purposes", ""]) == 0
-    assert "purposes" not in told(found)["expected"]  # type: ignore[operator]
+    assert cli.main([*dry, *SIZES, "--use-cases", ""]) == 0
+    assert "use_cases" not in told(found)["expected"]  # type: ignore[operator]
     assert not Path(target).exists()
 
 

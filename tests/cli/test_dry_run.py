@@ -14,7 +14,7 @@ from veilog.cli import main
 from veilog.privacy.partition import Partition
 
 RELEASE = ["-m", "laplace", "-p", "depth=2", "--epsilon", "1", "--activities", "Admission,Discharge"]
-DRY = ["release", "night.csv", "x.xes", *RELEASE, "--purposes", "", "--dry-run", "--json", "told.json", "--overwrite"]
+DRY = ["release", "night.csv", "x.xes", *RELEASE, "--use-cases", "", "--dry-run", "--json", "told.json", "--overwrite"]
 
 
 @pytest.fixture

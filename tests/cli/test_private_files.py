@@ -61,7 +61,7 @@ def test_files_with_raw_numbers_are_readable_by_their_owner_alone(log: Path) -> 
     "words",
     [
         ["release", "LOG", "out.xes", *LAPLACE, "--no-compare"],
-        ["release", "LOG", "out.xes", *LAPLACE[:-1], "--dry-run", "--sizes", "log", "--purposes", ""],
+        ["release", "LOG", "out.xes", *LAPLACE[:-1], "--dry-run", "--sizes", "log", "--use-cases", ""],
         ["suggest", "LOG", "--epsilon", "0.5"],
         ["twin", "LOG", "--epsilon", "0.05"],
     ],

@@ -138,7 +138,7 @@ def test_a_release_that_fails_before_it_asks_costs_nothing(path: Path, monkeypat
         raise ParameterError("not so")
 
     monkeypatch.setattr(Curator, "histogram", fails)
-    with pytest.raises(ParameterError, match="not so"):
+    with refused(ParameterError, "not so"):
         openly.release(SMALL, "laplace", epsilon=1, ledger=path)
     assert spent(path) == 0
     assert Ledger.open(path).show()[0].entries[0].state == "withdrawn"
@@ -152,7 +152,7 @@ def test_a_method_that_breaks_its_word_is_withheld_and_stays_reserved(path: Path
         guarantee(Fraction(1), status="none"),
     ):
         held = ledger.reserve(SMALL, "x", epsilon=Fraction(1))
-        with pytest.raises(BudgetError, match="withheld"):
+        with refused(BudgetError, "release-over-reservation"):
             held.settle(broken)
         assert held.entered.account().entries[-1].state == "reserved"
     assert spent(path) == 3
@@ -206,7 +206,7 @@ def test_accounts_that_are_put_together_keep_all_that_was_spent(path: Path) -> N
     joined = ledger.set_budget(OTHER, 3, account=first.number)
     assert joined.spent == (2, 0)
     assert [account.number for account in ledger.show()] == [first.number]
-    with pytest.raises(ParameterError, match=f"no account {second.number}"):
+    with refused(ParameterError, "ledger-account-missing"):
         ledger.enter(SMALL, account=second.number)
 
 

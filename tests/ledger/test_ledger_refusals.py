@@ -107,7 +107,7 @@ def test_another_database_or_file_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "empty").write_bytes(b"")
     for name in ("db", "text", "empty"):
         before = (tmp_path / name).read_bytes()
-        with pytest.raises(InputError, match="not a ledger"):
+        with refused(InputError, "ledger-is-other-database", "ledger-not-recognised"):
             openly.release(SMALL, "laplace", epsilon=1, ledger=tmp_path / name)
         assert (tmp_path / name).read_bytes() == before
 

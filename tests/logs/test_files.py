@@ -69,9 +69,9 @@ def test_gzip_carries_neither_time_nor_name(tmp_path: Path, log: EventLog) -> No
 def test_an_unknown_suffix_is_refused_naming_the_known_ones(tmp_path: Path, log: EventLog, name: str) -> None:
     (tmp_path / name).write_text("case,activity,time\n1,a,2024-01-01\n")
     for attempt in (files.read, files.validate, files.read_variants, columns_of):
-        with pytest.raises(InputError, match=r"\.xes\.gz, \.csv"):
+        with refused(InputError, "format-not-in-name", "format-unknown"):
             attempt(tmp_path / name)
-    with pytest.raises(OutputError, match=r"\.xes\.gz, \.csv"):
+    with refused(OutputError, "file-suffix-unknown"):
         files.write(log, tmp_path / name)
     assert (tmp_path / name).read_text().startswith("case"), "nothing was overwritten"
 
@@ -85,11 +85,11 @@ def test_the_suffix_may_be_in_capitals(tmp_path: Path, log: EventLog) -> None:
 @pytest.mark.parametrize("attempt", [files.read, files.validate, files.read_variants])
 def test_a_directory_or_a_missing_file_is_no_log(tmp_path: Path, attempt) -> None:
     (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(InputError, match="directory"):
+    with refused(InputError, "folder-without-file", "log-is-directory"):
         attempt(tmp_path / "folder.csv")
-    with pytest.raises(InputError, match="no such file"):
+    with refused(InputError, "file-missing"):
         attempt(tmp_path / "missing.parquet")
-    with pytest.raises(InputError, match="No file matches"):
+    with refused(InputError, "pattern-without-file"):
         files.read_variants(tmp_path / "missing-*.parquet")
     with pytest.raises(InputError):
         attempt(str(tmp_path / "nul\0.csv"))
@@ -97,7 +97,7 @@ def test_a_directory_or_a_missing_file_is_no_log(tmp_path: Path, attempt) -> Non
 
 @pytest.mark.parametrize("source", [None, 5, b"log.csv", ["log.csv"]])
 def test_something_else_is_no_source(source: object) -> None:
-    with pytest.raises(InputError, match="Give a path, a pandas DataFrame, a pyarrow Table"):
+    with refused(InputError, "log-not-given"):
         files.read(source)  # type: ignore[arg-type]
 
 
@@ -183,7 +183,7 @@ def test_a_disk_that_fills_up_under_a_compressed_file_is_told_once(
     untold: list[object] = []
     monkeypatch.setattr(files, "atomic_target", small)
     monkeypatch.setattr(sys, "unraisablehook", untold.append)
-    with pytest.raises(OutputError, match="No space left"):
+    with refused(OutputError, "file-not-writable"):
         files.write(hospital(300, seed=1), tmp_path / "out.csv.gz")
     gc.collect()
     assert list(tmp_path.iterdir()) == []
@@ -255,14 +255,14 @@ def test_unwritable_targets_are_refused_before_any_work(tmp_path: Path, log: Eve
     (tmp_path / "folder.csv").mkdir()
     (tmp_path / "file").write_text("x")
     for name, reason in (
-        ("folder.csv", "directory"),
-        ("missing/out.csv", "folder does not exist"),
-        ("file/out.csv", "folder does not exist"),
-        ("x" * 300 + ".csv", "cannot be written"),
-        ("nul\0.csv", "cannot be written"),
+        ("folder.csv", "file-is-directory"),
+        ("missing/out.csv", "folder-not-there"),
+        ("file/out.csv", "folder-not-there"),
+        ("x" * 300 + ".csv", "file-not-writable"),
+        ("nul\0.csv", "file-not-writable"),
     ):
         for attempt in (check_writable, files.check_target, lambda path: files.write(log, path)):
-            with pytest.raises(OutputError, match=reason):
+            with refused(OutputError, reason):
                 attempt(f"{tmp_path}/{name}")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder.csv"]
 
@@ -294,7 +294,7 @@ def test_several_files_count_as_one_table_in_the_order_of_their_names(tmp_path: 
     (tmp_path / "log-2.csv").write_text("case;activity;time\n1;b;2024-01-01\n2;c;2023-12-31\n")
     assert files.read_variants(tmp_path / "log-*.csv").to_dict() == {("a", "b"): 1, ("c", "a"): 1}
     pq.write_table(pa.table({"case": ["1"], "activity": ["z"], "time": ["2024-01-02"]}), tmp_path / "log-3.parquet")
-    with pytest.raises(InputError, match="different formats"):
+    with refused(InputError, "files-formats-differ"):
         files.read_variants(tmp_path / "log-*")
 
 
@@ -319,7 +319,7 @@ def test_roles_are_shown_before_reading(tmp_path: Path, log: EventLog) -> None:
 def test_validate_reports_everything_that_reading_stops_at(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("case,activity,time\n1,a,2024-01-01\n,b,2024-01-01\n1,,2024-01-02\n1,c,never\n1,d,\n1,e,soon\n")
-    with pytest.raises(InputError, match=f"{path.name}:3"):
+    with refused(InputError, "finding-with-example"):
         files.read(path)
     found = {finding.rule: (finding.count, finding.line) for finding in files.validate(path)}
     assert found == {

@@ -366,7 +366,7 @@ def test_a_database_that_is_being_written_is_refused(tmp_path: Path) -> None:
         base.execute("PRAGMA journal_mode = WAL")
         base.execute("CREATE TABLE event (ocel_id, ocel_type)")
         base.commit()
-        with pytest.raises(InputError, match="not finished"):
+        with refused(InputError, "ocel-database-unfinished"):
             veilog.read(place)
 
 

@@ -209,17 +209,17 @@ def test_no_share_in_the_verdict_is_rounded_to_nothing_or_to_all() -> None:
 
 
 @pytest.mark.slow
-def test_the_frame_has_the_numbers_of_purposes_with_what_is_kept() -> None:
+def test_the_frame_has_the_numbers_of_use_cases_with_what_is_kept() -> None:
     first, second = log(("abc", 30), ("abd", 20)), log(("abc", 28), ("abd", 22))
-    frame = compare(first, second, models=False, purposes="discovery, conformance").to_frame().set_index("measure")
+    frame = compare(first, second, models=False, use_cases="discovery, conformance").to_frame().set_index("measure")
     assert frame.value["discovery.fitness"] == pytest.approx(1.0)
-    kept = sentence("purpose-kept-share", number=frame.title["discovery.fitness"], share="100 %")
+    kept = sentence("use-case-kept-share", number=frame.title["discovery.fitness"], share="100 %")
     assert frame.meaning["discovery.fitness"] == kept
-    with refused(ParameterError, "purpose-unknown", unknown="discovry"):
-        compare(first, second, purposes="discovry")
+    with refused(ParameterError, "use-case-unknown", unknown="discovry"):
+        compare(first, second, use_cases="discovry")
     for wrong in (None, 3, [1]):
-        with refused(ParameterError, "purpose-names-invalid"):
-            compare(first, second, purposes=wrong)  # type: ignore[arg-type]
+        with refused(ParameterError, "use-case-names-invalid"):
+            compare(first, second, use_cases=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.nightly(but=1)
@@ -238,7 +238,7 @@ def test_a_release_of_a_subset_is_held_against_the_same_subset(subset: str, tmp_
     assert str(own.number_of_cases) in str(text) or veilog.dossier(released, own).subsets[0] == text
 
 
-def test_lost_activities_are_in_the_verdict_and_what_purposes_are_told_is_checked() -> None:
+def test_lost_activities_are_in_the_verdict_and_what_use_cases_are_told_is_checked() -> None:
     first, second = log(("abcd", 95), ("e", 5)), log(("abcd", 100))
     assert sentence("activities-kept", share="80 %") in compare(first, second, models=False).verdict
     assert sentence("activities-kept", share="100 %") not in compare(first, first, models=False).verdict

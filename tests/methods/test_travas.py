@@ -8,6 +8,7 @@ import openly
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 import veilog
 from veilog.errors import ParameterError
@@ -125,12 +126,12 @@ def test_a_missing_budget_is_refused(arguments: dict[str, float]) -> None:
 
 @pytest.mark.parametrize("subqueries", [0, -1, "two", 1.5, 10**6, float("nan")])
 def test_a_senseless_number_of_subqueries_is_refused(subqueries: object) -> None:
-    with pytest.raises(ParameterError, match="subqueries"):
+    with refused(ParameterError, "setting-not-as-needed", "setting-too-large", "setting-too-small"):
         openly.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=subqueries)
 
 
 def test_as_published_one_subquery_is_refused() -> None:
-    with pytest.raises(ParameterError, match="2 subqueries"):
+    with refused(ParameterError, "travas-subqueries-too-few"):
         openly.release(LOG, "utravas", epsilon=1, delta="0.1", subqueries=1, as_published=True)
 
 

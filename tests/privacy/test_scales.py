@@ -380,7 +380,7 @@ def test_an_attribute_is_one_of_the_log_or_refused_and_not_charged() -> None:
         lambda: curator.events.sums(nothing, 1, 1, 1, codings=[Coding("shade")]),
         lambda: curator.events.sums(nothing, 1, 1, 1, codings=[Coding("colour", edges=(0.0, 1.0))]),
     ):
-        with pytest.raises(ParameterError, match="attribute"):
+        with refused(ParameterError, "attribute-range-not-numbers", "pripel-attribute-missing"):
             ask()
     assert curator.charges == ()
 
@@ -394,11 +394,11 @@ def test_columns_that_are_taken_from_the_log_are_a_condition(question: str) -> N
 
 def test_a_selection_without_delta_is_refused_and_not_charged() -> None:
     curator = one_case_of(events(), noise.seeded(6))
-    with pytest.raises(ParameterError, match="delta above 0"):
+    with refused(ParameterError, "variants-selection-without-delta"):
         curator.partitions(1, 0)
-    with pytest.raises(ParameterError, match="delta above 0"):
+    with refused(ParameterError, "values-selection-without-delta"):
         curator.events.frequent_values("colour", 1, 1, 0)
-    with pytest.raises(ParameterError, match="delta above 0"):
+    with refused(ParameterError, "values-selection-without-delta"):
         curator.events.frequent_values("colour", 0, 1, "0.1")
     assert curator.charges == ()
 
@@ -423,7 +423,7 @@ def test_a_training_is_charged_what_it_may_cost_and_refused_below() -> None:
     for enough, factor in ((True, 1.02), (False, 0.98), (False, 0.5)):
         curator, epsilon = Curator(LOG, randomness=noise.seeded(1)), Fraction(cost * factor)
         if not enough:
-            with pytest.raises(ParameterError, match="more than the"):
+            with refused(ParameterError, "training-over-budget"):
                 a_training(curator, epsilon, delta)
             assert not curator.contacted
             continue
@@ -483,7 +483,7 @@ def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatc
     a_training(curator, Fraction(2), Fraction(1, 1000))
     with pytest.raises(ParameterError, match="more than the"):
         a_training(curator, Fraction(2) - Fraction(1, 10**9), Fraction(1, 1000))
-    with pytest.raises(ParameterError, match="Each part"):
+    with refused(ParameterError, "training-clip-missing"):
         curator.training(lambda b: np.zeros(len(b), np.int64), 1, (), (), 2, "1e-3")
     assert [charge.epsilon for charge in curator.charges] == [2]
 
@@ -517,5 +517,5 @@ def test_values_are_those_of_the_cases_that_have_one_wherever_they_are() -> None
 
 def test_a_number_of_variants_is_a_whole_number_from_one_on() -> None:
     for number in (0, True, 1.5):
-        with pytest.raises(ParameterError, match="number must be"):
+        with refused(ParameterError, "question-number-not-whole"):
             Curator(LOG).concentration(number, Fraction(1, 2), 1)  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ def test_row_1_a_training_counts_so_many_cases_of_a_person_as_its_guarantee_says
 
 def test_row_1_no_curator_takes_a_log_whose_persons_were_not_bounded() -> None:
     log, unit = people({"p": 1, "q": 9}), Unit("person", 2, PERSON)
-    with pytest.raises(ParameterError, match="bounded before"):
+    with refused(ParameterError, "unit-bounded-too-late"):
         Curator(log.variants, log=log, unit=unit)
     held = Curator(bounded(log, unit, noise.seeded(1)))
     assert held._variants.cases == 3 and held.unit == unit
@@ -395,7 +395,7 @@ def test_row_10_the_widest_noise_that_is_drawn_is_hardly_ever_cut(epsilon: Fract
     noise.check_scale(epsilon)
     assert float(epsilon) * 2**62 >= 200  # cut with a probability of exp(-200) at most
     assert np.abs(noise.discrete_laplace(epsilon, 4000, noise.seeded(1))).max() < 2**62
-    with pytest.raises(ParameterError, match="64 bits"):
+    with refused(ParameterError, "noise-scale-too-large"):
         noise.check_scale(Fraction(199, 2**62))
 
 
@@ -404,14 +404,14 @@ def test_row_10_the_widest_noise_that_is_drawn_is_hardly_ever_cut(epsilon: Fract
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(-1, 0), (1, -1), (Fraction(-1, 10**30), 0)])
 def test_row_12_no_charge_lowers_what_is_spent(epsilon: Fraction, delta: Fraction) -> None:
-    with pytest.raises(ParameterError, match="less than nothing"):
+    with refused(ParameterError, "question-cost-negative"):
         Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(epsilon), Fraction(delta))
     curator = Curator(SMALL)
     curator.count(1)
     kept = Charge("count", "", Stated(""), Sensitivity.of(1), Fraction(1), Fraction(0))
     object.__setattr__(kept, "epsilon", Fraction(epsilon))
     object.__setattr__(kept, "delta", Fraction(delta))
-    with pytest.raises(ParameterError, match="less than nothing"):
+    with refused(ParameterError, "question-cost-negative"):
         curator.carry([kept])
     assert curator.guarantee().epsilon == 1.0
 
@@ -448,7 +448,7 @@ def test_row_13_what_is_printed_is_not_less_than_what_is_spent() -> None:
 def test_row_14_the_unit_person_does_not_pass_over_a_column_of_that_name() -> None:
     log = people({"p": 60, "q": 1})
     for held in (log, in_pieces(log, {20})):
-        with pytest.raises(ParameterError, match="case:person"):
+        with refused(ParameterError, "unit-person-ambiguous"):
             veilog.release(held, "travas", epsilon=1, delta="1e-3", unit="person", max_cases=2)
     kept = bounded(log, Unit.of(PERSON, 2), noise.seeded(1)).variants
     assert kept.to_dict() == {("a", "b"): 2, ("b", "a"): 1}

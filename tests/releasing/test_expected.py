@@ -98,12 +98,12 @@ def test_an_expectation_asks_twins_only(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.slow
-def test_times_and_purposes_are_expected_too() -> None:
+def test_times_and_use_cases_are_expected_too() -> None:
     plan = veilog.plan("travas", epsilon=2, delta="1e-4", times="0.3")
-    found = plan.expected(cases=150, length=3, activities=3, frequent=0.5, twins=2, purposes=("prediction",))
+    found = plan.expected(cases=150, length=3, activities=3, frequent=0.5, twins=2, use_cases=("prediction",))
     assert found.durations is not None and 0 <= found.durations.mean <= 1
-    assert [name for name, _ in found.purposes] == ["prediction"]
-    assert {"durations", "purposes"} <= set(found.to_json())
+    assert [name for name, _ in found.use_cases] == ["prediction"]
+    assert {"durations", "use_cases"} <= set(found.to_json())
 
 
 @pytest.mark.slow

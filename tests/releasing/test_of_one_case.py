@@ -53,9 +53,9 @@ def test_the_path_of_one_case_is_not_that_of_100_percent_of_the_1_cases() -> Non
 
 
 def test_a_comparison_counts_one_case_as_one() -> None:
-    found = veilog.compare(ONE, hospital(1, seed=2), purposes=["discovery"])
+    found = veilog.compare(ONE, hospital(1, seed=2), use_cases=["discovery"])
     assert " 1 variant " in found.verdict
-    assert str(Message("original-of-one-case")) in found.purposes["discovery"].verdict
+    assert str(Message("original-of-one-case")) in found.use_cases["discovery"].verdict
     added = next(line.meaning for line in found.lines(["variants"]) if line.quantity.title == "variants added")
     assert added.endswith("; 1 released case")
 

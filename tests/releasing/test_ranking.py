@@ -1,4 +1,4 @@
-"""Methods ranked for a purpose: by what was measured where epsilon times the cases is alike, and only by that."""
+"""Methods ranked for a use case: by what was measured where epsilon times the cases is alike, and only by that."""
 
 import json
 from fractions import Fraction
@@ -29,7 +29,7 @@ def told(**changes: Any) -> dict[str, Any]:
         }
 
     return {
-        "purposes": {
+        "use_cases": {
             "next_activity": numbers(a=(0.4, 0.8), b=(0.6, 0.7), real=(0.2, 0.75)),
             "fitness": numbers(a=(1.0, 1.0), b=(0.6, 0.6)),
             "precision": numbers(a=(0.4, 0.4), b=(1.0, 1.0)),
@@ -56,8 +56,8 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranking, "_kept", told)
 
 
-def names(purpose: str, scale: float, *, delta: bool) -> list[str]:
-    return [one.name for one in Ranking.of(purpose, told()).ranked(scale, delta=delta)[0]]
+def names(use_case: str, scale: float, *, delta: bool) -> list[str]:
+    return [one.name for one in Ranking.of(use_case, told()).ranked(scale, delta=delta)[0]]
 
 
 def test_what_counts_is_what_was_measured_where_noise_leaves_as_much() -> None:
@@ -85,14 +85,14 @@ def test_what_was_not_measured_or_needs_a_delta_is_not_ranked_and_why_is_said() 
     assert Ranking.of("prediction", told()).ranked(1_000, delta=False)[1] == {"real": Message("not-ranked-needs-delta")}
 
 
-@pytest.mark.parametrize("purpose", ["performance", "nonsense", ""])
-def test_a_purpose_that_methods_are_not_ranked_for_is_refused(purpose: str) -> None:
-    with refused(ParameterError, "suggestion-purpose-not-ranked"):
-        Ranking.of(purpose, told())
+@pytest.mark.parametrize("use_case", ["performance", "nonsense", ""])
+def test_a_purpose_that_methods_are_not_ranked_for_is_refused(use_case: str) -> None:
+    with refused(ParameterError, "suggestion-use-case-not-ranked"):
+        Ranking.of(use_case, told())
 
 
 def test_nothing_is_asked_or_spent_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(ranking, "_kept", lambda: told(purposes={}))
+    monkeypatch.setattr(ranking, "_kept", lambda: told(use_cases={}))
     monkeypatch.setattr(Curator, "count", lambda *_, **__: pytest.fail("asked"))
     with refused(ParameterError, "suggestion-without-measured-method"):
         veilog.suggest(LOG, epsilon=1, for_="prediction", ledger=tmp_path / "own.ledger")
@@ -100,13 +100,13 @@ def test_nothing_is_asked_or_spent_where_nothing_was_measured(monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("measured")
-def test_a_suggestion_for_a_purpose_asks_for_the_cases_only_and_tells_its_settings() -> None:
+def test_a_suggestion_for_a_use_case_asks_for_the_cases_only_and_tells_its_settings() -> None:
     found = veilog.suggest(LOG, epsilon="1", delta="1e-5", for_="conformance", seed=1)
     assert (found.method, found.settings, found.covered) == ("evolve", (("only_real", True),), None)
     assert [charge.question for charge in found.guarantee.charges] == ["count"]
     assert found.delta_left == Fraction(1, 10**5), "no part of it was spent"
     assert found.arguments() == "--method evolve --epsilon 0.9 --delta 0.00001 -p only_real=true"
-    assert (found.reason.code, found.reason.values["purpose"]) == ("suggested-by-error", "conformance")
+    assert (found.reason.code, found.reason.values["use_case"]) == ("suggested-by-error", "conformance")
     assert found.promising
     facts = found.to_json()
     assert facts["for"] == "conformance" and facts["settings"] == {"only_real": True}

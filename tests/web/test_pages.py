@@ -127,8 +127,8 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
 
 def tried(drawn: FlowMap, name: str) -> Previews:
     """Three methods at all budgets, with texts as long as they may be."""
-    purposes = (("discovery", Interval(0.9, 0.8, 1.2)),)
-    found = Expected(Interval(0.7, 0.6, 0.8), Sizes(9, 3.0, 4), 4, purposes=purposes)
+    use_cases = (("discovery", Interval(0.9, 0.8, 1.2)),)
+    found = Expected(Interval(0.7, 0.6, 0.8), Sizes(9, 3.0, 4), 4, use_cases=use_cases)
     cells = tuple(PreviewCell(epsilon, found, drawn, (name,)) for epsilon in BUDGETS)
     rows = (PreviewRow("evolve", name, "0", cells), PreviewRow("laplace", name, "0", cells[:2]))
     return Previews(Sizes(9, 3.0, 4), "log", drawn, (*rows, PreviewRow("travas", name, "1e-6", problem=name)))

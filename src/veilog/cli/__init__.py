@@ -131,7 +131,7 @@ _EXAMPLES = {
         "release hospital.csv out.xes -m travas --epsilon 1 --delta 1e-6",
         "release hospital.csv out.xes -m evolve --epsilon 1 --unit Patient --max-cases 2",
     ),
-    "compare": ("compare hospital.csv out.xes", "compare hospital.csv out.xes --purposes all"),
+    "compare": ("compare hospital.csv out.xes", "compare hospital.csv out.xes --use-cases all"),
     "report": ("report out.xes page.html", "report out.xes mine.html --original hospital.csv"),
     "ledger": ("ledger set hospital.csv --epsilon 2", "ledger show hospital.csv"),
     "completion": ("completion bash > ~/.local/share/bash-completion/completions/veilog",),

@@ -16,7 +16,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair, Progress
-from veilog.measures.purposes import judge, named
+from veilog.measures.use_cases import judge, named
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import Number as Budget
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, whole_number
@@ -103,14 +103,14 @@ def benchmark(
     epsilons: Iterable[Budget] | Budget = ("1", "0.1"),
     delta: Budget | None = None,
     runs: int = 3,
-    purposes: Sequence[str] = (),
+    use_cases: Sequence[str] = (),
     models: bool = False,
     progress: Progress | None = None,
 ) -> Benchmark:
     """Compare certified methods on a log: seeded releases, measured as the frontier of the docs measures them.
 
     ``methods`` are all that have an epsilon unless some are named. With a ``delta`` those that can use one are there
-    without it and with it, and those that need one are there at all. ``purposes`` (``prediction`` and others, or
+    without it and with it, and those that need one are there at all. ``use_cases`` (``prediction`` and others, or
     ``all``) add how much is kept of what the original gives, and ``models`` the quality of the discovered model. It
     releases nothing and guarantees nothing: what it finds tells of the raw log, so it is for the log's owner alone, and
     to choose a method by it is covered by no guarantee. Choose by a log that is not secret.
@@ -135,7 +135,7 @@ def benchmark(
     columns = compared(_chosen(methods), None if delta is None else exact(parse_delta(delta)))
     if not columns:
         raise ParameterError("benchmark-without-delta", parameter="delta")
-    wanted = named(purposes)
+    wanted = named(use_cases)
     cells = list(_cells(columns, budgets, number, _MODEL_SECONDS if models else 0.0))
     say = progress or (lambda text, fraction: None)
     rows = []
@@ -179,23 +179,23 @@ def _cells(
                 yield name, Cell("", method, (("epsilon", epsilon), *settings), run, models)
 
 
-def _measured(log: EventLog, cell: Cell, purposes: tuple[str, ...]) -> Measured:
+def _measured(log: EventLog, cell: Cell, use_cases: tuple[str, ...]) -> Measured:
     """What is found of one release; a method that refuses this log or budget says why."""
     try:
         released, values = made(Given(None, part=log), cell)
         found = judged(log.variants, released, cell, values)
-        return replace(found, values={**found.values, **_kept(log, released, purposes)})  # noqa: PD011
+        return replace(found, values={**found.values, **_kept(log, released, use_cases)})  # noqa: PD011
     except VeilogError as error:
         return Measured({}, str(error))
 
 
-def _kept(log: EventLog, released: Variants, purposes: tuple[str, ...]) -> dict[str, Number]:
-    """How much a release keeps of what the original gives, by purpose."""
-    if not purposes or released.events == 0:
+def _kept(log: EventLog, released: Variants, use_cases: tuple[str, ...]) -> dict[str, Number]:
+    """How much a release keeps of what the original gives, by use case."""
+    if not use_cases or released.events == 0:
         return {}
     pair = Pair(log, released)
     with pair.closing():
-        judgements = judge(pair, purposes)
+        judgements = judge(pair, use_cases)
     return {name: None if found.chief is None else found.chief.share for name, found in judgements.items()}
 
 

@@ -1,6 +1,6 @@
 """The frontier: every certified method at equal derived epsilon on every log, beside a bare list of the variants.
 
-For readers in a hurry there are tables by purpose and of all methods, and a picture of few lines: those of evolve, the
+For readers in a hurry there are tables by use case and of all methods, and a picture of few lines: those of evolve, the
 best of all others at each place, whichever that is, and the leak line.
 """
 
@@ -43,10 +43,10 @@ from veilog.experiments.experiment import (
 )
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
-from veilog.measures.purposes import Asked
-from veilog.measures.purposes.conformance import CONFORMANCE
-from veilog.measures.purposes.prediction import next_activity
-from veilog.measures.purposes.sides import TRAINING, split
+from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases.conformance import CONFORMANCE
+from veilog.measures.use_cases.prediction import next_activity
+from veilog.measures.use_cases.sides import TRAINING, split
 from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.accounting import compose
@@ -154,14 +154,14 @@ def judged(original: Variants, made: Variants, cell: Cell, values: dict[str, Num
     values |= utility(original, made, difference=False)
     (disclosed,) = risk(made, RISK[0], RISK[1], work_limit=4e8)
     values["risk"] = disclosed.case_disclosure
-    values |= purposes(original, made, itself=made is original)
+    values |= use_cases(original, made, itself=made is original)
     if not cell.models:
         return Measured(values)
     more, problem = models(original, made, cell)
     return Measured({**values, **more}, problem)
 
 
-def purposes(original: Variants, made: Variants, *, itself: bool) -> dict[str, Number]:
+def use_cases(original: Variants, made: Variants, *, itself: bool) -> dict[str, Number]:
     """Return what a release is worth for prediction and for checking conformance: how often the next activity of
     held-out cases is predicted from it (of the log ``itself``, from its other cases), and by how much the supports of
     the original's own rules are off."""
@@ -239,7 +239,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         if measured in ("size_ratio", "risk") or known(rows, measured):
             said = note.format(itself=_of_itself(rows, measured, form))
             out.append(by_place(title, partial(spread, measure=measured, form=form), said))
-    out += [*_methods_table(rows), *_purposes_table(rows)]
+    out += [*_methods_table(rows), *_use_cases_table(rows)]
     return [*out, by_place("Median CPU seconds from a log in memory to a release", _cpu_seconds)]
 
 
@@ -269,16 +269,16 @@ def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table
     )
 
 
-def _purposes_table(rows: Sequence[Row]) -> list[Table]:
+def _use_cases_table(rows: Sequence[Row]) -> list[Table]:
     """What releases are good for at epsilon 1; nothing where nothing of that was measured."""
     lines = [
         (log, title, *line)
         for log in _logs(rows)
-        for title, measures in _WORDS["purposes"].items()
+        for title, measures in _WORDS["use_cases"].items()
         if (line := _purpose_line(rows, log, measures))
     ]
-    head = ("log", "purpose", "the log itself", *_OWN, BEST, LEAK)
-    return [Table("What releases are good for", head, tuple(lines), _BELOW["purposes"])] if lines else []
+    head = ("log", "use case", "the log itself", *_OWN, BEST, LEAK)
+    return [Table("What releases are good for", head, tuple(lines), _BELOW["use_cases"])] if lines else []
 
 
 def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:

@@ -2,8 +2,8 @@
 
 from veilog.measures.comparison import Comparison, compare, verdict_of
 from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
-from veilog.measures.purposes import Asked
 from veilog.measures.registry import MEASURES
+from veilog.measures.use_cases import Asked
 
 __all__ = [
     "MEASURES",

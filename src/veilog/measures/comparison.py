@@ -13,9 +13,9 @@ from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity, Reason
 from veilog.measures.process_model.measure import MEASURES as OF_MODELS
-from veilog.measures.purposes import Asked, Grade, Judgement, judge, named
-from veilog.measures.purposes.purpose import capital
 from veilog.measures.registry import MEASURES
+from veilog.measures.use_cases import Asked, Grade, Judgement, judge, named
+from veilog.measures.use_cases.use_case import capital
 from veilog.measures.verdicts import Aspect, Fidelity, Verdict, judged, worst_of
 from veilog.messages import Message, OwnerMessage
 
@@ -71,8 +71,8 @@ class Comparison:
     released_cases: int
     results: Mapping[str, Found]
     """By the name of the measure; those that were not asked for are not there."""
-    purposes: Mapping[str, Judgement] = field(default_factory=dict)
-    """What the release is good for, by the name of the purpose; those that were asked for."""
+    use_cases: Mapping[str, Judgement] = field(default_factory=dict)
+    """What the release is good for, by the name of the use case; those that were asked for."""
     verdict: str = ""
     seconds: float = 0.0
     verdicts: Mapping[Aspect, Verdict] = field(default_factory=dict)
@@ -135,7 +135,7 @@ class Comparison:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each number: what it is called, its value or between which numbers it lies, and its words.
-        Those of purposes are called ``discovery.fitness``, and their words say how much is kept.
+        Those of use cases are called ``discovery.fitness``, and their words say how much is kept.
 
         >>> import veilog
         >>> from veilog.logs.synthetic.hospital import hospital
@@ -145,16 +145,16 @@ class Comparison:
         1.0
         """
         rows = [line.to_json() for line in self.lines()]
-        rows += [row for purpose in self.purposes.values() for row in purpose.rows()]
+        rows += [row for use_case in self.use_cases.values() for row in use_case.rows()]
         return frame(rows, ("measure", "title", *_NUMBERS))
 
     def _repr_html_(self) -> str:
         """Return the verdict, what the release is good for, and every number."""
-        purposes = [paragraph(judged.verdict, _EDGES[judged.grade]) for judged in self.purposes.values()]
+        use_cases = [paragraph(judged.verdict, _EDGES[judged.grade]) for judged in self.use_cases.values()]
         rows = [(line.quantity.title, line.shown, line.meaning) for line in self.lines()]
         sizes = f"{counted(self.original_cases, 'case')} before, {self.released_cases:,} after."
         numbers = table(("measure", "value", ""), rows, numbers=(1,))
-        return card("Comparison", paragraph(self.verdict), *purposes, numbers, paragraph(sizes, "s"))
+        return card("Comparison", paragraph(self.verdict), *use_cases, numbers, paragraph(sizes, "s"))
 
     def to_json(self) -> dict[str, object]:
         """Return everything as plain values; measures of other distributions are under ``added``."""
@@ -165,8 +165,8 @@ class Comparison:
         out |= {"verdict": self.verdict, "grade": self.grade}
         out |= {"verdicts": {aspect: found.to_json() for aspect, found in self.verdicts.items()}}
         out["seconds"] = self.seconds
-        if self.purposes:
-            out["purposes"] = {name: judged.to_json() for name, judged in self.purposes.items()}
+        if self.use_cases:
+            out["use_cases"] = {name: judged.to_json() for name, judged in self.use_cases.items()}
         if self.added:
             out["added"] = {name: {"from": by} | self._numbers(name) for name, by in self.added.items()}
         return out
@@ -191,7 +191,7 @@ def compare(
     *,
     models: bool | Literal["pm4py"] = True,
     anomalies: bool = False,
-    purposes: Sequence[str] | str = (),
+    use_cases: Sequence[str] | str = (),
     asked: Asked | None = None,
     control: AnyLog | None = None,
     second: AnyLog | None = None,
@@ -215,9 +215,9 @@ def compare(
     Quality of the process model discovered from the release is found here within ``model_seconds`` (30 unless told
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
-    cases that look normal (extra ``anomalies``). ``purposes`` (names of :data:`veilog.measures.purposes.PURPOSES`, or
-    ``all``) adds what the release is good for. ``asked`` tells them more: ``veilog.measures.Asked(model=...)`` a model
-    or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
+    cases that look normal (extra ``anomalies``). ``use_cases`` (names of :data:`veilog.measures.use_cases.USE_CASES`,
+    or ``all``) adds what the release is good for. ``asked`` tells them more: ``veilog.measures.Asked(model=...)`` a
+    model or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
     ``alignments=True`` fitness by alignments, ``person="Patient"`` whose a case is. ``control`` has people of the
     same process who were not in the log that was released, and is refused where some were: the attacks on people are
     held against the same attacks on them, and without it against what others' cases tell. ``second`` is another release
@@ -225,7 +225,7 @@ def compare(
     cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
-    wanted, told = named(purposes), _asked(asked)
+    wanted, told = named(use_cases), _asked(asked)
     miner = _miner(models, model_seconds)
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     from veilog.measures.persons import check_apart, column_of  # tables are loaded when there are any
@@ -258,7 +258,7 @@ def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: An
 
 
 def _asked(asked: object) -> Asked:
-    """What purposes are told, if it is that."""
+    """What use cases are told, if it is that."""
     if asked is None or isinstance(asked, Asked):
         return asked or Asked()
     raise ParameterError("comparison-asked-invalid", parameter="asked", asked=asked)

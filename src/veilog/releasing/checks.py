@@ -41,7 +41,7 @@ VERDICTS: Mapping[str, tuple[str, str]] = {
     "status": ("proven, or none with its reasons", "veilog.privacy.account.account:ChargeAccount.guarantee"),
     "statements": ("what holds in place of a guarantee: checked on the release", "veilog.methods.method:Groups"),
     "verdict": ("how close a release is to the original", "veilog.measures:verdict_of"),
-    "purposes": ("what a release is good for", "veilog.measures.purposes:Purpose"),
+    "use_cases": ("what a release is good for", "veilog.measures.use_cases:UseCase"),
     "more": ("whether an attack gains by the release", "veilog.measures.singling_out.measure:SinglingOut"),
 }
 """What the program judges beside these, where its JSON or its pages say it, and what decides it."""

@@ -27,8 +27,8 @@ from veilog.logs.synthetic.twins import Sizes, log_of, twin_of
 from veilog.logs.variants import Variants
 from veilog.measures.durations import spans
 from veilog.measures.measure import Pair
-from veilog.measures.purposes import Asked, judge, named
 from veilog.measures.similarity import relative_log_similarity
+from veilog.measures.use_cases import Asked, judge, named
 from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress
@@ -213,8 +213,8 @@ ENOUGH = 0.6
 _OFF = 0.06
 """So far twins of known sizes are taken to be off beside what they differ: nine of ten releases of twelve simulated
 logs of many shapes lie inside the interval then (docs/suggest.md)."""
-_PURPOSE_OFF = 0.08
-"""The same of the shares that are kept for purposes, on two logs."""
+_USE_CASE_OFF = 0.08
+"""The same of the shares that are kept for use_cases, on two logs."""
 _STUDENT = (0.0, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83)
 """95 % quantiles of Student's distribution, by degrees of freedom: intervals of 90 %."""
 
@@ -255,7 +255,7 @@ class Expected(ToJson):
     (``durations_unit``); where times are released."""
     durations_unit: Annotated[str, InJson(left_out="at its default")] = ""
     """The unit of ``durations``."""
-    purposes: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
+    use_cases: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
     """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
     survivors: Annotated[Survivors | None, InJson(left_out="at its default")] = None
     """How many activities come through, where not all do."""
@@ -299,7 +299,7 @@ def expectation(
     sizes: Sizes,
     *,
     twins: int = TWINS,
-    purposes: Iterable[str] = (),
+    use_cases: Iterable[str] = (),
     owner_only: bool = False,
     progress: Progress | None = None,
     seen: Seen | None = None,
@@ -308,7 +308,7 @@ def expectation(
     each of them beside its release."""
     if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
         raise ParameterError("twins-out-of-range", parameter="twins", twins=twins)
-    wanted = named(tuple(purposes))
+    wanted = named(tuple(use_cases))
     found: dict[str, list[float]] = {}
     kept: list[tuple[int, int, int]] = []
     told = plan.declared.alphabet
@@ -329,7 +329,7 @@ def expectation(
         twins=twins,
         durations=None if durations is None else Interval.of(durations, 0.0),
         durations_unit="" if durations is None else "share of the larger mean",
-        purposes=tuple((name, Interval.of(values, _PURPOSE_OFF, None)) for name, values in found.items()),
+        use_cases=tuple((name, Interval.of(values, _USE_CASE_OFF, None)) for name, values in found.items()),
         survivors=Survivors.of_twins(kept) if any(some < every for some, every, _ in kept) else None,
         owner_only=owner_only,
     )

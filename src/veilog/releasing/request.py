@@ -388,7 +388,7 @@ class ReleaseRequest:
         self,
         sizes: Sizes | None = None,
         *,
-        purposes: Iterable[str] = (),
+        use_cases: Iterable[str] = (),
         owner_only: bool = False,
         progress: Progress | None = None,
         **declared: Any,
@@ -405,7 +405,7 @@ class ReleaseRequest:
         twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
         known = _made_by("twin:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
         found = _made_by("preview:expectation")
-        return found(self, known, purposes=purposes, owner_only=owner_only, progress=progress, **twins)
+        return found(self, known, use_cases=use_cases, owner_only=owner_only, progress=progress, **twins)
 
     def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
         """Return what a release would leave out of a log, before anything is asked: declared activities that it does

@@ -7,7 +7,7 @@ spent, which variants are frequent, as TraVaS asks it. What follows from the ans
 the rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
 ``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
 epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
-for small budgets, where TraVaS is. For another purpose methods are ranked by what was measured
+for small budgets, where TraVaS is. For another use_case methods are ranked by what was measured
 (:class:`Ranking`), which needs the number of cases only.
 """
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 SIMILARITY = "similarity"
-"""The purpose that needs no ranking: it has a rule of its own."""
+"""The use case that needs no ranking: it has a rule of its own."""
 NEAR = 3.0
 """Settings within this factor are like the log at hand."""
 FEWEST = 3
@@ -64,7 +64,7 @@ Numbers = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 @dataclass(frozen=True)
 class Served:
-    """A purpose that methods are ranked for: what was measured for it, and how much of that is enough."""
+    """A use case that methods are ranked for: what was measured for it, and how much of that is enough."""
 
     measures: tuple[str, ...]
     kept: bool
@@ -81,7 +81,7 @@ class Served:
         return min(min(1.0, numbers[name] / originals[name]) if originals[name] else 1.0 for name in self.measures)
 
 
-PURPOSES: Mapping[str, Served] = {
+USE_CASES: Mapping[str, Served] = {
     "prediction": Served(("next_activity",), True, ("next_activity",), 0.7),
     "discovery": Served(("fitness", "precision"), True, ("fitness", "precision", "f_score"), 0.7),
     "conformance": Served(("rules",), False, ("rules",), 0.1),
@@ -106,9 +106,9 @@ class Ranked(ToJson):
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was measured for a purpose."""
+    """What was measured for a use case."""
 
-    purpose: str
+    use_case: str
     numbers: Mapping[str, Numbers]
     """By measure."""
     originals: Mapping[str, Mapping[str, float]]
@@ -118,25 +118,25 @@ class Ranking:
     """By what was compared: method, whether it spends a delta, settings."""
 
     @staticmethod
-    def of(purpose: str, told: Mapping[str, Any] | None = None) -> Ranking:
-        """Return what was measured for this purpose; refused where nothing was."""
-        if purpose not in PURPOSES:
+    def of(use_case: str, told: Mapping[str, Any] | None = None) -> Ranking:
+        """Return what was measured for this use case; refused where nothing was."""
+        if use_case not in USE_CASES:
             raise ParameterError(
-                "suggestion-purpose-not-ranked",
+                "suggestion-use-case-not-ranked",
                 parameter="for",
-                purpose=purpose,
-                names=", ".join((SIMILARITY, *PURPOSES)),
+                use_case=use_case,
+                names=", ".join((SIMILARITY, *USE_CASES)),
             )
         told = _kept() if told is None else told
-        served = PURPOSES[purpose]
-        numbers = {name: told.get("purposes", {}).get(name, {}) for name in served.shown}
+        served = USE_CASES[use_case]
+        numbers = {name: told.get("use_cases", {}).get(name, {}) for name in served.shown}
         if not all(numbers[name] for name in served.measures):
-            raise ParameterError("suggestion-without-measured-method", parameter="for", purpose=purpose)
-        return Ranking(purpose, numbers, told["originals"], told["cases"], told["asked"])
+            raise ParameterError("suggestion-without-measured-method", parameter="for", use_case=use_case)
+        return Ranking(use_case, numbers, told["originals"], told["cases"], told["asked"])
 
     @property
     def served(self) -> Served:
-        return PURPOSES[self.purpose]
+        return USE_CASES[self.use_case]
 
     def places(self, scale: float) -> tuple[Place, ...]:
         """Return the settings that are like a log of this epsilon times cases, the nearest first."""
@@ -253,11 +253,11 @@ class Suggestion(ToJson):
     settings: Annotated[tuple[tuple[str, Any], ...], InJson(as_=dict, left_out="at its default")] = ()
     """Settings of the method."""
     ranking: Annotated[tuple[Ranked, ...], InJson(left_out="at its default")] = ()
-    """For another purpose than similarity, all methods that could be ranked, the best first."""
+    """For another use case than similarity, all methods that could be ranked, the best first."""
     not_ranked: Annotated[tuple[tuple[str, Message], ...], InJson(as_=_in_english, left_out="at its default")] = ()
     """What was compared and could not be ranked, and why."""
     sizes: Annotated[Sizes | None, InJson(left_out="always")] = None
-    """About how large the log is, for twins; None where a purpose is ranked."""
+    """About how large the log is, for twins; None where a use case is ranked."""
     unit: Annotated[Unit, InJson(left_out="always")] = ONE_CASE
     """Who was protected when it was asked for, and is in the release that is suggested."""
 
@@ -320,7 +320,7 @@ class Suggestion(ToJson):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each method that was considered: what was measured for the purpose, the best first; for
+        """Return a row for each method that was considered: what was measured for the use case, the best first; for
         similarity, what was weighed."""
         if not self.ranking:
             said = self.considered.items()
@@ -449,10 +449,10 @@ class _Pick:
 
 
 def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
-    """The method that did best for a purpose where epsilon times cases was about this ``scale``."""
+    """The method that did best for a use case where epsilon times cases was about this ``scale``."""
     order, left_out = ranking.ranked(scale, delta=delta)
     if not order:
-        raise ParameterError("suggestion-settings-not-measured", parameter="for", purpose=ranking.purpose)
+        raise ParameterError("suggestion-settings-not-measured", parameter="for", use_case=ranking.use_case)
     served, best, places = ranking.served, order[0], ranking.places(scale)
     form = ".0%" if served.kept else ".2%"
     others = ", ".join(f"{one.name} {one.value:{form}}" for one in order[1:3])
@@ -461,7 +461,7 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
         scale=scale,
         places=len(places),
         name=best.name,
-        purpose=ranking.purpose,
+        use_case=ranking.use_case,
         value=best.value,
         then=f" ({others})" if others else "",
     )

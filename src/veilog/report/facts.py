@@ -38,8 +38,8 @@ from veilog.report.decision import Decision, OwnerSide, decided, owner_side
 from veilog.report.explorer import Explorer, clean, explorer, short
 from veilog.report.figures import figure, share_of
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
-from veilog.report.purposes import PurposeShown, judged_here, shown
 from veilog.report.told import Told, told_by
+from veilog.report.use_cases import UseCaseShown, judged_here, shown
 from veilog.report.words import percent_up, strength_in_words
 
 COMPARED_AT_ONCE = 5_000
@@ -83,7 +83,7 @@ class Inside:
     """Before and after, for each kind and size of knowledge; only for size 1 where the logs have many variants."""
     comparison: Comparison | None
     not_compared: str
-    purposes: tuple[PurposeShown, ...]
+    use_cases: tuple[UseCaseShown, ...]
     """What the release is good for, where the logs are compared."""
     seeming: str
     """The column that was taken for people where nobody said so; a wrong guess must be seen."""
@@ -148,13 +148,13 @@ def gathered(
             say("Reporting: utility", None)
             asked = Asked(person=person)
             comparison = compare(original, variants if log is None else log, asked=asked, progress=progress)
-        purposes: tuple[PurposeShown, ...] = ()
+        use_cases: tuple[UseCaseShown, ...] = ()
         if comparison is not None and variants.events and before.events:
-            judged = comparison.purposes or judged_here(original, variants if log is None else log, say, person)
-            purposes = shown(judged.values())
+            judged = comparison.use_cases or judged_here(original, variants if log is None else log, say, person)
+            use_cases = shown(judged.values())
         say("Reporting: risk", None)
         owner = owner_side(original, written_today(account, released))
-        inside = _inside(released, before, comparison, purposes, owner, drawn(first, plan), person=person is True)
+        inside = _inside(released, before, comparison, use_cases, owner, drawn(first, plan), person=person is True)
     return Facts(
         **_of_release(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
@@ -173,7 +173,7 @@ def _inside(
     released: Release | EventLog,
     before: Variants,
     comparison: Comparison | None,
-    purposes: tuple[PurposeShown, ...],
+    use_cases: tuple[UseCaseShown, ...],
     owner: OwnerSide,
     process_map: FlowMap,
     *,
@@ -192,8 +192,8 @@ def _inside(
         risk=disclosed(before, variants),
         comparison=comparison,
         not_compared="" if comparison else gettext(_TOO_MANY),
-        purposes=purposes,
-        seeming=owner.persons.column if purposes and person and owner.persons is not None else "",
+        use_cases=use_cases,
+        seeming=owner.persons.column if use_cases and person and owner.persons is not None else "",
         chart=None if comparison is None or comparison.case_durations is None else comparison_svg(comparison),
     )
 

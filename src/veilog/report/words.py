@@ -8,7 +8,7 @@ from typing import Literal
 
 from veilog._language import dated, gettext, localised, ngettext, pgettext
 from veilog.ledger.accounts import Account
-from veilog.measures.purposes import Grade
+from veilog.measures.use_cases import Grade
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.releasing.checks import State
 from veilog.releasing.owner import Standing, counting
@@ -24,7 +24,7 @@ TONES: Mapping[Strength, Tone] = {
 }  # fmt: skip
 """The class of style that a strength is shown in."""
 GRADES: Mapping[Grade, str] = {"good": "good", "limited": "warn", "poor": "bad", "not judged": "dim"}
-"""The class of style that a verdict on a purpose is shown in."""
+"""The class of style that a verdict on a use case is shown in."""
 
 
 def strength_in_words(strength: Strength) -> str:

@@ -143,9 +143,9 @@ def test_gaps_are_counted_and_refused_or_left_out(column: str, rule: str) -> Non
 
 
 def test_empty_names_are_gaps_as_well() -> None:
-    with pytest.raises(InputError, match=r"no activity.*1 rows"):
+    with refused(InputError, "finding-with-example"):
         files.read_variants(on_duckdb(table([("1", "", 0), ("1", "b", 1)])), index="seq")
-    with pytest.raises(InputError, match=r"no name.*1 rows"):
+    with refused(InputError, "finding-with-example"):
         files.read_variants(on_duckdb(table([("", "a", 0), ("1", "b", 1)])), index="seq")
 
 
@@ -179,7 +179,7 @@ def test_a_missing_index_and_an_empty_table_are_errors() -> None:
 def test_a_table_too_large_to_come_here_points_to_its_variants(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engines_ibis, "_READ_WHOLE", 3)
     there = on_duckdb(table([("1", "a", i) for i in range(4)]))
-    with pytest.raises(InputError, match=r"4 events.*read_variants"):
+    with refused(InputError, "table-too-large"):
         files.read(there, index="seq")
     assert files.read_variants(there, index="seq").cases == 1
 
@@ -188,9 +188,9 @@ def test_what_was_not_read_yet_is_no_log_to_release_or_judge(tmp_path: Path) -> 
     import veilog
 
     there = on_duckdb(table([("1", "a", 0)]))
-    with pytest.raises(InputError, match="read_variants"):
+    with refused(InputError, "log-is-engine-table"):
         veilog.release(there, "evolve", epsilon=1)
-    with pytest.raises(InputError, match="read_variants"):
+    with refused(InputError, "log-is-engine-table"):
         veilog.risk(there)
     for other in ("log.csv", tmp_path, 3):
         with pytest.raises(InputError):
@@ -264,7 +264,7 @@ def test_a_url_of_duckdb_and_a_table_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["sparks", "duck", ""])
 def test_an_unknown_engine_is_refused(engine: str) -> None:
-    with pytest.raises(ParameterError, match="no engine"):
+    with refused(ParameterError, "engine-unknown"):
         files.read_variants("log.parquet", engine=engine)
 
 

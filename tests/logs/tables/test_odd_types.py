@@ -74,7 +74,7 @@ def test_an_index_without_signs_orders_events() -> None:
 def test_starts_that_are_no_times_are_refused_in_words(clock: bool) -> None:
     name, other = ("date", "time") if clock else ("start", "end")
     table = pa.table({CASE: CASES, ACTIVITY: LABELS, name: [[1]] * 4, other: TIMES})
-    with pytest.raises(InputError, match=f"'{name}' holds list"):
+    with refused(InputError, "column-type-not-timestamps"):
         veilog.read(table, lifecycle=None if clock else "all")
 
 
@@ -105,11 +105,14 @@ def test_half_a_character_is_refused_in_words(name: str) -> None:
 
 @pytest.mark.parametrize("lazy", [False, True])
 def test_what_polars_does_not_tell_is_refused_in_words(lazy: bool) -> None:
-    for values, why in ((pl.Series([2**100] * 4, dtype=pl.Int128), "i128"), (pl.Series([{1}] * 4), "objects")):
+    for values, why in (
+        (pl.Series([2**100] * 4, dtype=pl.Int128), "frame-not-readable"),
+        (pl.Series([{1}] * 4), "column-python-objects"),
+    ):
         frame = pl.DataFrame(rows(note=values))
-        with pytest.raises(InputError, match=why):
+        with refused(InputError, why):
             veilog.read(frame.lazy() if lazy else frame)
-    with pytest.raises(InputError, match="ColumnNotFoundError"):
+    with refused(InputError, "frame-not-readable"):
         veilog.read(pl.LazyFrame(rows()).select(CASE, ACTIVITY, TIMESTAMP, "nothing"))
 
 
@@ -120,7 +123,7 @@ def test_types_that_duckdb_gives_back_otherwise_are_left_to_the_reader(tmp_path:
         pq.write_table(pa.table(rows(note=values)), tmp_path / "one.parquet")
         assert store(tmp_path / "one.parquet", policies={"bad-value": "keep"}) is None
         pq.write_table(pa.table(rows(note=values)), tmp_path / "two.parquet")
-        with pytest.raises(InputError, match="'note' holds"):
+        with refused(InputError, "column-type-read-otherwise"):
             store(tmp_path)
 
 

@@ -324,9 +324,9 @@ def test_one_row_is_a_log(tmp_path: Path) -> None:
     "data", [b"", b"PAR1", b"case,activity,time\n1,a,2024-01-01\n", b"PAR1" + b"\0" * 50 + b"PAR1"]
 )
 def test_something_else_called_parquet_is_refused(tmp_path: Path, data: bytes) -> None:
-    with pytest.raises(InputError, match=r"log\.parquet"):
+    with refused(InputError, "file-empty", "parquet-file-not-readable"):
         read(tmp_path, data, "log.parquet")
-    with pytest.raises(InputError, match=r"log\.parquet"):
+    with refused(InputError, "file-empty", "parquet-file-not-readable"):
         files.read_variants(tmp_path / "log.parquet")
 
 

@@ -188,7 +188,7 @@ def test_nan_and_none_are_missing_names_not_names() -> None:
     log = files.read(frame, policies=policies)
     assert log.cases[ACTIVITY].to_pylist() == ["1"]
     assert found(log) == {"case-without-name": 1, "event-without-activity": 1, "timestamp-without-zone": 3}
-    with pytest.raises(InputError, match="row 3"):
+    with refused(InputError, "finding-with-example"):
         files.read(frame)
 
 
@@ -243,7 +243,7 @@ def test_foreign_types_become_the_types_of_a_log(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.bool_()])
 def test_numbers_are_no_timestamps(kind: pa.DataType) -> None:
     table = pa.table({"case": ["1"], "activity": ["a"], "time": pa.array([1]).cast(kind)})
-    with pytest.raises(InputError, match="`timestamp='NAME'`"):
+    with refused(InputError, "column-not-timestamps"):
         files.read(table)
 
 
@@ -278,7 +278,7 @@ def test_damaged_notes_of_ours_in_parquet_are_refused(tmp_path: Path) -> None:
     table = pa.table({"case": ["1"], "activity": ["a"], "time": pa.array([0], pa.timestamp("us"))})
     for notes in (b"{", b"[]", b'{"metadata": 5}', b'{"metadata": {}, "empty_cases": "!"}', b"\xff"):
         pq.write_table(table.replace_schema_metadata({b"veilog": notes}), tmp_path / "log.parquet")
-        with pytest.raises(InputError, match="metadata"):
+        with refused(InputError, "parquet-metadata-damaged"):
             files.read(tmp_path / "log.parquet")
 
 

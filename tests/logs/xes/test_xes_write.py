@@ -204,19 +204,19 @@ def test_dates_agree_with_datetime_over_the_whole_calendar() -> None:
 
 @pytest.mark.parametrize("text", ["\x00", "a\x1fb", "\uffff", "\ufffe"])
 def test_what_xml_cannot_carry_is_refused_by_name(text: str) -> None:
-    with pytest.raises(OutputError, match="'v'"):
+    with refused(OutputError, "xes-character-not-allowed"):
         written(simple({"v": pa.array(["fine", text])}))
-    with pytest.raises(OutputError, match="character"):
+    with refused(OutputError, "xes-character-not-allowed"):
         written(simple({"v": pa.array([1])}, Metadata(attributes=(Attribute("k", text, "string"),))))
 
 
 def test_columns_that_xes_has_no_type_for_are_refused() -> None:
-    with pytest.raises(OutputError, match="'v'"):
+    with refused(OutputError, "xes-column-type-not-writable"):
         written(simple({"v": pa.array([{"a": 1}])}))
 
 
 def test_times_outside_the_calendar_are_refused() -> None:
-    with pytest.raises(OutputError, match="9999"):
+    with refused(OutputError, "xes-time-outside-years"):
         written(simple({"v": pa.array([253402300800000000], TIMESTAMP_TYPE)}))
 
 

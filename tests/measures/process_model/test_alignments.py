@@ -7,8 +7,8 @@ from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.process_model import measure as alignments
-from veilog.measures.purposes import judge
-from veilog.measures.purposes.purpose import Asked
+from veilog.measures.use_cases import judge
+from veilog.measures.use_cases.use_case import Asked
 from veilog.mining.inductive import discover
 from veilog.mining.replay import workflow_net
 
@@ -81,11 +81,11 @@ def test_too_many_states_give_no_number(monkeypatch: pytest.MonkeyPatch) -> None
 def test_the_command_refuses_what_nobody_hears() -> None:
     from veilog.cli.checking.compare import MeasureOptions
 
-    with refused(ParameterError, "purpose-not-asked-for"):
-        MeasureOptions(purposes="attributes", alignments=True).asked(person=False)
+    with refused(ParameterError, "use-case-not-asked-for"):
+        MeasureOptions(use_cases="attributes", alignments=True).asked(person=False)
 
 
 def test_without_r4pm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(alignments.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"veilog\[alignments\]"):
+    with refused(MissingExtraError, "extra-missing"):
         alignments.check_alignments()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.optimize import linprog
 
 import veilog.measures.similarity.transport as transport_module
@@ -184,7 +185,7 @@ def test_empty_logs():
     empty, other = log({}), log({"ab": 2, "": 1})
     assert relative_log_similarity(empty, empty).value == 1.0
     for pair in ((empty, other), (other, empty)):
-        with pytest.raises(ParameterError, match="has no cases"):
+        with refused(ParameterError, "similarity-without-cases"):
             relative_log_similarity(*pair)
         assert absolute_log_difference(*pair).value == 2 * 2
         assert absolute_log_difference(*pair, buffer="maximum").value == 3 * 10

@@ -163,13 +163,13 @@ def test_starts_cost_a_part_of_the_share_of_times() -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({}, "share for times only"),
-        ({"times": "0.3", "attributes": [START]}, "asked for twice"),
-        ({"times": "0.3", "as_published": True}, "certified releases only"),
+        ({}, "event-starts-without-times"),
+        ({"times": "0.3", "attributes": [START]}, "event-start-asked-twice"),
+        ({"times": "0.3", "as_published": True}, "extras-not-certified"),
     ],
 )
 def test_what_is_wrong_is_refused_without_data(more: dict[str, Any], said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+    with refused(ParameterError, said):
         veilog.plan("laplace", **{"epsilon": 1, "processing": True, **more})
 
 

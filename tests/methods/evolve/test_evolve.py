@@ -173,9 +173,9 @@ def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
 @pytest.mark.nightly
 def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     _, curator, _ = run(variants_only(2000, 80, 6.0), "3", 1)
-    purposes = [charge.purpose for charge in curator.guarantee().charges]
-    assert purposes[1].startswith("cases with an activity (80 sums)")
-    assert purposes[2].startswith("directly-follows relations")
+    use_cases = [charge.purpose for charge in curator.guarantee().charges]
+    assert use_cases[1].startswith("cases with an activity (80 sums)")
+    assert use_cases[2].startswith("directly-follows relations")
 
 
 @pytest.mark.nightly

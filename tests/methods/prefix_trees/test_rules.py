@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
@@ -88,38 +89,38 @@ def test_rules_are_read_from_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "match"),
     [
-        ("{}", None, "no rule"),
-        ("never Register then Release\n", 1, "not JSON"),
-        ('{"never": [["Register", "Release"]], "always": [["Register", "Release"]]}', None, "contradict"),
+        ("{}", None, "rules-file-empty"),
+        ("never Register then Release\n", 1, "rules-file-not-json"),
+        ('{"never": [["Register", "Release"]], "always": [["Register", "Release"]]}', None, "rules-file-contradictory"),
         (
             '{"before": [["Register", "Triage"], ["Triage", "Release"]], "never": [["Register", "Release"]]}',
             None,
-            "contradict",
+            "rules-file-contradictory",
         ),
-        ('{"before": [["Register", "Triage"], ["Triage", "Register"]]}', None, "before itself"),
-        ('{"first": ["Triage"], "before": [["Register", "Triage"]]}', None, "may start with"),
-        ('{"never": [["Register"]]}', None, "must be a pair"),
-        ('{"never": "Register"}', None, "must be a list"),
-        ('{"nevermore": []}', None, "must be an object"),
-        ('[["never"]]', None, "must be an object"),
-        ('{"first": [1]}', None, "must be the name"),
-        ('{"never": [["Register", "Relase"]]}', None, "'Relase'"),
-        ('{"never": [\n["Register", ]]}', 2, "not JSON"),
-        ("[" * 100_000, None, "JSON is nested too deeply|not JSON"),
+        ('{"before": [["Register", "Triage"], ["Triage", "Register"]]}', None, "rules-file-circular"),
+        ('{"first": ["Triage"], "before": [["Register", "Triage"]]}', None, "rules-file-no-start-possible"),
+        ('{"never": [["Register"]]}', None, "rules-file-entry-no-pair"),
+        ('{"never": "Register"}', None, "rules-file-entry-not-list"),
+        ('{"nevermore": []}', None, "rules-file-not-object"),
+        ('[["never"]]', None, "rules-file-not-object"),
+        ('{"first": [1]}', None, "rules-file-entry-no-name"),
+        ('{"never": [["Register", "Relase"]]}', None, "rules-file-activity-unknown"),
+        ('{"never": [\n["Register", ]]}', 2, "rules-file-not-json"),
+        ("[" * 100_000, None, "rules-file-nested-too-deeply"),
     ],
 )
 def test_a_mistake_is_named(tmp_path: Path, text: str, line: int | None, match: str) -> None:
     path = tmp_path / "rules.txt"
     path.write_text(text, encoding="utf-8")
-    with pytest.raises(InputError, match=match) as raised:
+    with refused(InputError, match) as raised:
         read_rules(path, ACTIVITIES)
     assert raised.value.line == line
     assert raised.value.path == str(path)
 
 
 def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with refused(InputError, "rules-file-not-readable"):
         read_rules(tmp_path / "none.txt", ACTIVITIES)
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00never")
-    with pytest.raises(InputError, match="UTF-8"):
+    with refused(InputError, "rules-file-not-utf8"):
         read_rules(tmp_path / "binary", ACTIVITIES)

@@ -127,13 +127,13 @@ def test_without_a_trace_or_a_number_nothing_is_resized() -> None:
 
 
 def test_an_as_published_budget_that_protects_nobody_is_refused_in_these_words() -> None:
-    with pytest.raises(ParameterError, match=r"at most 9\.9"):
+    with refused(ParameterError, "relation-cost-of-length"):
         release(SMALL, "df-laplace", epsilon=20, as_published=True, domain=Domain(max_length=100))
 
 
 @pytest.mark.parametrize("method", ["df-laplace", "sapa"])
 def test_as_published_noise_that_could_not_be_played_out_is_refused(method: str) -> None:
-    with pytest.raises(ParameterError, match="the noise alone"):
+    with refused(ParameterError, "relation-noise-adds-pairs"):
         release(SMALL, method, epsilon="1e-8", as_published=True)
 
 

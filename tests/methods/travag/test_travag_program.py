@@ -81,14 +81,18 @@ def test_its_settings_are_found_by_log_epsilon_and_delta() -> None:
 @pytest.mark.parametrize(
     ("values", "as_published", "said"),
     [
-        ({"settings": "program"}, False, "No guarantee can be derived"),
-        ({"settings": "program", "configuration": "bpic13-1-0.01"}, False, "No guarantee can be derived"),
-        ({"settings": "program"}, True, "needs the name of one"),
-        ({"settings": "program", "configuration": "bpic13-1-0.01", "outside": "drop"}, True, "says what outside is"),
+        ({"settings": "program"}, False, "travag-guarantee-not-derivable"),
+        ({"settings": "program", "configuration": "bpic13-1-0.01"}, False, "travag-guarantee-not-derivable"),
+        ({"settings": "program"}, True, "travag-configuration-missing"),
+        (
+            {"settings": "program", "configuration": "bpic13-1-0.01", "outside": "drop"},
+            True,
+            "travag-setting-of-configuration",
+        ),
     ],
 )
 def test_what_cannot_be_meant_is_refused(values: dict[str, Any], as_published: bool, said: str) -> None:
-    with pytest.raises(ParameterError, match=said):
+    with refused(ParameterError, said):
         configured(TRAVAG.parse(values), as_published=as_published)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 
 from veilog.errors import ParameterError
 from veilog.privacy.account.accounting import compose, parse_delta, parse_epsilon, parse_share
@@ -18,7 +19,7 @@ from veilog.privacy.mechanisms.mechanism import Stated
     "value", [0, 0.0, -1, "-0.5", float("nan"), float("inf"), "nan", "inf", "-inf", "one", "", None, True, 1j, [1]]
 )
 def test_an_epsilon_that_is_no_budget_is_refused(value: object) -> None:
-    with pytest.raises(ParameterError, match="epsilon"):
+    with refused(ParameterError, "budget-not-finite", "budget-not-number", "budget-not-positive"):
         parse_epsilon(value)  # type: ignore[arg-type]
 
 
@@ -30,7 +31,7 @@ def test_an_epsilon_out_of_reason_is_refused(value: object) -> None:
 
 @pytest.mark.parametrize("value", [1, 1.5, -0.1, "1", float("nan"), float("inf"), "x", None, False])
 def test_a_delta_that_is_no_probability_of_failure_is_refused(value: object) -> None:
-    with pytest.raises(ParameterError, match="delta"):
+    with refused(ParameterError, "budget-delta-out-of-range", "budget-not-finite", "budget-not-number"):
         parse_delta(value)  # type: ignore[arg-type]
 
 
@@ -59,7 +60,7 @@ def test_the_smallest_and_the_largest_budgets_are_taken_and_what_is_beyond_is_no
     for epsilon in ("0.999e-9", Fraction(1000) + Fraction(1, 10**9)):
         with pytest.raises(ParameterError):
             parse_epsilon(epsilon)
-    with pytest.raises(ParameterError, match="too small"):
+    with refused(ParameterError, "budget-delta-too-small"):
         parse_delta("0.999e-100")
 
 
@@ -74,5 +75,5 @@ def test_costs_add_up_and_a_delta_is_at_most_one() -> None:
 def test_a_charge_may_be_of_nothing_and_not_of_less() -> None:
     assert Charge("q", "", Stated("m"), Stated("s"), Fraction(0), Fraction(0)).epsilon == 0
     for epsilon, delta in ((Fraction(-1, 9), Fraction(0)), (Fraction(0), Fraction(-1, 9))):
-        with pytest.raises(ParameterError, match="less than nothing"):
+        with refused(ParameterError, "question-cost-negative"):
             Charge("q", "", Stated("m"), Stated("s"), epsilon, delta)

@@ -114,8 +114,8 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     told = [remark for row in found.rows for cell in row.cells for remark in cell.remarks]
     assert told and not any("ledger" in remark for remark in told), "a release is in one"
     best = recommended(found.rows)
-    assert best is not None and [name for name, _ in best[1].expected.purposes] == ["prediction", "discovery"]
-    assert all(0.3 < kept.mean <= 1.5 for _, kept in best[1].expected.purposes)
+    assert best is not None and [name for name, _ in best[1].expected.use_cases] == ["prediction", "discovery"]
+    assert all(0.3 < kept.mean <= 1.5 for _, kept in best[1].expected.use_cases)
     assert found.map.boxes and found.rows[1].cells[0].map.boxes
     assert (tmp_path / "result.json").is_file()
     monkeypatch.setattr(preview, "_SECONDS", -1.0)

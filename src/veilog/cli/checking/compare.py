@@ -34,9 +34,9 @@ from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
-from veilog.measures.purposes import PURPOSES, Asked
-from veilog.measures.purposes import named as purposes_named
 from veilog.measures.registry import MEASURES
+from veilog.measures.use_cases import USE_CASES, Asked
+from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message
 from veilog.report.told import told_by_file
 
@@ -101,7 +101,7 @@ Another = Annotated[Path | None, Parameter(help="Another release of the same log
 @Parameter(name="*")
 @dataclass(frozen=True)
 class MeasureOptions:
-    """What is measured beyond the usual, and for which purposes."""
+    """What is measured beyond the usual, and for which use cases."""
 
     models: Annotated[
         bool, Parameter(negative="--no-models", help="Quality of the process model discovered from the release.")
@@ -115,8 +115,8 @@ class MeasureOptions:
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
     ] = False
-    purposes: Annotated[
-        str, Parameter(help=f"What it is good for: all, or some of {', '.join(PURPOSES)}, with commas between.")
+    use_cases: Annotated[
+        str, Parameter(help=f"What it is good for: all, or some of {', '.join(USE_CASES)}, with commas between.")
     ] = ""
     model: Annotated[
         Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
@@ -127,25 +127,25 @@ class MeasureOptions:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The purposes by name."""
-        return purposes_named([name.strip() for name in self.purposes.split(",") if name.strip()])
+        """The use cases by name."""
+        return use_cases_named([name.strip() for name in self.use_cases.split(",") if name.strip()])
 
     def asked(self, person: str | bool) -> Asked:
-        """What purposes are told; an option that none of them hears, or that cannot be served, is refused at once."""
+        """What use cases are told; an option that none of them hears, or that cannot be served, is refused at once."""
         wanted = self.wanted
-        for given, option, purpose in (
+        for given, option, use_case in (
             (self.model, "--model", "conformance"),
             (self.predict, "--predict", "prediction"),
             (self.alignments, "--alignments", "discovery"),
         ):
-            if given and purpose not in wanted:
-                names = ",".join((*wanted, purpose))
+            if given and use_case not in wanted:
+                names = ",".join((*wanted, use_case))
                 parameter = option.strip("-")
                 raise ParameterError(
-                    "purpose-not-asked-for", parameter=parameter, option=option, purpose=purpose, names=names
+                    "use-case-not-asked-for", parameter=parameter, option=option, use_case=use_case, names=names
                 )
         if self.model is not None:
-            from veilog.measures.purposes.conformance import read_model  # only who has a model waits for it
+            from veilog.measures.use_cases.conformance import read_model  # only who has a model waits for it
 
             read_model(self.model)
         if self.alignments:
@@ -193,7 +193,7 @@ def compare(
             after,
             models="pm4py" if measured.models and measured.pm4py else measured.models,
             anomalies=measured.anomalies,
-            purposes=wanted,
+            use_cases=wanted,
             asked=asked,
             control=others,
             second=again,

@@ -18,7 +18,6 @@ from veilog.cli.display.releases import key_values, listing, pair
 from veilog.measures import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.disclosure.measure import EXPLAINED
-from veilog.measures.purposes import Grade, Judgement
 from veilog.measures.singling_out.finding import Exposure
 from veilog.measures.singling_out.inferring import Inference
 from veilog.measures.singling_out.linking import Linkability
@@ -32,6 +31,7 @@ from veilog.measures.singling_out.words import (
     own_path_in_words,
     said_once,
 )
+from veilog.measures.use_cases import Grade, Judgement
 
 _PRINTED = (
     "relative_log_similarity",
@@ -74,9 +74,9 @@ _FIRST = ("relative_log_similarity", "dfg_moved", "keep_real", "size_ratio", "fi
 def comparison_view(result: Comparison) -> Group:
     """What ``veilog compare`` prints unless more is asked for: the verdict, what attacks on people gained, the measures
     that say most, and what the release is good for where that was asked."""
-    purposes = [purposes_table(result.purposes)] if result.purposes else []
+    use_cases = [use_cases_table(result.use_cases)] if result.use_cases else []
     people = attack_lines(result.linkability, result.inference)
-    return Group(Text(result.verdict, style="bold"), *people, _measures(result, (*_FIRST, *result.added)), *purposes)
+    return Group(Text(result.verdict, style="bold"), *people, _measures(result, (*_FIRST, *result.added)), *use_cases)
 
 
 def comparison_table(result: Comparison) -> Group:
@@ -85,16 +85,16 @@ def comparison_table(result: Comparison) -> Group:
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
     risk = attack_tables(result.singling_out, result.linkability, result.inference)
-    purposes = [purposes_table(result.purposes)] if result.purposes else []
+    use_cases = [use_cases_table(result.use_cases)] if result.use_cases else []
     people = attack_lines(result.linkability, result.inference)
-    return Group(table, *risk, Text(result.verdict, style="bold"), *people, *missing, *purposes, times)
+    return Group(table, *risk, Text(result.verdict, style="bold"), *people, *missing, *use_cases, times)
 
 
-def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
-    """What a release is good for: a sentence a purpose, and each number beside what it is held against."""
+def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:
+    """What a release is good for: a sentence a use case, and each number beside what it is held against."""
     numbers = ("release", "original", "a half of it", "bare list", "kept")
     table = listing("", *numbers, "", right=numbers, dim=("",), title="what it is good for")
-    for judgement in purposes.values():
+    for judgement in use_cases.values():
         for judged in judgement.aspects.values():
             if judged.value is None:
                 continue
@@ -105,7 +105,7 @@ def purposes_table(purposes: Mapping[str, Judgement]) -> Group:
             kept = "" if share is None else f"{100 * share:.0f} %"
             table.add_row(escape(name), *(figure(number) for number in found), kept, bar)
     words = []
-    for judgement in purposes.values():
+    for judgement in use_cases.values():
         words.append(Text(judgement.verdict, style=_GRADES[judgement.grade]))
         words += [Text(f"  {line}", style="dim") for line in judgement.remarks]
     note = (

@@ -247,7 +247,7 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
         rows.append(("activities", str(expected.survivors.message)))
     if expected.durations is not None:
         rows.append(("durations", f"their mean is off by a share of about {expected.durations} of the larger mean"))
-    rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.purposes]
+    rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.use_cases]
     if sizes.missing:
         rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
     if expected.owner_only:

@@ -104,17 +104,17 @@ class PreviewOptions(KnownSizes):
             "ones of the log, for you only."
         ),
     ] = None
-    purposes: Annotated[
+    use_cases: Annotated[
         str | None,
-        Parameter(help="For a dry run: what would be kept for these purposes; prediction, if nothing is said."),
+        Parameter(help="For a dry run: what would be kept for these use cases; prediction, if nothing is said."),
     ] = None
 
     def facts(self) -> dict[str, Any]:
-        return {name: value for name, value in super().facts().items() if name not in ("dry_run", "sizes", "purposes")}
+        return {name: value for name, value in super().facts().items() if name not in ("dry_run", "sizes", "use_cases")}
 
     def refuse_alone(self) -> None:
         """Refuse what a release has no ears for."""
-        given = [*self.facts(), *(["sizes"] if self.sizes else []), *(["purposes"] if self.purposes else [])]
+        given = [*self.facts(), *(["sizes"] if self.sizes else []), *(["use_cases"] if self.use_cases else [])]
         if given:
             raise ParameterError("option-for-dry-run", parameter=given[0], given=given[0])
 
@@ -249,11 +249,11 @@ def show_preview(
     sizes = None
     if preview.sizes is not None:
         sizes = sizes_of_log(read(), planned) if preview.sizes == FROM_LOG else _sizes_in(Path(preview.sizes))
-    purposes = _USUAL if preview.purposes is None else preview.purposes
-    wanted = tuple(name.strip() for name in purposes.split(",") if name.strip())
+    use_cases = _USUAL if preview.use_cases is None else preview.use_cases
+    wanted = tuple(name.strip() for name in use_cases.split(",") if name.strip())
     with shown_progress() as progress:
         expected = planned.expected(
-            sizes, purposes=wanted, owner_only=preview.sizes == FROM_LOG, progress=progress, **declared
+            sizes, use_cases=wanted, owner_only=preview.sizes == FROM_LOG, progress=progress, **declared
         )
     found = Preview(planned.cost, expected, tuple(planned.attribute_errors(expected.sizes.cases).items()))
     ledger = keeping.of_release(log, planned)

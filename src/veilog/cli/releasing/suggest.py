@@ -140,7 +140,7 @@ def _activities(text: str | None) -> tuple[int | None, tuple[str, ...] | Literal
 
 
 def _order(found: Suggestion) -> list[Table]:
-    """The methods by what was measured for the purpose."""
+    """The methods by what was measured for the use case."""
     if not found.ranking:
         return []
     names = list(found.ranking[0].numbers)

@@ -315,7 +315,7 @@ class Whose:
     no_person: Annotated[bool, Parameter(negative="", help="Take each case for somebody's own.")] = False
 
     def asked(self) -> str | bool:
-        """As purposes and halves take it."""
+        """As use cases and halves take it."""
         if self.person is not None and self.no_person:
             raise ParameterError("person-options-contradict", parameter="person")
         return not self.no_person if self.person is None else self.person

@@ -29,8 +29,8 @@ from veilog.report.attributes import AttributeShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
 from veilog.report.flow_map import FlowMap
-from veilog.report.purposes import PurposeShown
 from veilog.report.told import Told
+from veilog.report.use_cases import UseCaseShown
 
 HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet", "object_type")
 """What may be chosen of how a log is read, as :func:`veilog.read` calls it."""
@@ -147,7 +147,7 @@ class Beside:
     singled_in_words: str = ""
     empty_cases: int = 0
     """Released cases without an event."""
-    purposes: tuple[PurposeShown, ...] = ()
+    use_cases: tuple[UseCaseShown, ...] = ()
     """What the release is good for."""
     seeming: str = ""
     """The column that was taken for people where nobody said so."""

@@ -24,8 +24,8 @@ from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.reader import known_suffixes
 from veilog.measures.disclosure.measure import KNOWN
-from veilog.measures.purposes import PURPOSES
 from veilog.measures.singling_out.words import own_path_in_words
+from veilog.measures.use_cases import USE_CASES
 from veilog.messages import Message
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
@@ -344,8 +344,8 @@ def _by_title(made: ReleasedLog) -> dict[str, str]:
         gettext("activities"): localised(f"{made.activities:,}"),
     }
     if made.beside is not None:
-        purposes = enumerate(made.beside.purposes, 1)
-        facts |= {gettext("purpose {n}", n=number): clean(purpose.verdict) for number, purpose in purposes}
+        use_cases = enumerate(made.beside.use_cases, 1)
+        facts |= {gettext("use case {n}", n=number): clean(use_case.verdict) for number, use_case in use_cases}
         kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
         facts |= {f"{title} ({gettext('kept')})" if title in facts else title: value for title, value in kept}
     return facts
@@ -448,6 +448,6 @@ def _environment() -> Environment:
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
     environment.globals.update(RULES=RULES, kind_words=KNOWN)
-    environment.globals.update(language=current, now=time.time, own_path=own_path_in_words, PURPOSES=PURPOSES)
+    environment.globals.update(language=current, now=time.time, own_path=own_path_in_words, USE_CASES=USE_CASES)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

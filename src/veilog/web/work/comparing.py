@@ -10,16 +10,16 @@ from veilog.charts import comparison_svg
 from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, verdict_of
-from veilog.measures.purposes import Asked, judge
 from veilog.measures.singling_out.words import in_words
+from veilog.measures.use_cases import Asked, judge
 from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
-from veilog.report.purposes import shown
 from veilog.report.told import told_by_release
+from veilog.report.use_cases import shown
 from veilog.web.jobs.results import Beside
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import as_shown, shown_rows
@@ -67,10 +67,10 @@ def all_variants(sides: ComparisonInput, before: Beside | None, report: Path, pr
 
 def predicted(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
     """Add how well a model that learnt from the release predicts the original's cases."""
-    if before is None or not before.purposes:
+    if before is None or not before.use_cases:
         return before
     found = shown(judge(Pair(*sides.logs, progress), ["prediction"], Asked(person=sides.person)).values())
-    return replace(before, purposes=(*before.purposes[:1], *found, *before.purposes[1:]))
+    return replace(before, use_cases=(*before.use_cases[:1], *found, *before.use_cases[1:]))
 
 
 def _side_by_side(
@@ -105,7 +105,7 @@ def _side_by_side(
         singled=None if singled is None else singled.results,
         singled_in_words="" if singled is None else in_words(singled),
         empty_cases=facts.empty,
-        purposes=inside.purposes,
+        use_cases=inside.use_cases,
         seeming=inside.seeming,
         attacks=() if comparison is None else attacks_shown(*comparison.attacks),
         durations_before=durations(log)[0] if facts.durations else (),

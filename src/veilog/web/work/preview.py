@@ -284,7 +284,7 @@ _OTHERS = ("evolve", "travas", "laplace")
 _METHODS = 3
 _SECONDS = 90.0
 """So long, after which nothing further is begun."""
-_PURPOSES = ("prediction", "discovery")
+_USE_CASES = ("prediction", "discovery")
 """What it would be good for, the quicker one first; each is tried only where half of the time is left."""
 _QUICK = ("travas", "laplace")
 """What takes a moment is tried first."""
@@ -399,10 +399,10 @@ class _PreviewRun:
                 self._rows[name] = replace(row, problem=clean(str(error)))
             self._keep(self._found(late=done < len(cells) - 1))
         best = recommended(list(self._rows.values()))
-        for purpose in _PURPOSES:
+        for use_case in _USE_CASES:
             if best is not None and time.monotonic() < self._until - _SECONDS / 2:
                 self._progress(gettext("Trying what it would be good for"), len(cells) / (len(cells) + 1))
-                self._judged(best[0], best[1].epsilon, plans[best[0]][0], purpose)
+                self._judged(best[0], best[1].epsilon, plans[best[0]][0], use_case)
                 self._keep(self._found(late=False))
         return self._found(late=False)
 
@@ -437,11 +437,11 @@ class _PreviewRun:
         drawn_at = self._steps[name, epsilon]
         return PreviewCell(epsilon, found, drawn(drawn_at, arranged([drawn_at])), _remarks(found, said))
 
-    def _judged(self, method: str, epsilon: str, plans: Mapping[str, ReleaseRequest], purpose: str) -> None:
-        found = expectation(plans[epsilon], self._sizes, purposes=(purpose,)).purposes
+    def _judged(self, method: str, epsilon: str, plans: Mapping[str, ReleaseRequest], use_case: str) -> None:
+        found = expectation(plans[epsilon], self._sizes, use_cases=(use_case,)).use_cases
         row = self._rows[method]
         cells = (
-            replace(c, expected=replace(c.expected, purposes=(*c.expected.purposes, *found)))
+            replace(c, expected=replace(c.expected, use_cases=(*c.expected.use_cases, *found)))
             if c.epsilon == epsilon
             else c
             for c in row.cells

@@ -1,0 +1,47 @@
+"""What a release is still good for: discovery, prediction, performance, conformance and attributes, each a use case."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from veilog._plugins import Registry
+from veilog.errors import ParameterError, meant
+from veilog.measures.measure import Pair
+from veilog.measures.use_cases.use_case import Asked, Aspect, Grade, Judged, Judgement, UseCase, our_use_cases
+
+__all__ = ["USE_CASES", "Asked", "Aspect", "Grade", "Judged", "Judgement", "UseCase", "judge", "named"]
+
+USE_CASES = Registry(UseCase, "veilog.use_cases", {name: facts["at"] for name, facts in our_use_cases().items()})
+"""In the order in which they are judged; packages add their own by entry points of this group."""
+
+
+def named(names: Sequence[str] | str) -> tuple[str, ...]:
+    """Return these names of use cases, ``all`` as every one; :class:`ParameterError` for one that does not exist."""
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ParameterError("use-case-names-invalid", parameter="use_cases", names=names, names_2=", ".join(USE_CASES))
+    if "all" in names:
+        return tuple(USE_CASES)
+    if unknown := [name for name in names if name not in USE_CASES]:
+        raise ParameterError(
+            "use-case-unknown",
+            parameter="use_cases",
+            unknown=unknown[0],
+            meant=meant(unknown[0], USE_CASES),
+            names=", ".join(USE_CASES),
+        )
+    return tuple(dict.fromkeys(names))
+
+
+def judge(pair: Pair, names: Sequence[str], asked: Asked | None = None) -> dict[str, Judgement]:
+    """Return what a release is worth for these use cases."""
+    wanted = named(names)
+    if not wanted:
+        return {}
+    from veilog.measures.use_cases.sides import Sides  # not before there is something to judge
+
+    asked = asked or Asked()
+    sides = Sides.of_people(pair, asked.person)
+    told = replace(asked, progress=pair.progress, person=sides.person or False)
+    return {name: USE_CASES[name].judged(sides, told) for name in wanted}
