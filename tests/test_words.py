@@ -66,7 +66,7 @@ def test_no_page_has_retired_words() -> None:
     [
         ("Nobody knows.", ["nobody"]),
         ("It leaves the\nhouse.", ["leaves the house"]),
-        ("`nobody-has-more` and `cells.jsonl`", []),
+        ("`cases-per-person-bounded` and `cells.jsonl`", []),
         ("[here](promises.md)", []),
         ("An attacker's promises", ["promises"]),
         ("<!-- python bench/run.py x: y -->\n\nprotects nobody\n\n<!-- end -->", []),

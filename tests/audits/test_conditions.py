@@ -112,10 +112,10 @@ def test_who_has_more_cases_than_nobody_has_is_caught() -> None:
     near = some("a canary variant", PERSON_20, cases=2)
     found = audited("travas", near, epsilon=1, delta="1e-3", unit="person", max_cases=2, confidence=0.999)
     assert found.breaks is None and found.person_cases == 2 and found.audited_epsilon <= 1
-    assert [c.code for c in found.conditions] == ["nobody-has-more"]
+    assert [c.code for c in found.conditions] == ["cases-per-person-bounded"]
     (beyond,) = found.beyond
-    assert (beyond.breaks, beyond.cases) == ("nobody-has-more", 20)
-    assert beyond.audited_epsilon > 1 and found.verdicts[1].values["condition"] == "nobody-has-more"
+    assert (beyond.breaks, beyond.cases) == ("cases-per-person-bounded", 20)
+    assert beyond.audited_epsilon > 1 and found.verdicts[1].values["condition"] == "cases-per-person-bounded"
 
 
 @pytest.mark.nightly

@@ -181,7 +181,7 @@ def test_what_was_withdrawn_leaves_out_nobody(tmp_path: Path, ledger: Ledger) ->
         {"subset": None},
         {"ledger": False},
         {"unit": "person", "max_cases": 2},
-        {"unit": "patient", "max_cases": 2, "unnamed": "own"},
+        {"unit": "patient", "max_cases": 2, "without_person": "own"},
     ],
 )
 def test_what_cannot_be_remembered_is_refused(tmp_path: Path, ledger: Ledger, more: dict[str, object]) -> None:

@@ -26,7 +26,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.persons import owners
-from veilog.privacy.unit import ONE_CASE, Unit, Unnamed, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, WithoutPerson, bounded
 
 
 def log(owners: list[object], level: str = "case") -> veilog.EventLog:
@@ -261,9 +261,9 @@ def test_bytes_that_are_no_text_change_no_other_person() -> None:
     assert told([b"7", b"7.0", b"\xff"])[:2] == ["7.0", "7.0"]
 
 
-@pytest.mark.parametrize("unnamed", ["left-out", "own"])
-def test_a_case_of_several_people_is_left_out_whoever_they_are(unnamed: Unnamed) -> None:
-    found = bounded(_mixed(), Unit("person", 2, "who", unnamed), noise.seeded(1)).log
+@pytest.mark.parametrize("without_person", ["left-out", "own"])
+def test_a_case_of_several_people_is_left_out_whoever_they_are(without_person: WithoutPerson) -> None:
+    found = bounded(_mixed(), Unit("person", 2, "who", without_person), noise.seeded(1)).log
     assert found.cases.column("concept:name").to_pylist() == ["2"]
 
 
@@ -312,7 +312,7 @@ def test_the_guarantee_says_person_and_costs_what_was_asked(method: str) -> None
     else:
         assert g.delta == 0
     assert g.neighbours == Message("neighbours-by-person-of-cases", n=3)
-    assert "nobody-has-more" in {c.code for c in g.conditions}
+    assert "cases-per-person-bounded" in {c.code for c in g.conditions}
     assert sum(charge.epsilon for charge in g.charges) == Fraction("0.9")
     assert sum(operation.epsilon for operation in released.operations) == pytest.approx(0.9)
 

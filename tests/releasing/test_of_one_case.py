@@ -87,10 +87,13 @@ def test_a_tile_of_a_page_counts_one_case_as_one(language: str, said: str) -> No
     assert said in " ".join(re.sub("<[^>]*>", " ", page).split())
 
 
-@pytest.mark.parametrize(("unnamed", "said"), [(None, "one-case-of-nobody"), ("own", "one-case-of-its-own")])
-def test_one_case_that_names_nobody_is_one(unnamed: str | None, said: str) -> None:
+@pytest.mark.parametrize(
+    ("without_person", "said"), [(None, "one-case-without-person"), ("own", "one-case-of-its-own")]
+)
+def test_one_case_that_names_nobody_is_one(without_person: str | None, said: str) -> None:
     frame = hospital(40, seed=1).to_pandas()
     frame["case:person"] = frame["case:concept:name"].where(frame["case:concept:name"] != "P000001")
-    asked: dict[str, Any] = {"epsilon": 1, "depth": 1, "activities": "log", "max_cases": 1, "unnamed": unnamed}
+    asked: dict[str, Any] = {"epsilon": 1, "depth": 1, "activities": "log", "max_cases": 1}
+    asked["without_person"] = without_person
     found = veilog.release(frame, "laplace", **asked, unit="case:person")
     assert said in [note.code for note in found.owner_only.notes]

@@ -67,8 +67,8 @@ def test_the_noise_of_an_answer_is_that_of_a_person() -> None:
 @pytest.mark.slow
 def test_the_release_that_is_suggested_is_for_the_same_people(tmp_path: Path) -> None:
     held = visits(3)
-    found = suggest(held, epsilon=1, unnamed="own", **WHOM)
-    assert "--unit Patient --max-cases 2 --unnamed own" in found.arguments()
+    found = suggest(held, epsilon=1, without_person="own", **WHOM)
+    assert "--unit Patient --max-cases 2 --without-person own" in found.arguments()
     planned = found.plan(activities="log")
     assert planned.unit == found.unit and planned.unit.column == "Patient"
     ledger = Ledger.open(tmp_path / "log.ledger", create=True)

@@ -114,7 +114,7 @@ def test_that_persons_are_bounded_is_ticked_and_that_their_column_is_right_is_no
     assert (found["cases-bounded"], found["unit"]) == ("checked", "to-confirm")
     said_so = veilog.release(log, "travas", epsilon=1, delta="1e-6", unit="person", max_cases=2)
     found = {check.code: check.state for check in checks_of(said_so.guarantee, said_so.activities)}
-    assert "cases-bounded" not in found and found["nobody-has-more"] == "to-confirm"
+    assert "cases-bounded" not in found and found["cases-per-person-bounded"] == "to-confirm"
 
 
 _SEND = r"(?:send|sent|share|shared|publish|published|give(?:n)? (?:it )?(?:away|to))"
@@ -282,7 +282,7 @@ def test_where_nothing_is_proven_it_says_no_and_why(
     made = release()
     decision = decision_of(made, LOG)
     assert [why.code for why in made.guarantee.reasons] == [reason]
-    assert decision.whom == str(Message("nobody-protected"))
+    assert decision.whom == str(Message("no-protection"))
     assert decision.reasons[0].lower() == f"{Message(reason)}.".lower()
     assert len(decision.reasons) == 1 + len(model) and all(name in decision.reasons[-1] for name in model)
     assert decision.checks == () and decision.tone == "bad"
@@ -344,8 +344,8 @@ def test_where_there_are_other_accounts_nobody_knows_whether_it_is_the_only_rele
     released_in(grown, "3.5", hospital(301, seed=1).variants)
     decision = decision_of(made, VARIANTS)
     assert "ε = 4 " in why(decision, "other-releases") and named in why(decision, "releases-elsewhere")
-    unnamed = decided(told_by_release(made), 10, owner_side(VARIANTS, standing_of(made, named=False)))
-    assert " 4 other accounts:" in why(unnamed, "releases-elsewhere") and "klinik" not in said(unnamed)
+    without_name = decided(told_by_release(made), 10, owner_side(VARIANTS, standing_of(made, named=False)))
+    assert " 4 other accounts:" in why(without_name, "releases-elsewhere") and "klinik" not in said(without_name)
 
 
 def test_a_ledger_that_does_not_have_the_release_does_not_vouch_for_it(tmp_path: Path) -> None:

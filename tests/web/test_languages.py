@@ -349,7 +349,7 @@ WRONG = (
     {"unit": "Patient"},
     {"unit": "case", "max_cases": "3"},
     {"unit": "person", "max_cases": "0"},
-    {"unit": "person", "max_cases": "3", "unnamed": "own"},
+    {"unit": "person", "max_cases": "3", "without_person": "own"},
     {"unit": "p", "max_cases": "3", "method": "tlkc", "as_published": "on"},
     {"times": "0.3", "window_start": "2024-01-01", "window_end": "2023-01-01"},
     {"window_start": "2024-01-01", "window_end": "2024-02-01"},

@@ -194,8 +194,8 @@ def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> d
         broken: list[Broken] = sorted(pair.breaks & codes)
         if guarantee.unit == "case" and pair.cases > 1:
             broken.append("unit")
-        elif "nobody-has-more" in codes and pair.cases > most_cases:
-            broken.append("nobody-has-more")
+        elif "cases-per-person-bounded" in codes and pair.cases > most_cases:
+            broken.append("cases-per-person-bounded")
         kinds.setdefault(broken[0] if broken else None, []).append(pair)
     return {breaks: some for breaks, some in kinds.items() if some}
 

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 IntArray = npt.NDArray[np.int64]
 
-Unnamed = Literal["left-out", "own"]
+WithoutPerson = Literal["left-out", "own"]
 """What becomes of cases that name nobody: see above."""
 
 MOST_CASES = 1_000_000
@@ -72,16 +72,16 @@ class Unit:
     most_cases: int = 1
     column: str | None = None
     """The attribute that says whose case it is; None where no person is known to have more cases than that."""
-    unnamed: Unnamed = "left-out"
+    without_person: WithoutPerson = "left-out"
     """What becomes of cases of which it names nobody."""
 
     @staticmethod
-    def of(unit: str, max_cases: int | None, unnamed: str | None = None) -> Unit:
+    def of(unit: str, max_cases: int | None, without_person: str | None = None) -> Unit:
         """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
         assumption), or the name of the attribute that names the person; and what becomes of cases that name none."""
         if not isinstance(unit, str):
             raise ParameterError("unit-not-text", parameter="unit", unit=unit)
-        kept = _unnamed(unnamed, unit)
+        kept = _without_person(without_person, unit)
         if unit == "case":
             if max_cases is not None:
                 raise ParameterError("unit-bound-without-unit", parameter="max_cases")
@@ -102,7 +102,7 @@ class Unit:
         if self.name == "case":
             return {}
         told: dict[str, str | int] = {"unit": self.column or self.name, "max_cases": self.most_cases}
-        return told if self.unnamed == "left-out" else {**told, "unnamed": self.unnamed}
+        return told if self.without_person == "left-out" else {**told, "without_person": self.without_person}
 
     @property
     def neighbours(self) -> Message:
@@ -111,7 +111,7 @@ class Unit:
         cases = "case" if self.most_cases == 1 else "cases"
         if self.column is None:
             return Message(f"neighbours-by-person-of-{cases}", n=self.most_cases)
-        own = "-or-nobody" if self.unnamed == "own" else ""
+        own = "-or-without-person" if self.without_person == "own" else ""
         return Message(f"neighbours-by-column{own}-of-{cases}", column=repr(self.column), n=self.most_cases)
 
     @property
@@ -124,7 +124,7 @@ class Unit:
         """What a recipient has to know of the cases that are looked at: of what was asked for, not of the data."""
         if self.column is None:
             return ()
-        if self.unnamed == "own":
+        if self.without_person == "own":
             return (Message("unit-cases-of-several-dropped", name=self.column),)
         return (Message("unit-cases-without-person-dropped", name=self.column),)
 
@@ -134,11 +134,11 @@ class Unit:
         if self.name == "case":
             return ()
         if self.column is not None:
-            if self.unnamed == "left-out":
+            if self.without_person == "left-out":
                 return ()
-            text = Message("unnamed-are-single", column=repr(self.column))
-            return (Condition("unnamed-are-single", "owner", text),)
-        return (Condition("nobody-has-more", "owner", Message("nobody-has-more", n=self.most_cases)),)
+            text = Message("without-person-are-single", column=repr(self.column))
+            return (Condition("without-person-are-single", "owner", text),)
+        return (Condition("cases-per-person-bounded", "owner", Message("cases-per-person-bounded", n=self.most_cases)),)
 
     def of_one_case(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
         """The budget for one case at which a person gets this one."""
@@ -167,14 +167,14 @@ class Unit:
 ONE_CASE = Unit()
 
 
-def _unnamed(said: str | None, unit: str) -> Unnamed:
+def _without_person(said: str | None, unit: str) -> WithoutPerson:
     """What becomes of cases that name nobody, where a column names people."""
     if said is None:
         return "left-out"
-    if said not in get_args(Unnamed):
-        raise ParameterError("unit-nobody-option-unknown", parameter="unnamed", said=said)
+    if said not in get_args(WithoutPerson):
+        raise ParameterError("without-person-unknown", parameter="without_person", said=said)
     if unit in ("case", "person") and said == "own":
-        raise ParameterError("unit-nobody-without-column", parameter="unnamed")
+        raise ParameterError("without-person-without-column", parameter="without_person")
     return said  # type: ignore[return-value]
 
 
@@ -259,7 +259,7 @@ def bounded(
         raise ParameterError("unit-of-variants", parameter="log", name=unit.column)
     column = unit.column
     of_pieces = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
-    owner = _numbered(list(of_pieces), unit.unnamed)
+    owner = _numbered(list(of_pieces), unit.without_person)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))
@@ -294,14 +294,14 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
 _NOBODY = -1
 
 
-def _numbered(found: list[Owners], unnamed: Unnamed) -> IntArray:
+def _numbered(found: list[Owners], without_person: WithoutPerson) -> IntArray:
     """The persons as numbers, of all pieces together; of cases that are left out :data:`_NOBODY`."""
     if not found:
         return np.zeros(0, dtype=np.int64)  # a subset without cases
     encoded = as_dictionary(pa.chunked_array([some.named for some in found], pa.string()))
     filled = pc.fill_null(encoded.indices, _NOBODY).to_numpy(zero_copy_only=False)
     numbers: IntArray = filled.astype(np.int64)
-    if unnamed == "own":
+    if without_person == "own":
         alone = np.flatnonzero((numbers == _NOBODY) & ~np.concatenate([some.several for some in found]))
         numbers[alone] = len(encoded.dictionary) + np.arange(len(alone))
     return numbers

@@ -124,7 +124,7 @@ def _unit(g: Guarantee, *, bounded: bool) -> list[Check]:
     if g.unit == "case":
         return [Check("unit", "to-confirm", Message("check-unit-case"))]
     checks = [Check("unit", "to-confirm", Message("check-unit"), Message("check-unit-why", neighbours=g.neighbours))]
-    if bounded and all(condition.code != "nobody-has-more" for condition in g.conditions):
+    if bounded and all(condition.code != "cases-per-person-bounded" for condition in g.conditions):
         checks.insert(0, _check("cases-bounded", "checked"))
     return checks
 

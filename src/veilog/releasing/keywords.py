@@ -20,7 +20,7 @@ class Keywords(TypedDict, total=False):
     delta: Number
     unit: str
     max_cases: int | None
-    unnamed: str | None
+    without_person: str | None
     times: Number | None
     window: Window | str | None
     processing: bool

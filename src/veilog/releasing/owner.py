@@ -124,7 +124,13 @@ OF_PERSONS = frozenset({"cases-of-persons"})
 """Notes about persons with several cases."""
 OF_LOSSES = frozenset(
     {
-        *("no-case-in-subset", "persons-over-bound", "one-person-over-bound", "one-case-of-nobody", "cases-of-nobody"),
+        *(
+            "no-case-in-subset",
+            "persons-over-bound",
+            "one-person-over-bound",
+            "one-case-without-person",
+            "cases-without-person",
+        ),
         *("one-case-of-several", "cases-of-several", "cases-cut", "cases-cut-to-one-event"),
         *("one-activity-undeclared", "some-activities-undeclared", "many-activities-undeclared"),
         *("one-value-undeclared", "some-values-undeclared", "many-values-undeclared"),
@@ -165,7 +171,7 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[OwnerMessage]
     found = uncounted(log, unit)
     if found is None:
         return []
-    notes = _unnamed(found.nobody, found.several, found.cases, unit)
+    notes = _without_person(found.nobody, found.several, found.cases, unit)
     if not found.over:
         return notes
     named = found.cases - found.nobody - found.several
@@ -208,18 +214,18 @@ def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
     cases = pc.value_counts(whose.drop_null()).field("counts").to_numpy(zero_copy_only=False)
     over = cases[cases > unit.most_cases]
     left, nobody = int((over - unit.most_cases).sum()), whose.null_count - several
-    lost = left + several + (0 if unit.unnamed == "own" else nobody)
+    lost = left + several + (0 if unit.without_person == "own" else nobody)
     return Uncounted(len(whose), nobody, several, cases.size, over.size, left, lost)
 
 
-def _unnamed(nobody: int, several: int, cases: int, unit: Unit) -> list[OwnerMessage]:
+def _without_person(nobody: int, several: int, cases: int, unit: Unit) -> list[OwnerMessage]:
     """What became of the cases that name nobody, and of those that name several people."""
     one, more = ("one-case-of-its-own", "cases-of-their-own")
-    if unit.unnamed != "own":
-        one, more = ("one-case-of-nobody", "cases-of-nobody")
+    if unit.without_person != "own":
+        one, more = ("one-case-without-person", "cases-without-person")
     told = ((nobody, one, more), (several, "one-case-of-several", "cases-of-several"))
     found = ((n, one if n == 1 else more) for n, one, more in told if n)
-    return [OwnerMessage(code, unnamed=n, cases=cases, column=repr(unit.column)) for n, code in found]
+    return [OwnerMessage(code, without_person=n, cases=cases, column=repr(unit.column)) for n, code in found]
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[OwnerMessage]:

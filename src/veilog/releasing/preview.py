@@ -85,7 +85,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
             guarantee = replace(guarantee, epsilon=round_up(plan.epsilon), delta=round_up(plan.delta))
     # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
-    of_the_trial |= {"nobody-has-more"} if plan.unit.column is not None else set()
+    of_the_trial |= {"cases-per-person-bounded"} if plan.unit.column is not None else set()
     found = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
     conditions = tuple(dict.fromkeys((*words, *found)))
     if plan.unit.column is not None:

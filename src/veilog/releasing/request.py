@@ -169,20 +169,21 @@ class ReleaseRequest:
             form=("unit",),
         ),
         Option(
-            "Cases of a person that count, drawn at random; with --unit person: that nobody exceeds.",
+            "Most cases per person. With a column in --unit, veilog draws so many at random; with --unit person, you "
+            "guarantee that no person has more.",
             "max_cases",
             kind=int,
             works=("release", "train", "audit", "suggest"),
             form=("max_cases",),
         ),
         Option(
-            "Cases without a value in the column of --unit: left-out, or own: each as of a person without other "
-            "cases, which the guarantee then takes for granted. [default: left-out]",
-            "unnamed",
+            "Cases whose --unit value is empty: left-out, or own, which counts each as a separate person and adds a "
+            "condition. [default: left-out]",
+            "without_person",
             python="str | None",
             choices=("left-out", "own"),
             works=("release", "train", "suggest"),
-            form=("unnamed",),
+            form=("without_person",),
         ),
     ] = ONE_CASE
     wanted: Annotated[
@@ -638,7 +639,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         check_window(declared.window)
     settings = chosen.parse(told, beside=given)
     _check_privately(chosen, settings, declared, as_published)
-    protected = Unit.of(given["unit"], given["max_cases"], given["unnamed"])
+    protected = Unit.of(given["unit"], given["max_cases"], given["without_person"])
     if protected is not ONE_CASE:
         _check_unit(chosen, as_published)
         _check_names(protected, wanted, declared)
@@ -683,7 +684,7 @@ def _check_remembered(request: ReleaseRequest) -> None:
     if request.remember_units and request.subset is None:
         raise ParameterError("unit-memory-without-subset", parameter="remember_units")
     unit = request.unit
-    if request.remember_units and unit.name != "case" and (unit.column is None or unit.unnamed == "own"):
+    if request.remember_units and unit.name != "case" and (unit.column is None or unit.without_person == "own"):
         raise ParameterError("unit-memory-without-names", parameter="remember_units")
 
 

@@ -156,7 +156,7 @@ class Release:
             facts([("cases", v.cases), ("events", v.events), ("variants", len(v))]),
             *([table(("cases", "most frequent variants"), rows, numbers=(0,))] if rows else []),
             *(paragraph(str(remark), "s") for remark in self.remarks_for_all),
-            paragraph(str(Message("see-owner-only")), "s"),
+            paragraph(str(Message("see-confidential")), "s"),
         )
 
     def to_pandas(self) -> pd.DataFrame:

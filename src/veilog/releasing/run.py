@@ -99,8 +99,8 @@ def release(
 
     ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
     ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases. Cases
-    of which the attribute names no single person are left out; with ``unnamed="own"`` those that name none are each
-    as of a person without other cases, which the guarantee then takes for granted.
+    of which the attribute names no single person are left out; with ``without_person="own"`` those that name none are
+    each as of a person without other cases, which the guarantee then takes for granted.
 
     ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times or
     dates, or ``"2024-01-01..2025-01-01"``; ``"log"`` takes it from the log, which the guarantee says; None a made-up

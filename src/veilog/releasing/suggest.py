@@ -340,7 +340,7 @@ def suggest(
     activities: int | Iterable[str] | str | None = None,
     unit: str = "case",
     max_cases: int | None = None,
-    unnamed: str | None = None,
+    without_person: str | None = None,
     ledger: LedgerChoice = None,
     seed: int | None = None,
 ) -> Suggestion:
@@ -350,13 +350,13 @@ def suggest(
 
     ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
     and ``activities`` those, as in :func:`veilog.release`, or how many there are. ``unit``, ``max_cases`` and
-    ``unnamed`` say who is protected, as there: by the answers, and by the release that is suggested. ``seed`` makes it
-    repeatable for experiments, and its guarantee "none". The cost is entered in a
+    ``without_person`` say who is protected, as there: by the answers, and by the release that is suggested. ``seed``
+    makes it repeatable for experiments, and its guarantee "none". The cost is entered in a
     ``ledger`` as there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
-    held, protected = as_log(log), Unit.of(unit, max_cases, unnamed)
+    held, protected = as_log(log), Unit.of(unit, max_cases, without_person)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     domain, number = _declared(domain, activities)
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)

@@ -81,7 +81,7 @@ def twin(
     epsilon: Number | None = None,
     unit: str = "case",
     max_cases: int | None = None,
-    unnamed: str | None = None,
+    without_person: str | None = None,
     ledger: LedgerChoice = None,
     number: int = 0,
     seed: int | None = None,
@@ -91,7 +91,7 @@ def twin(
     The sizes are declared: about how many ``cases``, how many events one has (``length``), how many ``activities``, or
     their names, how many ``variants``, and the share of the cases that have the most ``frequent`` one; the log is not
     looked at. Or they are found out with five noisy questions to a ``log``, which cost ``epsilon`` together; what is
-    declared beside that counts. ``unit``, ``max_cases`` and ``unnamed`` are whom these protect, as in
+    declared beside that counts. ``unit``, ``max_cases`` and ``without_person`` are whom these protect, as in
     :func:`veilog.release`: of a person's cases as many count as in a release, and the sizes are of those that count. A
     twin has no people; its releases are like those of the log with the unit ``person`` and the same ``max_cases``. The
     cost is entered in a ``ledger`` as there. ``number`` tells the first twin of these
@@ -106,7 +106,7 @@ def twin(
         "variants": variants,
         "frequent": frequent,
     }
-    protected = Unit.of(unit, max_cases, unnamed)
+    protected = Unit.of(unit, max_cases, without_person)
     if (found := whole_number(number)) is None or found < 0:
         raise ParameterError("sizes-number-not-whole", parameter="number", number=number)
     if epsilon is None:

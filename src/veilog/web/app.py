@@ -397,7 +397,7 @@ class _Site(ReleaseForm):
             self.store.set_columns(log.id, columns)
             draft = self.store.draft(log.session, log.id)
             if draft:
-                anew = ("unit", "max_cases", "unnamed", "attributes")
+                anew = ("unit", "max_cases", "without_person", "attributes")
                 plain = {name: value for name, value in draft.items() if name not in anew}
                 self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
             if log.measured is not None and log.measured.person != columns.get("person", ""):

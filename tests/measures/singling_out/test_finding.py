@@ -102,7 +102,7 @@ def test_the_day_finds_more_and_an_example_is_told() -> None:
 def test_what_is_known_of_cases_is_said_once() -> None:
     alike = exposure(log(("abc", 4), ("dec", 4)), sizes=[1, 2, 3]).results
     said = found_in_words(alike)
-    assert " 1, 2 or 3 activities " in said and said.count(sentence("found-nobody", others="cases")) == 1
+    assert " 1, 2 or 3 activities " in said and said.count(sentence("found-none", others="cases")) == 1
     said = said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 4"), (3, "finds 5")])
     assert [said.count(word) for word in (" 1 or 2 activities ", "finds 4;", " 3 finds 5.", "activities")] == [1] * 4
     said = said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 5")], ordered=True)
@@ -119,7 +119,7 @@ def test_nothing_is_called_zero_that_was_not_measured() -> None:
     assert sentence("found-hardly", high=high, people=counted(row.people, "case")) in found_in_words([row])
     exact = {r.size: r.unique for r in risk(many, "sequence", [1]) if r.exact}
     certain = exposure(many, sizes=[1]).at_most(exact).results[0]
-    nobody = sentence("found-nobody", others="cases")
+    nobody = sentence("found-none", others="cases")
     assert certain.found == Rate(0.0, 0.0, 0.0) and nobody in found_in_words([certain])
     shared = exposure(log(("ab", 2), ("cd", 3)), sizes=[1]).results[0]
     assert shared.found == Rate(0.0, 0.0, 0.0) and nobody in found_in_words([shared])

@@ -50,7 +50,7 @@ SETTINGS: dict[str, tuple[tuple[Settings, set[str]], ...]] = {
         ({"subset": "year=2024"}, PART),
         ({"subset": "urgency=4", "epsilon": 9}, COLUMNS | PART),
         ({"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 9}, COLUMNS),
-        ({"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2}, {"nobody-has-more"}),
+        ({"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2}, {"cases-per-person-bounded"}),
     ),
     "laplace": (
         ({}, set()),

@@ -75,9 +75,10 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
 def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
     said = {"method": "laplace", "epsilon": "1", "activities": "log"}
     person = {**said, "unit": "case:patient", "max_cases": "2"}
-    assert asked_for(person).unit.unnamed == asked_for({**person, "unnamed": "left-out"}).unit.unnamed == "left-out"
-    assert asked_for({**person, "unnamed": "own"}).unit.unnamed == "own"
-    assert asked_for({**said, "unnamed": "left-out"}).unit.name == "case", "the form has it whoever is protected"
+    left_out = asked_for({**person, "without_person": "left-out"}).unit
+    assert asked_for(person).unit.without_person == left_out.without_person == "left-out"
+    assert asked_for({**person, "without_person": "own"}).unit.without_person == "own"
+    assert asked_for({**said, "without_person": "left-out"}).unit.name == "case", "the form has it whoever is protected"
 
 
 @pytest.mark.nightly
@@ -269,7 +270,7 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
     request = {**EVOLVE, "unit": "Patienten-ID", "max_cases": "2"}
     assert "Are these people?" not in pages.release_form(log, request, ONCE, settings=settings)
     conditions = preview_form(log, request, settings).preview.guarantee.conditions
-    assert "nobody-has-more" not in {c.code for c in conditions}
+    assert "cases-per-person-bounded" not in {c.code for c in conditions}
     guarantee = released(stays, request, settings, tmp_path / "out").guarantee
     assert guarantee.unit == "person"
     assert guarantee.protects.code == "protects-one-person"

@@ -44,7 +44,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     assert [(u.column, u.likely, log.cases - u.cases) for u in log.measured.units] == [("Patient", True, 5)]
     with spoken("de"):
         page = html.unescape(pages.log_page(log, "once", settings=settings))
-        assert re.search(r'data-unnamed="5">5 [^<]*\bPatient\b', page)
+        assert re.search(r'data-without-person="5">5 [^<]*\bPatient\b', page)
         form = html.unescape(pages.release_form(log, ASKED, "once", settings=settings))
     assert "Sind das Personen?" in form and '<option value="Patient">' in form
     whole = export.with_name("whole.csv")

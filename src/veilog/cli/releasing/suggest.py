@@ -49,7 +49,7 @@ _SHOWN = 8
 
 @options_of(
     "suggest",
-    *("delta", "unit", "max_cases", "unnamed", "activities"),
+    *("delta", "unit", "max_cases", "without_person", "activities"),
     delta="Delta to be spent in all.",
     activities="The public activities: how many, 16, or a,b,c or @FILE; log: those of the log may be known. Without it "
     "what is expected is less sure.",

@@ -516,7 +516,7 @@ class RequestOptions:
     if TYPE_CHECKING:
         unit: str
         max_cases: int | None
-        unnamed: str | None
+        without_person: str | None
 
         def __init__(self, **options: Any) -> None: ...
         def __getattr__(self, name: str) -> Any: ...
@@ -532,11 +532,11 @@ class RequestOptions:
 
     def checked(self) -> Unit:
         """Return whom that protects; refused before a log is read, where it means nothing."""
-        return Unit.of(self.unit, self.max_cases, self.unnamed)
+        return Unit.of(self.unit, self.max_cases, self.without_person)
 
     def whom(self) -> dict[str, Any]:
         """Return whom that protects, as :func:`veilog.suggest` takes it."""
-        return {"unit": self.unit, "max_cases": self.max_cases, "unnamed": self.unnamed}
+        return {"unit": self.unit, "max_cases": self.max_cases, "without_person": self.without_person}
 
     def asked(self, *, any_domain: bool = False) -> dict[str, Any]:
         """Return the options as :func:`veilog.plan` takes them. The domains are those of attributes that are released,
@@ -599,7 +599,7 @@ def _domains(texts: Sequence[str], released: Sequence[str] | None) -> dict[str, 
     return found
 
 
-@options_of("release", "unit", "max_cases", "unnamed")
+@options_of("release", "unit", "max_cases", "without_person")
 class Persons(RequestOptions):
     """Who is protected."""
 

@@ -110,7 +110,7 @@ def _finds(row: Exposed, unit: str) -> str:
     found, low = round(row.found.value * row.people), math.floor(row.found.low * row.people)
     high = math.ceil(row.found.high * row.people - 1e-9)
     if not high:
-        return str(OwnerMessage("found-nobody", others="people" if unit == "person" else "cases"))
+        return str(OwnerMessage("found-none", others="people" if unit == "person" else "cases"))
     people = counted(row.people, unit)
     if not found:
         return str(OwnerMessage("found-hardly", high=high, people=people))

@@ -71,7 +71,7 @@ def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
         )
     if epsilon > LARGEST_EPSILON:
         raise ParameterError(
-            "budget-protects-nobody",
+            "budget-without-protection",
             parameter=name,
             name=name,
             value=value,

@@ -186,8 +186,8 @@ Code = Literal[
     "activities-mapped",
     "window-from-log",
     "columns-from-log",
-    "nobody-has-more",
-    "unnamed-are-single",
+    "cases-per-person-bounded",
+    "without-person-are-single",
     "cases-keep-their-subset",
     "units-keep-their-names",
     "one-run",
@@ -358,9 +358,9 @@ class Guarantee:
     def protects(self) -> Message:
         """Whom it protects and whom it does not."""
         if not self.proven:
-            return Message("nobody-protected")
+            return Message("no-protection")
         if self.strength == "none in practice":
-            return Message("nobody-protected-in-practice")
+            return Message("no-protection-in-practice")
         return Message("protects-one-case") if self.unit == "case" else Message("protects-one-person", unit=self.unit)
 
     @property

@@ -189,7 +189,7 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
     nobody = epsilon is not None and protects_nobody(parse_epsilon(epsilon), parse_delta(asked["delta"]))
     if nobody and not asked["allow_no_protection"]:
         raise ParameterError(
-            "form-budget-protects-nobody",
+            "form-budget-without-protection",
             parameter="allow_no_protection",
             epsilon=epsilon,
             delta=asked["delta"],

@@ -16,14 +16,14 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.stored.storing import store
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import Unit, Unnamed, bounded
+from veilog.privacy.unit import Unit, WithoutPerson, bounded
 
-OWN: dict[str, Any] = {"unit": "case:person", "max_cases": 2, "unnamed": "own"}
+OWN: dict[str, Any] = {"unit": "case:person", "max_cases": 2, "without_person": "own"}
 OWNERS = st.lists(st.sampled_from(["p", "q", "r", None]), min_size=1, max_size=12)
 
 
-def looked_at(owners: list[object], most: int, unnamed: Unnamed, seed: int) -> Counter[object]:
-    return kept(bounded(log(owners), Unit("person", most, "case:person", unnamed), noise.seeded(seed)).log)
+def looked_at(owners: list[object], most: int, without_person: WithoutPerson, seed: int) -> Counter[object]:
+    return kept(bounded(log(owners), Unit("person", most, "case:person", without_person), noise.seeded(seed)).log)
 
 
 @pytest.mark.slow
@@ -59,9 +59,9 @@ def test_a_case_that_names_two_people_is_left_out_whatever_the_column_is_called(
 
 
 @pytest.mark.parametrize("missing", [None, float("nan"), ""])
-@pytest.mark.parametrize("unnamed", ["left-out", "own"])
-def test_no_log_is_refused_for_a_case_that_names_nobody(missing: object, unnamed: str) -> None:
-    asked = {"unit": "case:person", "max_cases": 2, "unnamed": unnamed, "delta": "1e-3"}
+@pytest.mark.parametrize("without_person", ["left-out", "own"])
+def test_no_log_is_refused_for_a_case_that_names_nobody(missing: object, without_person: str) -> None:
+    asked = {"unit": "case:person", "max_cases": 2, "without_person": without_person, "delta": "1e-3"}
     for owners in (["p", "q"], ["p", "q", missing], ["p", missing]):
         assert veilog.release(log(owners), "travas", epsilon=1, **asked).guarantee.proven, owners
 
@@ -72,7 +72,7 @@ def test_a_column_that_names_nobody_in_any_case_is_refused_before_anything_is_as
     with refused(InputError, "unit-column-without-value"):
         veilog.release(log([None, None]), "travas", **asked)
     assert not ledger.exists()
-    assert veilog.release(log([None, None]), "travas", unnamed="own", **asked).guarantee.proven
+    assert veilog.release(log([None, None]), "travas", without_person="own", **asked).guarantee.proven
 
 
 def test_own_is_a_condition_and_says_whom_it_is_for_and_left_out_takes_nothing_for_granted() -> None:
@@ -80,10 +80,10 @@ def test_own_is_a_condition_and_says_whom_it_is_for_and_left_out_takes_nothing_f
     left = veilog.plan("travas", epsilon=1, delta="1e-3", **usual)
     own = veilog.plan("travas", epsilon=1, delta="1e-3", **OWN)
     held = log(["p", "q", None])
-    for planned, codes, alone in ((left, [], False), (own, ["unnamed-are-single"], True)):
+    for planned, codes, alone in ((left, [], False), (own, ["without-person-are-single"], True)):
         for guarantee in (planned.cost, planned.run(held).guarantee):
             assert [c.code for c in guarantee.conditions] == codes
-        assert guarantee.neighbours.code.startswith("neighbours-by-column-or-nobody") == alone
+        assert guarantee.neighbours.code.startswith("neighbours-by-column-or-without-person") == alone
 
 
 def test_what_a_release_says_does_not_depend_on_whether_a_case_names_nobody() -> None:
@@ -99,7 +99,7 @@ def test_what_a_release_says_does_not_depend_on_whether_a_case_names_nobody() ->
 def test_how_many_cases_name_nobody_is_told_the_owner_alone() -> None:
     held = log(["p"] * 3 + [None] * 2)
     left = veilog.release(held, "travas", epsilon=1, delta="1e-3", unit="case:person", max_cases=5)
-    assert "cases-of-nobody" in [note.code for note in left.owner_only.notes]
+    assert "cases-without-person" in [note.code for note in left.owner_only.notes]
     own = veilog.release(held, "travas", epsilon=1, delta="1e-3", **OWN)
     assert "cases-of-their-own" in [note.code for note in own.owner_only.notes]
     for released in (left, own):
@@ -111,31 +111,33 @@ def test_how_many_cases_name_nobody_is_told_the_owner_alone() -> None:
 def test_the_policy_is_in_the_plan_the_command_and_the_ledger(tmp_path: Path) -> None:
     planned = veilog.plan("travas", epsilon=1, delta="1e-3", **OWN)
     assert veilog.ReleaseRequest.from_json(planned.to_json()) == planned
-    assert "--unnamed own" in planned.command() and "unnamed='own'" in planned.python()
+    assert "--without-person own" in planned.command() and "without_person='own'" in planned.python()
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
     held = log(["p", None])
     planned.run(held, ledger=ledger)
     veilog.release(held, "travas", epsilon=1, delta="1e-3", unit="case:person", max_cases=2, ledger=ledger)
     account = ledger.account(held)
     assert account is not None
-    assert [entry.parameters.get("unnamed") for entry in account.entries] == ["own", None]
+    assert [entry.parameters.get("without_person") for entry in account.entries] == ["own", None]
     assert account.spent is not None and account.spent[0] == 2, "they are of the same people, and add up"
 
 
-@pytest.mark.parametrize(("unit", "unnamed"), [("case", "own"), ("person", "own"), ("case:person", "refused")])
-def test_a_policy_that_makes_no_sense_is_refused_in_words(unit: str, unnamed: str) -> None:
+@pytest.mark.parametrize(("unit", "without_person"), [("case", "own"), ("person", "own"), ("case:person", "refused")])
+def test_a_policy_that_makes_no_sense_is_refused_in_words(unit: str, without_person: str) -> None:
     most = None if unit == "case" else 2
     with pytest.raises(ParameterError) as refused:
-        openly.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most, unnamed=unnamed)
-    assert refused.value.parameter == "unnamed"
+        openly.release(log(["p", "q"]), "evolve", epsilon=1, unit=unit, max_cases=most, without_person=without_person)
+    assert refused.value.parameter == "without_person"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("unnamed", "cases"), [("left-out", 3), ("own", 5)])
-def test_a_log_on_disk_leaves_out_what_one_in_memory_does(tmp_path: Path, unnamed: Unnamed, cases: int) -> None:
+@pytest.mark.parametrize(("without_person", "cases"), [("left-out", 3), ("own", 5)])
+def test_a_log_on_disk_leaves_out_what_one_in_memory_does(
+    tmp_path: Path, without_person: WithoutPerson, cases: int
+) -> None:
     held = log(["p", None, "q", None, "p"])
     veilog.write(held, tmp_path / "log.parquet")
-    unit = Unit("person", 5, "case:person", unnamed)
+    unit = Unit("person", 5, "case:person", without_person)
     for given_log in (held, store(tmp_path / "log.parquet")):
         assert bounded(given_log, unit, noise.seeded(1)).variants.cases == cases
 
