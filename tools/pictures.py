@@ -230,7 +230,7 @@ def take(target: Path) -> None:
         page.set_default_timeout(PATIENCE)
         with serving(folder / "data") as address:
             take_pages(page, folder / "demo" / "hospital.xes", address, target)
-        page.goto((folder / "demo" / "outside.html").as_uri())
+        page.goto((folder / "demo" / "recipient-report.html").as_uri())
         page.screenshot(path=target / "screen-report.png")
         browser.close()
     for name in SCREENS:

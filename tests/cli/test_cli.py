@@ -118,7 +118,7 @@ def test_a_release_is_told_in_twelve_lines(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # nobody released this log before
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.chdir(tmp_path)
-    options = ["--epsilon", 1, "--activities", "log", "--report-outside", "page.html", "--times", 0.3]
+    options = ["--epsilon", 1, "--activities", "log", "--recipient-report", "page.html", "--times", 0.3]
     told = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1].strip().splitlines()
     assert len(told) <= 14, "twelve lines, and what was lost"
     first = [line.split("  ")[0] for line in told if not line.startswith(" ")]

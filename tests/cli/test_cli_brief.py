@@ -175,7 +175,7 @@ def test_one_of_a_thing_is_one() -> None:
     [
         ("out.xes", [], "veilog report out.xes out.html"),
         ("out.csv", [], ".xes, .xlsx or .parquet"),
-        ("out.tsv.gz", ["--report-outside", "page.html"], "page.html"),
+        ("out.tsv.gz", ["--recipient-report", "page.html"], "page.html"),
     ],
 )
 def test_what_is_next_can_be_done(target: str, more: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,7 +40,7 @@ def test_it_writes_a_page_and_the_record_beside_it(folder: Path, tmp_path: Path)
     target, answer = tmp_path / "dossier.html", tmp_path / "answer.json"
     assert main(["dossier", str(folder / "release.xes"), str(target), "--json", str(answer)]) == 0
     told = json.loads(answer.read_text())
-    assert told["edition"] == "outside" and told["registry"] == str(tmp_path / "dossier.registry.yaml")
+    assert told["edition"] == "recipient" and told["registry"] == str(tmp_path / "dossier.registry.yaml")
     assert told["guarantee"]["epsilon"] == 1.0
     text = target.read_text()
     assert "☐" in text and "☑" in text and "Not for release" not in text
@@ -68,7 +68,7 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     assert known in text
     once = (tmp_path / "at-once.md").read_text()
     assert "out.xes, SHA-256" in once and known not in once and "Not for release" not in once
-    page = tmp_path / "inside.html"
+    page = tmp_path / "internal-report.html"
     assert main(["report", str(out), str(page), "--original", str(log)]) == 0
     assert known in shown_by(page) and "out.xes, SHA-256" in page.read_text()
 
@@ -127,6 +127,6 @@ def test_a_release_refuses_a_dossier_it_could_not_write_before_anything_is_asked
     out = tmp_path / "out.xes"
     more = ["-m", "laplace", "--epsilon", "1", "--activities", "log", "-p", "depth=4"]
     assert main(["release", str(folder / "log.xes"), str(out), *more, "--dossier", str(tmp_path / "log.xes")]) == 5
-    same = ["--report-outside", str(tmp_path / "a.html"), "--dossier", str(tmp_path / "a.html")]
+    same = ["--recipient-report", str(tmp_path / "a.html"), "--dossier", str(tmp_path / "a.html")]
     assert main(["release", str(folder / "log.xes"), str(out), *more, *same]) == 5
     assert list(tmp_path.iterdir()) == []

@@ -68,7 +68,7 @@ def test_a_declared_length_that_cuts_cases_is_remarked_on_to_the_owner_alone(
 @pytest.mark.slow
 def test_no_protection_is_called_what_it_is(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "page.html"
-    more = ["--activities", "log", "--allow-no-protection", "--report-outside", str(page)]
+    more = ["--activities", "log", "--allow-no-protection", "--recipient-report", str(page)]
     facts = told(log, tmp_path / "out.xes", "-m", "evolve", "--epsilon", "50", *more)
     assert facts["guarantee"]["level"] == "none in practice"
     text = page.read_text()

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import TRAVAS, run
+from commands import TRAVAS, code_of, run
 
 import veilog
 from veilog.cli import main
@@ -164,8 +164,7 @@ def test_a_disk_without_room_is_told_before_anything_is_paid_for(
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**6, 10**6 - 5, 5))
     command = ("release", log, tmp_path / "out.xes", *TRAVAS, "--ledger", tmp_path / "account.ledger")
-    status, _, err = run(capsys, *command)
-    assert status == 5 and "no room" in err and "Nothing was asked" in err
+    assert code_of(capsys, *command) == (5, "room-disk-too-small")
     assert not (tmp_path / "account.ledger").exists() and not (tmp_path / "out.xes").exists()
 
 

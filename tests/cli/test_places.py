@@ -51,7 +51,7 @@ def digests(folder: Path) -> dict[str, str]:
         RELEASE.format("out.csv") + " --json ./acts.txt",
         RELEASE.format("out.csv") + " --json linked.csv",
         RELEASE.format("out.csv") + " --json out.csv",
-        RELEASE.format("out.csv") + " --report r.html --report-outside r.html",
+        RELEASE.format("out.csv") + " --report r.html --recipient-report r.html",
         RELEASE.format("out.csv") + " --report r.html --json r.html",
         RELEASE.format("out.csv") + " --json night/../out.csv",
         RELEASE.format("linked.csv"),
@@ -197,7 +197,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     [
         ("notes.csv", QUICK.format("notes.csv")),
         ("p.html", QUICK.format("o.xes") + " --report p.html"),
-        ("p.html", QUICK.format("o.xes") + " --report-outside p.html"),
+        ("p.html", QUICK.format("o.xes") + " --recipient-report p.html"),
         ("d.md", QUICK.format("o.xes") + " --dossier d.md"),
         ("told.json", QUICK.format("o.xes") + " --json told.json"),
         ("told.json", QUICK.format("o.xes") + " --dry-run --sizes log --json told.json"),
@@ -218,7 +218,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
         ("d.registry.yaml", "dossier night/a.parquet d.md"),
         ("c.svg", "compare log.csv night/a.parquet --chart c.svg"),
         ("release.xes", "demo ."),
-        ("inside.html", "demo ."),
+        ("internal-report.html", "demo ."),
     ],
 )
 def test_no_command_replaces_a_file_that_is_there(here: Path, there: str, words: str) -> None:

@@ -46,7 +46,7 @@ def others_may_know(facts: dict[str, Any]) -> str:
 @pytest.mark.nightly
 def test_files_with_raw_numbers_are_readable_by_their_owner_alone(log: Path) -> None:
     Path("in.html").write_text("of before, readable by all")
-    pages = ("--report", "in.html", "--report-outside", "out.html", "--dossier", "out.md", "--json", "m.json")
+    pages = ("--report", "in.html", "--recipient-report", "out.html", "--dossier", "out.md", "--json", "m.json")
     assert main(["release", str(log), "out.xes", *LAPLACE, *pages]) == 0
     assert main(["dossier", "out.xes", "in.md", "--original", str(log), "--registry", "r.yaml"]) == 0
     assert main(["report", "out.xes", "mine.html", "--original", str(log)]) == 0

@@ -78,7 +78,11 @@ def test_a_charge_for_one_variant_names_one() -> None:
 
 @pytest.mark.parametrize(
     ("language", "said"),
-    [("en", "1 released case, of 1 before"), ("de", "1 freigegebener Fall, vorher 1"), ("fr", "1 cas diffusé, 1 aup")],
+    [
+        ("en", "1 released case, of 1 before"),
+        ("de", "1 veröffentlichter Fall, vorher 1"),
+        ("fr", "1 cas diffusé, 1 aup"),
+    ],
 )
 def test_a_tile_of_a_page_counts_one_case_as_one(language: str, said: str) -> None:
     one = Variants.from_dict({("a",): 1})

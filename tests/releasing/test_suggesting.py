@@ -182,7 +182,7 @@ def test_the_command_suggests(path: Path, tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.slow
 def test_the_command_leaves_reports(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pages = ["--report", str(tmp_path / "in.html"), "--report-outside", str(tmp_path / "out.html")]
+    pages = ["--report", str(tmp_path / "in.html"), "--recipient-report", str(tmp_path / "out.html")]
     release = ["release", str(path), str(tmp_path / "r.xes"), "-m", "travas", "--epsilon", "1", "--delta", "1e-3"]
     assert cli.main([*release, *pages]) == 0
     assert "holds exact numbers" in capsys.readouterr().out
@@ -190,7 +190,7 @@ def test_the_command_leaves_reports(path: Path, tmp_path: Path, capsys: pytest.C
     assert "Not for release" not in (tmp_path / "out.html").read_text()
     assert cli.main(["report", str(tmp_path / "r.xes"), str(tmp_path / "again.html"), "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert (facts["version"], facts["guarantee"]["epsilon"]) == ("outside", 1.0)
+    assert (facts["version"], facts["guarantee"]["epsilon"]) == ("recipient", 1.0)
     again = [str(tmp_path / "r.xes"), str(tmp_path / "again.html"), "--original", str(path), "--overwrite"]
     assert cli.main(["report", *again]) == 0
     assert "Not for release" in (tmp_path / "again.html").read_text()
@@ -201,8 +201,8 @@ def test_the_command_leaves_reports(path: Path, tmp_path: Path, capsys: pytest.C
     "wrong",
     [
         ["--report", "page.txt"],
-        ["--report-outside", "none/page.html"],
-        ["--report", "page.html", "--report-outside", "page.html"],
+        ["--recipient-report", "none/page.html"],
+        ["--report", "page.html", "--recipient-report", "page.html"],
     ],
 )
 def test_a_report_that_cannot_be_written_is_refused_before_anything_is_spent(

@@ -366,8 +366,8 @@ def test_what_is_written_says_of_which_day_it_is(tmp_path: Path) -> None:
         assert f"{today()} (UTC): " in (tmp_path / f"{number}.html").read_text()
         owners = as_markdown(dossier(made, VARIANTS, account=account))
         assert f"{today()} (UTC): " in owners
-    report.write(made, tmp_path / "outside.html")
-    assert "(UTC): " not in (tmp_path / "outside.html").read_text()
+    report.write(made, tmp_path / "recipient-report.html")
+    assert "(UTC): " not in (tmp_path / "recipient-report.html").read_text()
 
 
 def test_from_a_file_the_file_itself_is_to_be_checked(tmp_path: Path) -> None:

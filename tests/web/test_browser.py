@@ -295,7 +295,7 @@ def test_an_officer_comes_from_a_log_to_its_dossier_in_a_few_clicks(
     table = files.read(visit.download("release.csv", tmp_path))
     for name in ("release.parquet", "release.xlsx"):
         assert table.variants == files.read(visit.download(name, tmp_path)).variants
-    assert "NOT FOR RELEASE" in visit.download("inside.html", tmp_path).read_text()
+    assert "NOT FOR RELEASE" in visit.download("internal-report.html", tmp_path).read_text()
     assert "--method evolve" in page.locator("pre").first.inner_text()
     for place in (visit.origin, f"{log}/account", f"{visit.origin}/stored", f"{log}/nothing"):
         page.goto(place)

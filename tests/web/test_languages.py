@@ -14,7 +14,7 @@ from refusals import refused
 from web_logs import EVOLVE, released
 from web_serving import SMALL, Served, once_of, read_at_once, served, upload
 
-from veilog._language import languages, spoken
+from veilog._language import gettext, languages, spoken
 from veilog.errors import BudgetError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Cost
@@ -34,51 +34,16 @@ from veilog.web.work.request import asked_for
 OTHERS = languages()[1:]
 PARAMETERS = {f"{name} {held.name}": held for name, method in METHODS.items() for held in method.parameters}
 SAID = {
-    "/": (
-        "Share an event log, not the people in it",
-        "Ein Ereignisprotokoll teilen, nicht die Personen darin",
-        "Partager un journal d’événements, pas les personnes qui s’y trouvent",
-        "Deel een gebeurtenissenlogboek, niet de mensen erin",
-    ),
-    "{log}": (
-        "Is this the log you mean?",
-        "Ist dies das Protokoll, das Sie meinen?",
-        "Est-ce bien le journal auquel vous pensez\u00a0?",
-        "Is dit het logboek dat u bedoelt?",
-    ),
-    "{log}/exposure": (
-        "Who could be found in this log?",
-        "Wer könnte in diesem Protokoll gefunden werden?",
-        "Qui pourrait être retrouvé dans ce journal\u00a0?",
-        "Wie zou in dit logboek kunnen worden gevonden?",
-    ),
-    "{log}/release": (
-        "How shall it be released?",
-        "Wie soll es freigegeben werden?",
-        "Comment doit-il être diffusé\u00a0?",
-        "Hoe moet het worden vrijgegeven?",
-    ),
-    "{log}/account": (
-        "What releases of this log cost together",
-        "Was Freigaben dieses Protokolls zusammen kosten",
-        "Ce que coûtent ensemble les versions diffusées de ce journal",
-        "Wat vrijgaven van dit logboek samen kosten",
-    ),
-    "{job}": ("Waiting to begin.", "Wartet auf den Beginn.", "En attente du début.", "Wacht op het begin."),
-    "/stored": (
-        "All that is stored on this machine",
-        "Alles, was auf diesem Rechner gespeichert ist",
-        "Tout ce qui est stocké sur cette machine",
-        "Alles wat op deze machine is opgeslagen",
-    ),
-    "/nothing": (
-        "There is no such page.",
-        "Diese Seite gibt es nicht.",
-        "Cette page n’existe pas.",
-        "Deze pagina bestaat niet.",
-    ),
+    "/": "Share an event log, not the people in it",
+    "{log}": "Is this the log you mean?",
+    "{log}/exposure": "Who could be found in this log?",
+    "{log}/release": "How shall it be released?",
+    "{log}/account": "What releases of this log cost together",
+    "{job}": "Waiting to begin.",
+    "/stored": "All that is stored on this machine",
+    "/nothing": "There is no such page.",
 }
-"""A sentence of each page in each language."""
+"""A sentence of each page."""
 
 
 @pytest.fixture(scope="module")
@@ -125,8 +90,11 @@ def test_every_page_is_in_the_language_of_the_browser(
     page = client.get(address.format(**places), headers={"accept-language": language})
     assert language_of(page) == language
     text = html.unescape(page.text)
-    assert SAID[address][languages().index(language)] in text
-    assert [said in text for said in SAID[address]].count(True) == 1
+    translations = {}
+    for known in languages():
+        with spoken(known):
+            translations[known] = gettext(SAID[address])
+    assert [known for known, said in translations.items() if said in text] == [language]
 
 
 @pytest.mark.parametrize(
@@ -248,7 +216,7 @@ def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) 
     form = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}
     with spoken("de"):
         made = released(path, form, settings, tmp_path / "out")
-    for name in ("outside.html", "inside.html", "dossier.html"):
+    for name in ("recipient-report.html", "internal-report.html", "dossier.html"):
         assert '<html lang="de">' in (tmp_path / "out" / name).read_text()
     assert made.known is not None and not re.search("Schutz|Fall", to_text(replace(made, beside=None)))
     with spoken("de"):
@@ -258,7 +226,7 @@ def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) 
     assert not re.search(
         "[äöüß]|Schutz", " ".join([english.answer, *(check.asks + check.why for check in english.checks)])
     )
-    assert made.beside is not None and "Die Freigabe" in made.beside.verdict
+    assert made.beside is not None and re.search("[äöüß]|Ähnlichkeit", made.beside.verdict)
     for name in ("certificate.json", "release.xes"):
         text = (tmp_path / "out" / name).read_text()
         assert (made.guarantee.protects.english in text) == (name == "certificate.json")

@@ -474,7 +474,7 @@ def test_one_file_has_all_that_may_be_given_away(server: Served, client: httpx.C
     job = address.rpartition("/")[2]
     folder = server.settings.folder / "jobs" / job
     folder.mkdir()
-    for name in ("release.xes", "dossier.html", "certificate.json", "inside.html", "result.json"):
+    for name in ("release.xes", "dossier.html", "certificate.json", "internal-report.html", "result.json"):
         (folder / name).write_text(name * 1000)
     assert client.get(f"{address}/all.zip").status_code == 404, "nothing of what is not done"
     server.store.start(job)

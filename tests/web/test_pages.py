@@ -424,7 +424,8 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
     assert 'class="mine"' in text[after : after + 600]
     assert '<td class="r">10\u202f%</td><td class="r">27.2\u202f%</td>' in text
     assert "veilog release ward.xes release.xes --method evolve --epsilon 1 --times 0.3 --activities log" in text
-    for name in ("release.xes", "release.csv", "release.parquet", "inside.html", "outside.html", "certificate.json"):
+    reports = ("internal-report.html", "recipient-report.html")
+    for name in ("release.xes", "release.csv", "release.parquet", *reports, "certificate.json"):
         assert f"/files/{name}" in text
 
 

@@ -26,7 +26,7 @@ from veilog.releasing.run import run_plan
 
 CASES = 2000
 METHOD, EPSILON = "evolve", "1"
-WRITTEN = ("hospital.xes", "activities.txt", "release.xes", "inside.html", "outside.html")
+WRITTEN = ("hospital.xes", "activities.txt", "release.xes", "internal-report.html", "recipient-report.html")
 """The files that it writes."""
 
 
@@ -48,7 +48,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError("folder-not-made", path=folder, reason=error.strerror) from error
-    original_path, activities_path, release_path, inside, outside = (folder / name for name in WRITTEN)
+    original_path, activities_path, release_path, internal, recipient = (folder / name for name in WRITTEN)
 
     made = hospital.hospital(CASES, seed=1)
     files.write(made, original_path, overwrite=True)
@@ -63,9 +63,9 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     released = run_plan(plan(METHOD, epsilon=EPSILON, activities=hospital.ACTIVITIES), original)
     released.save(release_path, overwrite=True)
     result = compare(original, files.read(release_path))
-    report.write(released, inside, original, comparison=result, overwrite=True)
-    report.write(released, outside, overwrite=True)
-    written = [str(release_path), f"{outside} (a page to send with it)", f"{inside} (a page for you only)"]
+    report.write(released, internal, original, comparison=result, overwrite=True)
+    report.write(released, recipient, overwrite=True)
+    written = [str(release_path), f"{recipient} (a page to send with it)", f"{internal} (a page for you only)"]
     show(display.release_brief(released, written, result))
     show(display.variants_table(released.variants, 3))
 
@@ -83,6 +83,6 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
         "info": original.statistics.to_json(),
         "released": released.to_json(),
         "compared": result.to_json(),
-        "reports": {"inside": str(inside), "outside": str(outside)},
+        "reports": {"internal": str(internal), "recipient": str(recipient)},
         "seconds": seconds,
     }

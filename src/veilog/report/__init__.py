@@ -39,12 +39,12 @@ def write(
 ) -> None:
     """Write the report of a release, or of the log that was read from its file, whole or not at all.
 
-    With its ``original`` it is the inside version, without it the outside version. A ``comparison`` of the two that is
-    there already is not computed again. ``files`` are those that the release was written to: the page says their
-    SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data,
-    too), for the inside version; a release that was entered knows its own. ``person`` is the column that tells whose
-    the original's cases are; True: the one that seems to; False: none. The page is written in a ``language`` that
-    there is a catalogue of; what it lacks is English. Only the owner of its file may read an inside version. A file
+    With its ``original`` it is the internal report, without it the report for the recipient. A ``comparison`` of the
+    two that is there already is not computed again. ``files`` are those that the release was written to: the page says
+    their SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other
+    data, too), for the internal report; a release that was entered knows its own. ``person`` is the column that tells
+    whose the original's cases are; True: the one that seems to; False: none. The page is written in a ``language`` that
+    there is a catalogue of; what it lacks is English. Only the owner of its file may read an internal report. A file
     that is there is replaced only with ``overwrite``.
     """
     place = path_of(path, "path")
@@ -76,8 +76,8 @@ def html(
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> str:
-    """The page as text; see :func:`write`. The outside version depends on the release alone: on one day equal ones give
-    equal bytes."""
+    """The page as text; see :func:`write`. The report for the recipient depends on the release alone: on one day equal
+    ones give equal bytes."""
     check_language(language)
     held = given_release(released)
     beside = given_log(original, held)

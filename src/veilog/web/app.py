@@ -217,7 +217,7 @@ _PLANS = 2
 _PLAN_SECONDS = 30.0
 _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
-_INSIDE = "inside.html"
+_INSIDE = "internal-report.html"
 
 
 def make_app(settings: ServerSettings, work: Work = work_on) -> Access:

@@ -17,7 +17,7 @@ from veilog.web.work.releasing import _written
 LOG = hospital(150, seed=3).variants
 LONGEST = 400_000
 DOMAIN = Domain(activities=LOG.labels, max_length=15)
-GIVEN_AWAY = ("certificate.json", "outside.html", "release.xes", "release.csv", "release.parquet")
+GIVEN_AWAY = ("certificate.json", "recipient-report.html", "release.xes", "release.csv", "release.parquet")
 
 
 def _silent(text: str, fraction: float | None) -> None:

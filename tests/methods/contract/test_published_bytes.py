@@ -127,7 +127,7 @@ def published(released: Release, folder: Path) -> dict[str, bytes]:
     folder.mkdir()
     for name in ("release.xes", "release.csv", "release.parquet"):
         released.save(folder / name)
-    report.write(released, folder / "outside.html")
+    report.write(released, folder / "recipient-report.html")
     told = released.to_json()
     assert told.pop("owner_only"), "what is the owner's is not where it belongs"
     (folder / "certificate.json").write_text(json.dumps(told))

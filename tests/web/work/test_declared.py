@@ -150,7 +150,7 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
     page = pages.job_page(job("release", result, request), log, ONCE, settings=settings)
     assert re.search(r"leaves out 12 activities[^<]*<span class=\"dim\">\(For you only\.\)", page)
     assert result.guarantee.conditions == ()
-    for name in ("certificate.json", "outside.html", "release.xes"):
+    for name in ("certificate.json", "recipient-report.html", "release.xes"):
         text = (tmp_path / "out" / name).read_text()
         assert "Consultation" not in text and "leaves out" not in text, name
 
@@ -196,7 +196,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert (tone == "bad") == ("about-people" in says(page))
     answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")
-    outside = (tmp_path / "out" / "outside.html").read_text()
+    outside = (tmp_path / "out" / "recipient-report.html").read_text()
     assert f'<div class="tile {tone}">' in outside and f"Protection is {strength}" in outside
     assert standing_now(result, log, settings).account.strength == strength
 

@@ -89,7 +89,7 @@ def test_the_account_counts_the_files_that_its_link_gives(
     """The inside report is not among them: it said seven, and gave six."""
     made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")
     log = replace(record(read(export), name="Köln.csv"), session="")
-    assert made.entry is not None and "inside.html" in made.files
+    assert made.entry is not None and "internal-report.html" in made.files
     page = pages.account(
         log, account_seen(log, settings), {made.entry: job("release", made, ASKED)}, {}, "once", settings=settings
     )

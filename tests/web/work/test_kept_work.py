@@ -124,7 +124,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     (first / PAID).rename(first / RESULT)
     task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
-    assert (again.missing, again.unwritten, set(again.files)) == ((), (), ONE_LOG - {"inside.html"})
+    assert (again.missing, again.unwritten, set(again.files)) == ((), (), ONE_LOG - {"internal-report.html"})
     (entry,) = Ledger.open(settings.ledger).show()[0].entries
     assert entry.state == "written" and len(entry.outputs) == 4
     assert not kept.parent.exists()
@@ -260,7 +260,7 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
         "release.xes",
         "release.csv",
         "release.xlsx",
-        "outside.html",
+        "recipient-report.html",
         "dossier.html",
     )
     assert set(result.files) == {"certificate.json", "release.parquet"}
@@ -272,7 +272,7 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, again.stopped) == ((), (), False)
-    assert set(again.files) == ONE_LOG - {"inside.html"}
+    assert set(again.files) == ONE_LOG - {"internal-report.html"}
     assert len(Ledger.open(settings.ledger).show()[0].entries) == 1
 
 

@@ -104,7 +104,7 @@ def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Serve
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     made_of(march, "1", settings)
     standing = standing_now(made_of(april, "1", settings), owned(april), settings)
-    report = (april.with_suffix(".1") / "inside.html").read_text()
+    report = (april.with_suffix(".1") / "internal-report.html").read_text()
     assert standing is not None and of_other_accounts(standing) in report and "klinik-03" not in report
 
 
@@ -148,7 +148,7 @@ def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: Serve
     """It looked at variants, which have no columns, and said that no column told persons."""
     path = of_persons(tmp_path / "persons.csv", 400)
     made_of(path, "1", settings)
-    report = html.unescape((path.with_suffix(".1") / "inside.html").read_text())
+    report = html.unescape((path.with_suffix(".1") / "internal-report.html").read_text())
     assert state_of("unit", report) == "against" and "“Patient”: 99 " in report
 
 

@@ -340,8 +340,8 @@ def test_a_release_leaves_its_files_and_is_entered(
     assert result.account[0] == (1, 0)
     assert result.beside.chart is not None
     assert "style" not in result.beside.chart
-    assert "NOT FOR RELEASE" in (out / "inside.html").read_text()
-    assert "NOT FOR RELEASE" not in (out / "outside.html").read_text()
+    assert "NOT FOR RELEASE" in (out / "internal-report.html").read_text()
+    assert "NOT FOR RELEASE" not in (out / "recipient-report.html").read_text()
 
 
 @pytest.mark.nightly

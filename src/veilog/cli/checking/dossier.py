@@ -69,7 +69,7 @@ def dossier(
         write_registry(made, place, overwrite=CALL.get().overwrite)
     write(made, target, overwrite=CALL.get().overwrite)
     kept = None if made.registry is None else str(place)
-    edition = "owner" if made.owner_only else "outside"
+    edition = "internal" if made.owner_only else "recipient"
     facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
     out.json(facts, target)
     whom = (

@@ -40,7 +40,7 @@ class Reports:
     report: Annotated[
         Path | None, Parameter(help="Write a page about the release, with exact numbers of the log: for you only.")
     ] = None
-    report_outside: Annotated[
+    recipient_report: Annotated[
         Path | None, Parameter(help="Write a page that says nothing about the log but the release and its guarantee.")
     ] = None
     dossier: Annotated[
@@ -56,10 +56,10 @@ class Reports:
         check_language(self.language)
         if self.dossier is not None:
             check_dossier(self.dossier)
-        for page, option in ((self.report, "--report"), (self.report_outside, "--report-outside")):
+        for page, option in ((self.report, "--report"), (self.recipient_report, "--recipient-report")):
             if page is not None:
                 _check_page(page, option)
-        named = [page for page in (self.report, self.report_outside, self.dossier) if page is not None]
+        named = [page for page in (self.report, self.recipient_report, self.dossier) if page is not None]
         if self.language != ENGLISH and not named:
             raise ParameterError("language-without-page", parameter="language")
 
@@ -80,9 +80,9 @@ class Reports:
             more: dict[str, Any] = {"comparison": comparison, "person": person or True, "overwrite": overwrite}
             write(released, self.report, original, **more, **how)
             yield f"{self.report} (for you only: it holds exact numbers of the log)"
-        if self.report_outside is not None:
-            write(released, self.report_outside, overwrite=overwrite, **how)
-            yield f"{self.report_outside} (holds nothing of the log but the release)"
+        if self.recipient_report is not None:
+            write(released, self.recipient_report, overwrite=overwrite, **how)
+            yield f"{self.recipient_report} (holds nothing of the log but the release)"
         if self.dossier is not None:
             write_dossier(dossier(released, **how), self.dossier, overwrite=overwrite)
             yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
@@ -124,7 +124,7 @@ def report(
             language=language,
             overwrite=CALL.get().overwrite,
         )
-    version = "outside" if before is None else "inside"
+    version = "recipient" if before is None else "internal"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = (
         "it holds nothing of the log but the release"

@@ -140,7 +140,7 @@ def release(
     else:
         left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
         compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
-        then = _next(target, comparison, reports.report_outside, compared, timed=has_times(released))
+        then = _next(target, comparison, reports.recipient_report, compared, timed=has_times(released))
         out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
     return NOISE_ONLY if released.noise_only else 0
 
@@ -273,7 +273,7 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
     if is_pipe(target):
         return ""
     if suffix_of(target).removesuffix(".gz") in _WITHOUT_GUARANTEE:
-        other = "release to .xes, .xlsx or .parquet, or with --report-outside PAGE"
+        other = "release to .xes, .xlsx or .parquet, or with --recipient-report PAGE"
         page = other if outside is None else f"send {outside}, too"
         artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
         return f"a table has no place for what it guarantees: {page}{artificial}"

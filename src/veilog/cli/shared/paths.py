@@ -127,7 +127,7 @@ def _suffix(format_: str | None, known: tuple[str, ...], *, coming: bool) -> str
     raise ParameterError(code, parameter="format", format=format_, formats=formats)
 
 
-WRITTEN = ("target", "out", "page", "model", "json", "report", "report_outside", "dossier", "registry", "chart")
+WRITTEN = ("target", "out", "page", "model", "json", "report", "recipient_report", "dossier", "registry", "chart")
 """Options and words of commands that name what is written; all other paths are read."""
 
 

@@ -23,8 +23,8 @@ FILES = (
     "release-models.csv",
     "release-models.parquet",
     "release-models.xlsx",
-    "inside.html",
-    "outside.html",
+    "internal-report.html",
+    "recipient-report.html",
     "dossier.html",
     "certificate.json",
 )

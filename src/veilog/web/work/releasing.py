@@ -48,7 +48,7 @@ _KEPT = "release.parquet"
 _LOGS = ("release.xes", "release.csv", "release.xlsx")
 _WORKBOOK = 100_000
 """Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
-_PAGES = ("outside.html", "dossier.html")
+_PAGES = ("recipient-report.html", "dossier.html")
 """What goes with the release."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
@@ -138,7 +138,7 @@ def _compared(
         stopped = gettext("The work was stopped before all of the release was compared with the original.")
         _written_down(replace(result, missing=(*result.missing, stopped)), out)
         try:
-            result = replace(result, beside=compared(sides, result.beside, out / "inside.html", progress))
+            result = replace(result, beside=compared(sides, result.beside, out / "internal-report.html", progress))
         except (VeilogError, MemoryError) as error:
             words = gettext("The release could not be compared with the original: {reason}", reason=_reason(error))
             return replace(result, missing=(*result.missing, words))
@@ -250,7 +250,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
 
 
 def _write_page(released: Release | EventLog, page: Path, progress: Progress) -> None:
-    """Write the outside report, or the dossier, of the release in the same folder."""
+    """Write the report for the recipient, or the dossier, of the release in the same folder."""
     files = _logs_in(page.parent)
     if page.name == _PAGES[0]:
         report.write(released, page, files=files, progress=progress, language=current(), overwrite=True)
