@@ -279,7 +279,7 @@ def _variants(panel: _Panel, result: Comparison) -> list[str]:
             "original",
             result.original_cases,
             v.lost_cases,
-            gettext_noop("kept: {same} cases; lost: {variants} variants with {cases} cases"),
+            gettext_noop("shared: {same} cases; lost: {variants} variants with {cases} cases"),
             v.lost,
         ),
         (

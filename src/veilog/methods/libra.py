@@ -163,7 +163,7 @@ class LibraSettings(QuerySettings):
         float, "as published: change of a mean time that is news, in minutes", Range(0, 1e9)
     ] = 20.0
     samples: Annotated[int | None, "certified: how many samples are drawn; 1", Range(1, 1000)] = None
-    query: Annotated[str | None, "certified: the variant method that is asked about samples; evolve"] = None
+    query: Annotated[str | None, "certified: the variant method for the queries about samples; default: evolve"] = None
 
 
 def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventLog:

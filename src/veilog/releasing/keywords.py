@@ -58,8 +58,8 @@ class Keywords(TypedDict, total=False):
     threshold_harmless: int | None
     rules: str | None
     rule_share: float | None
-    ended: Literal["kept", "pruned"]
-    score: Literal["binary", "continuous", "published", "cost"]
+    ended: Literal["utility", "pruned"]
+    score: Literal["binary", "continuous", "published", "budget used"]
     score_bound: int
     bound: int | None
     noise_relations: float

@@ -59,9 +59,9 @@ def attacks_shown(
         alone = [_row(known_of(k), k.people, k.singled_out, None, more=False) for k in found]
         rest = [_row(known_of(k), k.people, k.guessed, k.beyond, more=k.more) for k in found]
         control = gettext(CONTROLS[singled.control])
-        told = gettext("Exactly one case fits what is known, and it has the person's whole path.")
+        told = gettext("Exactly one case fits the known facts, and it has the person's whole variant.")
         shown.append(AttackShown(gettext("Singling out"), told, control, tuple(alone)))
-        shown.append(AttackShown(gettext("Inference: the path"), in_words(singled), control, tuple(rest)))
+        shown.append(AttackShown(gettext("Inference: the variant"), in_words(singled), control, tuple(rest)))
     if linked is not None:
         pairs = [_row(_lists(k), k.people, k.linked, k.beyond, more=k.more) for k in linked.results]
         control = gettext(CONTROLS[linked.control])

@@ -135,7 +135,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         reasons = tuple(clean(capital(stated(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
         if g.statements:
             models = short(", ".join(statement.model for statement in g.statements), 200)
-            reasons += (gettext("What is stated in its place ({models}) protects against less.", models=models),)
+            reasons += (gettext("The guarantee stated instead ({models}) protects against less.", models=models),)
     elif g.strength == STRENGTHS[-1]:
         checks = ()
         reasons = reasons or (
@@ -159,11 +159,11 @@ def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
     if g.strength == STRENGTHS[-1]:
         return gettext("Treat it as you treat the original log.")
     if any(check.state == "against" for check in checks):
-        return gettext("What is crossed out seems not to hold.")
+        return gettext("A crossed-out item seems not to hold.")
     return (
         gettext("{budget} was spent.", budget=title_of_budget(g))
         + " "
-        + gettext("What has an empty box remains to be confirmed. The person who answers for the data decides.")
+        + gettext("An empty box remains to be confirmed. The person responsible for the data decides.")
     )
 
 
@@ -228,7 +228,7 @@ def _unit(check: ShownCheck, g: Guarantee, owner: OwnerSide | None) -> ShownChec
     group = _group(g, _SEVERAL)
     if owner is None or not owner.columns:
         return replace(check, why=group)
-    return replace(check, why=f"{gettext('No column looks as if it told persons; you may know better.')} {group}")
+    return replace(check, why=f"{gettext('No column seems to identify people; you may know better.')} {group}")
 
 
 def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
@@ -241,7 +241,7 @@ def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
 
 def _group(g: Guarantee, most: int) -> str:
     return gettext(
-        "A person with {n} cases is protected at {n} times ε, ε = {epsilon}: protection is {strength}.",
+        "A person with {n} cases is protected at {n} times ε, ε = {epsilon}: the protection level is {strength}.",
         n=most,
         epsilon=figure((g.epsilon or 0.0) * most),
         strength=strength_in_words(of_person(g, most)),
@@ -259,8 +259,8 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
     if owner is not None and g.proven and owner.cases * (g.epsilon or 0.0) < _LITTLE:
         said.append(
             ngettext(
-                "The log has {n} case: too few for this ε. What was released is noise for the most part.",
-                "The log has {n} cases: too few for this ε. What was released is noise for the most part.",
+                "The log has {n} case: too few for this ε. The release is mostly noise.",
+                "The log has {n} cases: too few for this ε. The release is mostly noise.",
                 owner.cases,
             )
         )

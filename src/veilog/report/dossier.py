@@ -310,10 +310,10 @@ def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
 def _made(facts: dict[str, Any]) -> Dossier:
     attacked, method = facts["attacked"], facts["method"]
     title = words.capital(gettext("dossier of an event log, released with {method}", method=method))
-    mark = gettext("This dossier says nothing about the original log but the release itself and its guarantee.")
+    mark = gettext("This dossier reveals nothing about the original log except the release itself and its guarantee.")
     if attacked is not None:
         mark = gettext(
-            "Not for release. This dossier holds exact numbers of the original log. It is for its owner only."
+            "Not for release. This dossier holds exact numbers of the original log. It is for its data owner only."
         )
         if name := attacked["owner"].name:
             title = gettext("{log}: dossier of an event log, released with {method}", log=name, method=method)

@@ -381,7 +381,7 @@ def durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, s
     counted = ngettext(
         "These are the durations of {n} released case.", "These are the durations of {n} released cases.", found.cases
     )
-    few = gettext("They are too few to tell how long cases last.") if found.cases < FEW else ""
+    few = gettext("They are too few to estimate how long cases last.") if found.cases < FEW else ""
     return lasts, f"{counted} {few}".strip(), ""
 
 

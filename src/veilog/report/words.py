@@ -70,8 +70,7 @@ def by_delta(g: Guarantee) -> tuple[str, ...]:
         return ()
     return (
         gettext(
-            "That is decided by δ: in a log of {cases} cases it may let {exposed} come out as they are, on average; "
-            "with a δ of at most {enough} protection would be {better}.",
+            "δ decides this: in a log of {cases} cases it may publish {exposed} unchanged, on average. With a δ of at most {enough} protection would be {better}.",
             cases=g.cases or 0,
             exposed=localised(f"{found.exposed:.2g}"),
             enough=figure(found.enough),
@@ -119,7 +118,7 @@ def said_of_others(standing: Standing | None) -> tuple[State, str]:
     """Return what a ledger knows of other releases of the same data: whether there is none in the account, or, where
     there are some, whether all together protect at a level of moderate or better."""
     if standing is None:
-        return "to-confirm", gettext("No ledger was asked. If there are others, their ε add up.")
+        return "to-confirm", gettext("No ledger was used. If there are other releases, their ε add up.")
     if not standing.readable:
         return "to-confirm", gettext("The ledger cannot be read. If there are others, their ε add up.")
     state, why = _of_these_data(standing.account)
@@ -141,15 +140,15 @@ def _of_these_data(account: Account | None) -> tuple[State, str]:
     if number == 1:
         return "checked", gettext("The ledger (account {number}) knows of no other.", number=str(account.number))
     if account.spent is None and len({entry.unit for entry in account.entries if entry.state != "withdrawn"}) > 1:
-        return "against", gettext("The ledger knows of {n}, for different units: their costs do not add up.", n=number)
+        return "against", gettext("The ledger has {n}, for different units: their ε do not add up.", n=number)
     if account.spent is None and account.unit == "case" and len(account.kinds) > 1:
-        apart = gettext("The ledger knows of {n}, for different kinds of cases: their costs do not add up.", n=number)
+        apart = gettext("The ledger has {n}, for different kinds of cases: their ε do not add up.", n=number)
         return "against", apart
     if account.spent is None:
-        return "against", gettext("The ledger knows of {n}, and nothing bounds what they cost together.", n=number)
+        return "against", gettext("The ledger has {n}, and nothing bounds their ε together.", n=number)
     worth = account.strength
     together = gettext(
-        "The ledger knows of {n}, which cost ε = {epsilon} together: protection by all of them is {strength}.",
+        "The ledger has {n}, which use ε = {epsilon} together: the protection level of all of them is {strength}.",
         n=number,
         epsilon=figure(account.spent[0]),
         strength=strength_in_words(worth),

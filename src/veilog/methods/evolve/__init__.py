@@ -62,7 +62,7 @@ class EvolveSettings(Settings):
     rounds: Annotated[int | None, "rounds of votes; by default one or two, by the noisy size", Range(1, 10)] = None
     max_length: Annotated[
         int | None,
-        "the longest trace that is imagined; by default the declared length, or 200",
+        "the longest trace that is sampled; default: the declared length, or 200",
         Range(1, _LONGEST),
     ] = None
     real_share: Annotated[
@@ -72,8 +72,7 @@ class EvolveSettings(Settings):
     ] = None
     for_: Annotated[
         Literal["similarity", "models", "both", "detail"],
-        "what the release is for: similarity to the log, models discovered from it, a file for each of both, or all "
-        "variants that votes tell of",
+        "use of the release: similarity to the log, models discovered from it, a file for each of both, or all variants that votes reveal",
     ] = "similarity"
     only_real: Annotated[bool, "with a delta, release only variants that are certain to be real"] = False
     largest_log: LargestLog = DEFAULTS.largest_log

@@ -79,7 +79,7 @@ class TravagSettings(Settings):
         float, "share of the gradients' budget for the autoencoder's noised steps", Range(0, 0.99)
     ] = CERTIFIED.autoencoder_share
     free_generator_steps: Annotated[
-        int, "steps of the generator on released numbers, at no cost", Range(1, 100_000)
+        int, "steps of the generator on released numbers, which use no budget", Range(1, 100_000)
     ] = CERTIFIED.free_generator_steps
     largest_log: LargestLog = CERTIFIED.largest_log
 

@@ -335,7 +335,7 @@ def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str
 def _by_title(made: ReleasedLog) -> dict[str, str]:
     """What a release says, with what it kept beside it: of activities there is a number and a share."""
     facts = {
-        gettext("promise"): title_of_budget(made.guarantee),
+        gettext("guarantee"): title_of_budget(made.guarantee),
         gettext("protection"): strength_in_words(made.known.guarantee.strength),
         gettext("protects"): gettext(made.guarantee.unit),
         gettext("cases"): localised(f"{made.cases:,}"),
@@ -347,7 +347,7 @@ def _by_title(made: ReleasedLog) -> dict[str, str]:
         use_cases = enumerate(made.beside.use_cases, 1)
         facts |= {gettext("use case {n}", n=number): clean(use_case.verdict) for number, use_case in use_cases}
         kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
-        facts |= {f"{title} ({gettext('kept')})" if title in facts else title: value for title, value in kept}
+        facts |= {f"{title} ({gettext('utility')})" if title in facts else title: value for title, value in kept}
     return facts
 
 
