@@ -138,9 +138,9 @@ def test_what_a_release_notes_for_its_owner_is_in_each_language(language: str, t
 
 
 FIRST = {
-    "de": ("Der Schutz ist gut", "Geschützt ist ein Fall", "Was bewiesen ist, und was zu bestätigen ist", "Teil A."),
-    "fr": ("La protection est bonne", "Est protégé un cas", "Ce qui est prouvé et ce qui est à confirmer", "Partie A."),
-    "nl": ("De bescherming is goed", "Beschermd is één geval", "Wat is bewezen en wat te bevestigen is", "Deel A."),
+    "de": ("Der Schutz ist gut", "Geschützt ist ein Fall", "Bewiesen, und zu bestätigen", "Teil A."),
+    "fr": ("La protection est bonne", "Est protégé un cas", "Prouvé, et à confirmer", "Partie A."),
+    "nl": ("De bescherming is goed", "Beschermd is één geval", "Bewezen, en te bevestigen", "Deel A."),
 }
 
 

@@ -38,7 +38,7 @@ SAID = {
     "{log}": "Is this the log you mean?",
     "{log}/exposure": "Who could be found in this log?",
     "{log}/release": "How shall it be released?",
-    "{log}/account": "What releases of this log cost together",
+    "{log}/account": "Budget used by all releases of this log",
     "{job}": "Waiting to begin.",
     "/stored": "All that is stored on this machine",
     "/nothing": "There is no such page.",

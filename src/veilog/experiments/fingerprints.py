@@ -48,7 +48,7 @@ _MOST = 20
 def small_log(cases: int) -> EventLog:
     """Return a log of 8 activities with times, starts, persons of about two cases, and attributes of all kinds."""
     rng = random.Random(cases)
-    events: dict[str, list[object]] = {name: [] for name in (CASE_INDEX, ACTIVITY, TIMESTAMP, START, "staff", "budget used")}
+    events: dict[str, list[object]] = {name: [] for name in (CASE_INDEX, ACTIVITY, TIMESTAMP, START, "staff", "cost")}
     told: dict[str, list[object]] = {name: [] for name in ("patient", "ward", "age", SENSITIVE)}
     for case in range(cases):
         now = _BEGIN + rng.randrange(200 * _DAY)
@@ -59,7 +59,7 @@ def small_log(cases: int) -> EventLog:
             events[TIMESTAMP].append(now * 1_000_000)
             events[START].append((now - rng.randrange(1, 60)) * 1_000_000)
             events["staff"].append(f"{activity[0]}{rng.randrange(3)}")
-            events["budget used"].append(round(rng.lognormvariate(3, 0.6), 1) if rng.random() < 0.9 else None)
+            events["cost"].append(round(rng.lognormvariate(3, 0.6), 1) if rng.random() < 0.9 else None)
         told["patient"].append(f"p{rng.randrange(max(1, cases // 2))}")
         told["ward"].append(rng.choice(_WARDS))
         told["age"].append(rng.randrange(18, 95))
@@ -120,7 +120,7 @@ _FEW, _MEASURED, _MANY, _LARGE = 60, 150, 400, 5_000
 """Cases. Times of a large log are tried with evolve alone: all methods have them from the same code."""
 _SEED = 7
 _DELTA = {"delta": "1e-3"}
-_ATTRIBUTES = {"attributes": ["ward", "age", "budget used"]}
+_ATTRIBUTES = {"attributes": ["ward", "age", "cost"]}
 _STAND_IN = {"travag": "travas"}
 _MORE: dict[str, tuple[dict[str, Any], ...]] = tables_of(papers.__name__, "trials")
 """Settings of each method beside the defaults. Those that come new are tried once they are named here."""

@@ -48,7 +48,7 @@ def answered(function: Callable[[B], object], read: Callable[[object, int], T | 
     except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
         found = None
     if found is None:  # raised here, not above: an error must not carry the other one
-        raise QuestionError("question-function-failed", parameter="check")
+        raise QuestionError("question-function-failed", parameter="question")
     return found
 
 
@@ -138,4 +138,4 @@ def added_up(triples: Triples) -> Triples:
 
 def _same(one: IntArray, other: IntArray) -> None:
     if not np.array_equal(one, other):
-        raise QuestionError("question-function-mixes-cases", parameter="check")
+        raise QuestionError("question-function-mixes-cases", parameter="question")

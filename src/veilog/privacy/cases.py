@@ -405,7 +405,7 @@ def _found(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], fir
         raise
     except Exception:  # noqa: BLE001, S110 - raised below, not here: an error must not carry the other one
         pass
-    raise QuestionError("question-value-unusable", parameter="check")
+    raise QuestionError("question-value-unusable", parameter="question")
 
 
 def _sums(found: Iterable[Addends], size: int) -> IntArray:

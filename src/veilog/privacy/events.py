@@ -200,7 +200,7 @@ class EventQuestions:
         paid = gaussian_rounds(weights, eps, failure, by=EventRounds.UNIT)
         self._account.charge(
             "event rounds",
-            so_many(purpose, len(weights), "check"),
+            so_many(purpose, len(weights), "question"),
             paid,
             Sensitivity.of(1, "L2", "clipped"),  # in units of the bound of each question
             eps,

@@ -72,7 +72,7 @@ def kept_until_written(
 
 def place_elsewhere() -> Path:
     """Return a new file for a release that is in no ledger and could not be written where it should."""
-    place = data_folder() / "utility" / f"{secrets.token_hex(4)}{_SUFFIX}"
+    place = data_folder() / "kept" / f"{secrets.token_hex(4)}{_SUFFIX}"
     _made(place.parent)
     return place
 

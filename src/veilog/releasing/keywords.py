@@ -58,8 +58,8 @@ class Keywords(TypedDict, total=False):
     threshold_harmless: int | None
     rules: str | None
     rule_share: float | None
-    ended: Literal["utility", "pruned"]
-    score: Literal["binary", "continuous", "published", "budget used"]
+    ended: Literal["kept", "pruned"]
+    score: Literal["binary", "continuous", "published", "cost"]
     score_bound: int
     bound: int | None
     noise_relations: float

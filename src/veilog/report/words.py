@@ -70,7 +70,8 @@ def by_delta(g: Guarantee) -> tuple[str, ...]:
         return ()
     return (
         gettext(
-            "δ decides this: in a log of {cases} cases it may publish {exposed} unchanged, on average. With a δ of at most {enough} protection would be {better}.",
+            "δ decides this: in a log of {cases} cases it lets {exposed} through unchanged, on average. With a δ of "
+            "at most {enough} protection would be {better}.",
             cases=g.cases or 0,
             exposed=localised(f"{found.exposed:.2g}"),
             enough=figure(found.enough),

@@ -140,7 +140,7 @@ def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
 ) -> None:
     made = made_of(ward(tmp_path / "klinik-03.csv", 400), "1", settings)
     rows = {title: (one, other) for title, one, other in side_by_side(made, made)}
-    assert rows["activities"] == ("2", "2") and rows["activities (kept)"] == ("100\u202f%", "100\u202f%")
+    assert rows["activities"] == ("2", "2") and rows["activities (utility)"] == ("100\u202f%", "100\u202f%")
 
 
 @pytest.mark.nightly

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from refusals import sentence
+from refusals import refused, sentence
 from surfaces import in_command
 from web_logs import EVOLVE, job, read, record, released, request_of, says, silent, written
 
@@ -430,7 +430,7 @@ def test_what_the_account_cannot_pay_is_refused_and_costs_nothing(
 ) -> None:
     ledger = Ledger.open(settings.ledger, create=True)
     ledger.set_budget(files.read(hospital_file), "0.5")
-    with pytest.raises(InputError, match="does not suffice"):
+    with refused(InputError, "budget-exceeded"):
         released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert ledger.show()[0].entries == ()
     assert list((tmp_path / "out").iterdir()) == []

@@ -92,7 +92,7 @@ def comparison_table(result: Comparison) -> Group:
 
 def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:
     """What a release is good for: a sentence a use case, and each number beside what it is held against."""
-    numbers = ("release", "original", "a half of it", "bare list", "utility")
+    numbers = ("release", "original", "a half of it", "bare list", "kept")
     table = listing("", *numbers, "", right=numbers, dim=("",), title="what it is good for")
     for judgement in use_cases.values():
         for judged in judgement.aspects.values():

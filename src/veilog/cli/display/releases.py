@@ -220,7 +220,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
         lines.append(Text(f"Protects against: telling apart {guarantee.neighbours}."))
         lines.append(Text(f"Noise: {guarantee.numerics}."))
     lines.extend(Text(f"{c.only_if} ({c.code})", style="yellow") for c in guarantee.conditions)
-    names = ("check", "for", "noise", "epsilon", "delta")
+    names = ("question", "for", "noise", "epsilon", "delta")
     charges = listing(*names, dim=names)
     shown = guarantee.charges[:8]
     for c in (charge.plain() for charge in shown):
@@ -289,7 +289,7 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
         model = ""
         if kept.fitness is not None and kept.precision is not None:
             model = f" Its model: fitness {kept.fitness:.2f}, precision {kept.precision:.2f}."
-        yield "utility", Text(sentences(kept.verdict)[0] + model, style="bold")
+        yield "kept", Text(sentences(kept.verdict)[0] + model, style="bold")
         if kept.case_durations is not None:
             yield "durations", _durations(kept.case_durations)
         if kept.singling_out is not None:

@@ -144,7 +144,7 @@ def sample(
                 *counts.items(),
                 ("written to", str(target)),
                 ("seconds", f"{seconds:.2f}"),
-                ("budget used", "none: no data used"),
+                ("cost", "none: no data used"),
             ]
         )
     )

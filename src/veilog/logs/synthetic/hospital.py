@@ -268,7 +268,7 @@ def _event_table(rng: np.random.Generator, case: IntArray, code: IntArray, secon
             "lifecycle:transition": _labels(np.zeros(len(code), dtype=np.int32), ("complete",)),
             "org:resource": _labels(person, people),
             "leucocytes": pa.array(leucocytes, pa.float64(), mask=~blood),
-            "budget used": pa.array(cost[code], pa.int64()),
+            "cost": pa.array(cost[code], pa.int64()),
         }
     )
 

@@ -48,7 +48,7 @@ def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
         raise ParameterError(models[""].not_computed["fitness"], parameter="released")
     numbers = {name: number for which, found in models.items() for name, number in _of(found, which).items()}
     aligned = _aligned(used, judged) if asked.alignments else {}
-    return {**numbers, "utility": _kept(used, judged), **aligned}
+    return {**numbers, "kept": _kept(used, judged), **aligned}
 
 
 def _kept(used: Log, judged: Log) -> float | None:

@@ -72,7 +72,8 @@ class EvolveSettings(Settings):
     ] = None
     for_: Annotated[
         Literal["similarity", "models", "both", "detail"],
-        "use of the release: similarity to the log, models discovered from it, a file for each of both, or all variants that votes reveal",
+        "use of the release: similarity to the log, models discovered from it, a file for each of both, or all "
+        "variants that votes reveal",
     ] = "similarity"
     only_real: Annotated[bool, "with a delta, release only variants that are certain to be real"] = False
     largest_log: LargestLog = DEFAULTS.largest_log

@@ -75,9 +75,9 @@ class SacofaSettings(TreeSettings):
         float | None, "share of the budget that learns rules; 0.1 if no file is given", Range(0, 0.9)
     ] = None
     ended: Annotated[
-        Literal["utility", "pruned"],
+        Literal["kept", "pruned"],
         "as published: traces that have ended below the threshold; the program keeps them, Algorithm 1 prunes them",
-    ] = "utility"
+    ] = "kept"
     score: Annotated[Literal["binary", "continuous"], "how bad breaking rules is"] = "binary"
     score_bound: Annotated[int, "with the continuous score, broken rules that count at most", Range(1, 1000)] = 3
 
@@ -127,7 +127,7 @@ def _as_published(curator: Curator, request: Request, settings: SacofaSettings, 
 def _certified(curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None) -> Variants:
     random, activities = noise.generator(curator.randomness), curator.activities
     harmful_from, harmless_from = settings.threshold_harmful, settings.threshold_harmless
-    if settings.ended != "utility":
+    if settings.ended != "kept":
         raise ParameterError("sacofa-ended-when-certified", parameter="ended")
     usual = RULE_SHARE if settings.rule_share is None else settings.rule_share
     share = Fraction(str(usual)) if declared is None else Fraction(0)

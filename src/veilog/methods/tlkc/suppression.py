@@ -40,7 +40,7 @@ class TlkcSettings(Settings):
     )
     frequency: Annotated[float, "share of cases from which on a pattern is worth keeping", Range(1e-9, 1)] = 0.5
     score: Annotated[
-        Literal["published", "budget used"],
+        Literal["published", "cost"],
         "what to suppress first: as published, or the element that loses the fewest cases per violation it repairs",
     ] = "published"
     ties: Annotated[
@@ -185,7 +185,7 @@ def _chosen(
 ) -> list[int]:
     """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
     having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
-    if bounds.score == "budget used":
+    if bounds.score == "cost":
         return _cheapest(_contained(violating, elements.size), having)
     frequent, complete = maximal_patterns(elements, traces, bounds.frequency * cases)
     if not complete:

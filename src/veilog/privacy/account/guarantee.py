@@ -251,7 +251,7 @@ class Charge:
     def to_json(self) -> dict[str, object]:
         plain = self.plain()
         return {
-            "check": plain.question,
+            "question": plain.question,
             "purpose": plain.purpose.english,
             "mechanism": plain.mechanism.english,
             "sensitivity": plain.sensitivity.english,

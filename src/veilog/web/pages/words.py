@@ -75,7 +75,7 @@ def told(text: str) -> str:
 
 FILTERS = {
     "bytes": _bytes,
-    "budget used": _cost,
+    "cost": _cost,
     "day": _day,
     "exact": lambda value: localised(in_figures(value)),
     "figures": localised,

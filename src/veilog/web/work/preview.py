@@ -173,8 +173,8 @@ def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tupl
     if planned.delta * cases > Fraction(1, 10):
         found.append(
             gettext(
-                "δ = {delta} is not well below one over the {cases} cases of the log: it allows some person's trace to "
-                "be published as it is. Take a smaller one.",
+                "δ = {delta} is not well below one over the {cases} cases of the log. It allows a person's trace to "
+                "be published unchanged. Choose a smaller δ.",
                 delta=figure(planned.delta),
                 cases=cases,
             )
@@ -199,7 +199,7 @@ def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     first, last = (moment[:10] for moment in (measured.statistics.start, measured.statistics.end))
     if first < window[1].date().isoformat() and window[0].date().isoformat() <= last:
         return []
-    return [gettext("The log has no event in the time in which you say that cases start.")]
+    return [gettext("The log has no event in the declared window of starts.")]
 
 
 _LONGEST = 20.0

@@ -197,7 +197,7 @@ def _cut(example: str | Message) -> str | Message:
 
 _SHEETS = gettext_noop("The workbook has {n} sheets with a table.")
 _TYPES = gettext_noop(
-    "There are {n} types of objects, and one of them must be the case. What the log says of the others is left out."
+    "The file has {n} types of objects, and one of them must be the case. veilog leaves out the data of the others."
 )
 
 

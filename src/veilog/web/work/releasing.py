@@ -289,7 +289,7 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
             if not _no_room(error):
                 missing.append(_trouble(out / _KEPT, error))
                 return
-        words = gettext("the disk is full: the release is paid for and kept; free some space, and it is written")
+        words = gettext("the disk is full: the release is made and stored; free some space, and veilog writes it")
         progress(words, None)
         time.sleep(_AGAIN)
 
@@ -370,7 +370,7 @@ def _trouble(file: Path, error: VeilogError) -> str:
     """What is said of a file that was not written, or that its ledger could not note; neither says where they lie."""
     if file.exists() and isinstance(error.__cause__, VeilogError):
         reason = _reason(error.__cause__)
-        return gettext("{file} is written, but the ledger could not note that: {reason}", file=file.name, reason=reason)
+        return gettext("{file} is written, but the ledger could not record it: {reason}", file=file.name, reason=reason)
     return gettext("{file} was not written: {reason}", file=file.name, reason=_reason(error))
 
 

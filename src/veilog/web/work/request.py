@@ -35,7 +35,7 @@ UNPROTECTED = "unprotected"
 """The word to be typed for a budget that protects nobody in practice."""
 _HOW_TO_SAY: Mapping[Fact, str] = {
     "activities": gettext_noop(
-        "Tick that all labels of the log may be known, or list those that are public, or, with a δ, have them found "
+        "Tick that all activities of the log are public, list the public ones, or, with a δ, let veilog find them "
         "privately."
     ),
     "max_length": gettext_noop("Tick that the length of the longest case may be known, or give the longest possible."),
@@ -123,8 +123,8 @@ def _without_values(planned: ReleaseRequest) -> str | None:
     if not open_ or planned.delta:
         return None
     return gettext(
-        "Which values {name} may have has to be known. List them below its name, one on each line (or a range of "
-        "numbers, 0..100); or, with a δ, have them found privately. Nothing was asked of the data.",
+        "The values of {name} have to be declared. List them below its name, one on each line (or a range of "
+        "numbers, 0..100). With a δ, veilog can find them privately. Nothing was spent.",
         name=repr(open_[0]),
     )
 
