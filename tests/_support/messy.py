@@ -293,7 +293,7 @@ MESSY = (
          ("A timestamp cannot be read: '4711'.",), refused=True),
     Mess("`03/13/2024 08:15 AM`", "a.csv", text(pattern="%m/%d/%Y %I:%M %p")),
     Mess("`3/4/2024`, which may be March or April", "a.csv", text(row=lambda e: [*e[:2], "3/4/2024 08:15", e[3]]),
-         ("does not say whether it means day/month or month/day.",), refused=True),
+         ("is ambiguous: it can mean day/month or month/day.",), refused=True),
     Mess("both orders of day and month", "a.csv",
          text(row=lambda e: [*e[:2], "25/3/2024" if e[1] == "Labor" else "3/25/2024", e[3]]),
          ("Day and month change places: '25/3/2024' and '3/25/2024'.",), refused=True),

@@ -370,7 +370,7 @@ def test_columns_are_corrected_by_hand_and_say_who_is_protected(visit: Visit, tm
     page.get_by_label("activity", exact=True).select_option("release")
     page.get_by_role("button", name="Yes: see who is exposed").click()
     page.get_by_role("link", name="Choose how to release it").first.click()
-    assert page.get_by_label("The promise is for").input_value() == "Patienten-ID"
+    assert page.get_by_label("The guarantee protects").input_value() == "Patienten-ID"
     page.get_by_label("All of these may be known").check()
     plan, attribute = page.locator("#plan"), page.get_by_label("activity", exact=True)
     assert attribute.is_checked()

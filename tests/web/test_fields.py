@@ -12,7 +12,7 @@ from veilog.web.work.request import asked_for
     ("form", "field"),
     [
         ({"method": "travas", "epsilon": "1"}, "“Small chance δ”: 1e-6"),
-        ({"method": "evolve", "epsilon": "1", "unit": "Patient"}, "(“The promise is for”)"),
+        ({"method": "evolve", "epsilon": "1", "unit": "Patient"}, "(“The guarantee protects”)"),
         ({"method": "laplace", "epsilon": "1", "times": "0.3", "as_published": "on"}, "“As published”"),
     ],
 )

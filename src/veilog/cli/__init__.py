@@ -42,38 +42,39 @@ __all__ = ["application", "main"]
 _COMMANDS = {
     "Look at a log": {
         "info": "Count cases, events, activities and variants of a log.",
-        "validate": "Say everything that is noteworthy or wrong about a log, and what reading it does about that.",
+        "validate": "List all findings about a log, and how reading treats each of them.",
         "map": "Propose groups of activities by the structure of their names, for you to edit and give to --map.",
-        "risk": "Measure how far people of a log are exposed to someone who knows a few of their activities.",
+        "risk": "Measure how well an attacker who knows a few activities of a person finds that person in a log.",
         "convert": "Write a log in another format. Nothing is anonymised.",
     },
     "Release it": {
-        "suggest": "Suggest a method for a log, by noisy answers that cost a share of the budget, and say why.",
-        "twin": "Make up a log of the same sizes, to try methods, budgets and times on for nothing.",
-        "methods": "List the methods and what each really guarantees; with a name, one in full.",
-        "release": "Release a log: ask it questions with noise, write what comes out, and say what is guaranteed.",
-        "train": "Train a model of a log, once, within a budget; veilog sample then draws from it without the log.",
-        "sample": "Draw cases from a model, into a log of any size or as a stream, without the log and at no cost.",
-        "inspect": "Say what a model is, what its training guarantees, and what is frequent among cases drawn from it.",
-        "demo": "Do the main job once on a made-up hospital log: read, release, compare.",
-        "serve": "Open the same work in a browser: bring a log, see who is exposed, release, compare, download.",
+        "suggest": "Suggest a method for a log, with reasons. The noisy answers it needs use a share of the budget.",
+        "twin": "Make a synthetic log of the same size, to preview methods and budgets without using budget.",
+        "methods": "List the methods with their guarantees; with a name, describe one in full.",
+        "release": "Release a log: query it with noise, write the result, and state its guarantee.",
+        "train": "Train a model of a log once, within a budget. Then veilog sample draws from it without the log.",
+        "sample": "Draw cases from a model, as a log of any size or as a stream. This needs no log and uses no budget.",
+        "inspect": "Describe a model: its training, its guarantee, and the most frequent of its drawn cases.",
+        "demo": "Run the main steps once on a synthetic hospital log: read, release, compare.",
+        "serve": "Open veilog in a browser: upload a log, see who is exposed, release, compare, download.",
     },
     "Check a release": {
-        "compare": "Measure what a release kept of the original. The numbers are raw statistics: keep them inside.",
-        "report": "Write a page about a release from its file: what it is, what it guarantees, what nobody may "
-        "conclude from it.",
-        "dossier": "Write a dossier about a release, for the officer who decides about it: an annex to a data "
-        "protection impact assessment, the three risks, sheets for the recipient and for an output check.",
-        "audit": "Attack a method: prove from outside, or by its answers, how large its epsilon is at least.",
+        "compare": "Measure the utility of a release. The numbers are confidential: they come from the raw log.",
+        "report": "Write a page about a release from its file: content, guarantee and limits.",
+        "dossier": (
+            "Write a dossier for the data protection officer: an annex to a DPIA, the three risks, sheets for the "
+            "recipient and for an output check."
+        ),
+        "audit": "Attack a method, to prove a lower bound of its epsilon from its releases or its answers.",
     },
     "Keep account": {
-        "ledger": "The account of a log: what its releases have cost together, and how much they may cost in all.",
+        "ledger": "Show and set the account of a log: the budget its releases have used, and its limit.",
     },
     "Research": {
-        "experiment": "Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped.",
+        "experiment": "Rerun a paper's table or figure on the logs of a folder, or resume a stopped run.",
     },
     "More": {
-        "completion": "Write a script to stdout by which a shell completes the commands and options of veilog.",
+        "completion": "Write a script to stdout that lets a shell complete veilog's commands and options.",
     },
 }
 """What each command does, by groups, so that a list of all loads none."""
@@ -104,8 +105,8 @@ _KINDS: dict[type[BaseException], str] = {
 }
 """What the errors of others are called; of memory NumPy has kinds of its own."""
 _MEMORY = (
-    "There was not enough memory. Help: take a smaller log or a part of its cases, or give the program more memory. "
-    "What was asked until then is entered in the ledger, if there is one."
+    "The memory was not enough. Help: use a smaller log or a subset of its cases, or give the program more memory. "
+    "The ledger, if there is one, has the budget of the queries until then."
 )
 _FOR_WHAT_IS_WRITTEN, _FOR_WHAT_IS_READ = (
     {"-o", "--output", "--out", "--output-file"},

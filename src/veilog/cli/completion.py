@@ -12,7 +12,7 @@ from veilog.cli.shared.terminal import put_out
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell that is to complete.")], /
 ) -> None:
-    """Write a script to stdout by which a shell completes the commands and options of veilog."""
+    """Write a script to stdout that lets a shell complete veilog's commands and options."""
     from veilog.cli import application  # which knows this command
 
     put_out(application(whole=True).generate_completion(shell=shell))

@@ -35,7 +35,7 @@ def demo(
     *,
     json: Json = None,
 ) -> None:
-    """Do the main job once on a made-up hospital log: read, release, compare."""
+    """Run the main steps once on a synthetic hospital log: read, release, compare."""
     out = Output(json)
     check_all_absent(folder / name for name in WRITTEN)
     out.json(run_demo(folder, out.show))

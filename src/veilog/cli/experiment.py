@@ -23,25 +23,25 @@ def experiment(
         str | None, Parameter(help="Which table or figure: frontier, travag-figures, amun-table-6 and so on.")
     ] = None,
     *,
-    logs: Annotated[Path | None, Parameter(help="Folder of the logs, one file each.")] = None,
+    logs: Annotated[Path | None, Parameter(help="Folder with the logs, one file each.")] = None,
     list_: Annotated[
-        bool, Parameter(name="--list", negative="", help="The papers' tables and figures, and which logs are here.")
+        bool, Parameter(name="--list", negative="", help="List the papers' tables and figures, and the available logs.")
     ] = False,
-    runs: Annotated[int | None, WHOLE, Parameter(help="Runs of every setting; by default as in the paper.")] = None,
-    methods: Annotated[str | None, Parameter(help="Only these methods: a,b,c.")] = None,
-    only: Annotated[str | None, Parameter(help="Only these logs of the folder: a,b,c.")] = None,
-    quick: Annotated[bool, Parameter(negative="", help="A small part, for a first look.")] = False,
+    runs: Annotated[
+        int | None, WHOLE, Parameter(help=("Number of runs of each setting; default as in the paper."))
+    ] = None,
+    methods: Annotated[str | None, Parameter(help="Methods to run: a,b,c.")] = None,
+    only: Annotated[str | None, Parameter(help="Logs of the folder to use: a,b,c.")] = None,
+    quick: Annotated[bool, Parameter(negative="", help="Run a small selection, for a first look.")] = False,
     hours: Annotated[
         float | None,
-        Parameter(help="Most hours that a cell may take by its estimate; 0.1 with --quick, else no limit."),
+        Parameter(help="Longest estimated time of a cell, in hours; 0.1 with --quick, else no limit."),
     ] = None,
-    out: Annotated[Path, Parameter(help="Folder that keeps finished cells and gets the results.")] = Path(
-        "experiments"
-    ),
-    processes: Annotated[int | None, WHOLE, Parameter(help="Processes; by default two.")] = None,
+    out: Annotated[Path, Parameter(help="Folder for finished cells and results.")] = Path("experiments"),
+    processes: Annotated[int | None, WHOLE, Parameter(help="Number of processes; default two.")] = None,
     json: Json = None,
 ) -> None:
-    """Re-run a paper's table or figure on the logs of a folder, or go on with a run that was stopped."""
+    """Rerun a paper's table or figure on the logs of a folder, or resume a stopped run."""
     output = Output(json)
     if list_:
         _list(output, logs, out)

@@ -51,12 +51,12 @@ from veilog.releasing.request import ReleaseRequest
 
 app = App(
     name="ledger",
-    help="The account of a log: what its releases have cost together, and how much they may cost in all.",
+    help="Show and set the account of a log: the budget its releases have used, and its limit.",
     help_format="plaintext",
     result_action="return_value",
 )
 
-Place = Annotated[Path | None, Parameter(help="The ledger; by default LOG.ledger, if that is there, else yours.")]
+Place = Annotated[Path | None, Parameter(help="Ledger; default LOG.ledger if it exists, else yours.")]
 _SUFFIX = ".ledger"
 LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 Waiting = Callable[[str, float | None], None]
@@ -69,14 +69,14 @@ class Keeping:
 
     ledger: Annotated[
         Path | None,
-        Parameter(help="Enter the release in this ledger; by default in LOG.ledger, if that is there, else in yours."),
+        Parameter(help="Ledger for the release; default LOG.ledger if it exists, else yours."),
     ] = None
     no_ledger: Annotated[
-        bool, Parameter(negative="", help="Do not count it: for experiments that you show to nobody.")
+        bool, Parameter(negative="", help="Do not record the release; only for results that you keep to yourself.")
     ] = False
     account: Annotated[
         str | None,
-        Parameter(help="Enter it in the account of this name, which a log that grows every night stays on."),
+        Parameter(help="Account for the release, by name; use one account for a growing log."),
     ] = None
 
     def of(self, log: Path, waiting: Waiting | None = None, *, seeded: bool = False) -> Ledger | None:
@@ -167,7 +167,7 @@ def show(
         str | None,
         Parameter(
             allow_leading_hyphen=True,
-            help="Say, too, what the releases cost together at this delta; by default at that of the budget.",
+            help="Also show the composed epsilon of all releases at this delta; default that of the budget.",
         ),
     ] = None,
     ledger: Place = None,
@@ -197,18 +197,20 @@ def set_(
     *,
     limits: Limits = UNLIMITED,
     unit: Annotated[
-        str | None, Parameter(help="Whom the budget protects, as releases name it with --unit: case, or a column.")
+        str | None, Parameter(help="Unit that the budget protects, as in --unit of a release: case, or a column.")
     ] = None,
     account: Annotated[
         str | None,
         Parameter(
-            help="Put the log on this account of the ledger, by number: for a log about the same people, grown or "
-            "changed. Or the name of an account, which is opened if there is none."
+            help=(
+                "Account for the log, by number or name: use it for a changed log of the same people. A new name "
+                "opens a new account."
+            )
         ),
     ] = None,
     count_all: Annotated[
         bool,
-        Parameter(negative="", help="Count the releases of the log that were made with --no-ledger, too; for good."),
+        Parameter(negative="", help="Also count the releases of the log made with --no-ledger; you cannot undo this."),
     ] = False,
     ledger: Place = None,
     reading: Reading = AS_USUAL,

@@ -80,7 +80,7 @@ def validate(
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
-    """Say everything that is noteworthy or wrong about a log, and what reading it does about that."""
+    """List all findings about a log, and how reading treats each of them."""
     out = Output(json, log)
     source = opened(out, log, reading)
     with shown_progress() as progress:
@@ -136,7 +136,7 @@ def convert(
     target: Target,
     *,
     to: To = None,
-    lossy: Annotated[bool, Parameter(negative="", help="Accept that a CSV cannot hold all of this log.")] = False,
+    lossy: Annotated[bool, Parameter(negative="", help="Write a CSV even if it cannot hold all of this log.")] = False,
     spreadsheet_safe: SpreadsheetSafe = False,
     reading: Reading = AS_USUAL,
     json: Json = None,

@@ -32,10 +32,10 @@ _RANGES = {
 class ServerLimits:
     """How much a server takes and does at once."""
 
-    workers: Annotated[int, WHOLE, Parameter(help="Jobs that run at once.")] = 2
-    max_upload: Annotated[int, WHOLE, Parameter(help="Largest log that is taken, in MiB.")] = 2048
-    max_kept: Annotated[int, WHOLE, Parameter(help="Logs and releases that are kept of one browser.")] = 200
-    max_waiting: Annotated[int, WHOLE, Parameter(help="Jobs of one browser that wait at once.")] = 20
+    workers: Annotated[int, WHOLE, Parameter(help="Number of jobs that run at once.")] = 2
+    max_upload: Annotated[int, WHOLE, Parameter(help="Largest accepted log, in MiB.")] = 2048
+    max_kept: Annotated[int, WHOLE, Parameter(help="Most stored logs and releases per browser.")] = 200
+    max_waiting: Annotated[int, WHOLE, Parameter(help="Most waiting jobs per browser.")] = 20
 
 
 AS_USUAL = ServerLimits()
@@ -45,31 +45,27 @@ def serve(
     *,
     port: Annotated[int, WHOLE, Parameter(help="Port to listen on; 0 takes a free one.")] = 0,
     host: Annotated[
-        str, Parameter(help="Address to listen on. Others can reach it only if it is not this machine's own.")
+        str, Parameter(help="Address to listen on; other machines can reach only a public one.")
     ] = "127.0.0.1",
     token_file: Annotated[
         Path | None,
-        Parameter(
-            help="File with the token that lets people in, readable by you alone; by default each start has its own."
-        ),
+        Parameter(help="File with the access token, readable by you alone; default a new token for each start."),
     ] = None,
     folder: Annotated[
         Path | None,
-        Parameter(help="Where logs, results and the ledger lie; by default your data folder, as of the command."),
+        Parameter(help="Folder for logs, results and the ledger; default your data folder."),
     ] = None,
-    ledger: Annotated[
-        Path | None, Parameter(help="The ledger of the releases; by default the one in the folder.")
-    ] = None,
+    ledger: Annotated[Path | None, Parameter(help="Ledger of the releases; default the one in the folder.")] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
     most: ServerLimits = AS_USUAL,
     language: Annotated[
-        str | None, Parameter(help="Language of the pages until somebody chooses another; by default the browser's.")
+        str | None, Parameter(help="Language of the pages until a user chooses another; default the browser's.")
     ] = None,
     seed: Annotated[
         int | None, WHOLE, Parameter(help="Test mode: every release is repeatable and has no guarantee.")
     ] = None,
 ) -> None:
-    """Open the same work in a browser: bring a log, see who is exposed, release, compare, download."""
+    """Open veilog in a browser: upload a log, see who is exposed, release, compare, download."""
     serving, server_settings = _loaded()
     _check_ranges(port=port, seed=seed or 0, **asdict(most))
     if language is not None:

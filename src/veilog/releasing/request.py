@@ -133,14 +133,15 @@ class ReleaseRequest:
     epsilon: Annotated[
         Fraction,
         Option(
-            "Privacy budget; smaller is more private, 0.1 to 1 are usual.",
+            "Privacy budget; smaller values protect better, 0.1 to 1 are usual.",
             "epsilon",
             python="Number | None",
             works=("release", "train", "audit", "suggest"),
             form=("epsilon",),
         ),
         Option(
-            "Instead of epsilon: the most by which a chance to guess who is in the log may rise, e.g. 0.2.",
+            "Guessing advantage, instead of epsilon: largest rise of an attacker's chance to guess who is in the "
+            "log, e.g. 0.2.",
             "guessing_advantage",
             python="Number | None",
             form=(),
@@ -150,7 +151,7 @@ class ReleaseRequest:
     delta: Annotated[
         Fraction,
         Option(
-            "What chances may exceed the factor exp(epsilon) by; well below one over the cases.",
+            "Delta: chance that the guarantee fails; choose it well below one over the number of cases.",
             "delta",
             default=0,
             python="Number",
@@ -161,7 +162,7 @@ class ReleaseRequest:
     unit: Annotated[
         Unit,
         Option(
-            "Who is protected: case; the column that names a person; or person, see --max-cases.",
+            "Protected unit: case; the column that identifies people; or person (see --max-cases).",
             "unit",
             default="case",
             python="str",
@@ -189,7 +190,7 @@ class ReleaseRequest:
     wanted: Annotated[
         Wanted,
         Option(
-            "Share of epsilon that gives the events times, e.g. 0.3.",
+            "Share of epsilon for the times of events, e.g. 0.3.",
             "times",
             python="Number | None",
             works=("release",),
@@ -197,7 +198,7 @@ class ReleaseRequest:
             form=("times",),
         ),
         Option(
-            "START..END: when cases start (ISO dates); or log, to take it from the log.",
+            "Period in which cases start, as START..END (ISO dates); log takes it from the log.",
             "window",
             python="Window | str | None",
             works=("release",),
@@ -205,7 +206,7 @@ class ReleaseRequest:
             form=("window_start", "window_end"),
         ),
         Option(
-            "With the times, release when events began (start_timestamp), so how long they take.",
+            "With --times, also release starts of events (start_timestamp), so their durations.",
             "processing",
             kind=bool,
             default=False,
@@ -214,7 +215,7 @@ class ReleaseRequest:
             form=("processing",),
         ),
         Option(
-            "Attributes to release: a,b,c; case:NAME for one that events have and that never changes in a case.",
+            "Attributes to release: a,b,c; case:NAME for an event attribute that never changes within a case.",
             "attributes",
             python="Iterable[str] | None",
             works=("release",),
@@ -222,7 +223,7 @@ class ReleaseRequest:
             form=("attributes",),
         ),
         Option(
-            "Share of epsilon for attributes; a quarter.",
+            "Share of epsilon for attributes; default a quarter.",
             "attributes_share",
             python="Number | None",
             works=("release",),
@@ -234,22 +235,22 @@ class ReleaseRequest:
     declared: Annotated[
         Domain,
         Option(
-            "The public activities: a,b,c or @FILE with one on each line; log: all labels of the log may be known; "
-            "privately: find those that enough cases have, with a delta.",
+            "Public activities: a,b,c or @FILE (one per line). log: all activities of the log are public. privately: "
+            "find frequent ones with a delta.",
             "activities",
             python="Iterable[str] | str | None",
             works=("release", "train", "audit", "suggest"),
             form=("labels", "activities"),
         ),
         Option(
-            "The public bound on the length of a trace; log: that of the longest may be known.",
+            "Public maximum trace length; log: the length of the longest trace is public.",
             "max_length",
             works=("release", "train", "audit"),
             form=("longest", "max_length"),
             keyword=False,
         ),
         Option(
-            "NAME=a|b|c, NAME=LOW..HIGH or NAME=@FILE: the public values of an attribute. Repeatable.",
+            "Public values of an attribute: NAME=a|b|c, NAME=LOW..HIGH or NAME=@FILE. Repeatable.",
             "domain",
             python="Domain | None",
             works=("release", "train", "audit"),
@@ -285,18 +286,16 @@ class ReleaseRequest:
         ),
     ] = False
     seed: Annotated[
-        int | None, Option("Make a run repeatable, for experiments: voids the guarantee.", form=(), read=checked_seed)
+        int | None, Option("Seed, to repeat a run in experiments; it voids the guarantee.", form=(), read=checked_seed)
     ] = None
     allow_no_protection: Annotated[
         bool,
-        Option(
-            "Allow a protection level of none in practice, as of any epsilon above 3.89.", form=("allow_no_protection",)
-        ),
+        Option("Allow a release without effective protection (any epsilon above 3.89).", form=("allow_no_protection",)),
     ] = False
     as_published: Annotated[
         bool,
         Option(
-            "The paper's own calibration, for comparison; see what is derived.",
+            "Use the paper's own calibration, and show the derived guarantee.",
             works=("release", "train", "audit"),
             form=("as_published",),
         ),

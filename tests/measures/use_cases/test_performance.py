@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from refusals import sentence
 from scipy.stats import wasserstein_distance
 
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
@@ -236,7 +237,7 @@ def test_logs_without_times_say_why() -> None:
     for released, why in (
         (artificial, "The timestamps of the released log are artificial"),
         (unknown, "The released log has no known times."),
-        (Variants.from_dict({("a",): 3}), "only the variants were given"),
+        (Variants.from_dict({("a",): 3}), sentence("measure-of-variants-only", name="released")),
     ):
         result = judge(Pair(original, released), ["performance"])["performance"]
         assert result.grade == "not judged"

@@ -17,11 +17,11 @@ from veilog.cli.shared.reading import Output, named, read_log, shown_progress
     "audit",
     *("delta", "as_published", "unit", "max_cases", "activities", "max_length"),
     delta="Delta of the guarantee.",
-    as_published="Attack the paper's own calibration.",
-    unit="case, or case:person to protect the person of the made-up logs.",
-    max_cases="Cases of a person that count.",
-    activities="Of the releases: log, privately, or their names; else those of the made-up logs.",
-    max_length="Of the releases: a number, or log.",
+    as_published="Attack the method as published, with the paper's own calibration.",
+    unit="Protected unit: case, or case:person for the persons of the synthetic logs.",
+    max_cases="Most cases per person.",
+    activities="Activities of the releases: log, privately, or their names; default those of the synthetic logs.",
+    max_length="Longest trace of the releases: a number, or log.",
 )
 class AuditOptions(RequestOptions):
     """What the releases are asked for that are attacked."""
@@ -31,32 +31,32 @@ OF_RELEASES = AuditOptions()
 
 
 def audit(
-    method: Annotated[str, Parameter(help="See veilog methods.")],
+    method: Annotated[str, Parameter(help="Method; veilog methods lists them.")],
     *,
-    epsilon: Annotated[str, Parameter(allow_leading_hyphen=True, help="The budget that is attacked.")],
+    epsilon: Annotated[str, Parameter(allow_leading_hyphen=True, help="Epsilon of the attacked releases.")],
     p: MethodSettings = (),
     white_box: Annotated[
-        bool, Parameter(negative="", help="Look at every noisy answer of worst-case neighbours, not only at releases.")
+        bool, Parameter(negative="", help="Use every noisy answer of worst-case neighbours, not only releases.")
     ] = False,
     runs: Annotated[
         int | None,
         WHOLE,
         Parameter(help="Releases of each of the two neighbouring logs; 20,000, or 4,000 with --white-box."),
     ] = None,
-    confidence: Annotated[
-        float, Parameter(help="With which the proved epsilon is a lower bound.", show_default=True)
-    ] = 0.99,
+    confidence: Annotated[float, Parameter(help="Confidence level of the lower bound.", show_default=True)] = 0.99,
     log: Annotated[
-        Path | None, Parameter(help="Attack with this log, with and without one of its cases; else made-up logs.")
+        Path | None, Parameter(help="Log to attack with and without one of its cases; default synthetic logs.")
     ] = None,
     asked: AuditOptions = OF_RELEASES,
-    person_cases: Annotated[int | None, WHOLE, Parameter(help="Cases that the person has who is there or not.")] = None,
-    seed: Annotated[int | None, WHOLE, Parameter(help="Repeat an audit.")] = None,
-    processes: Annotated[int | None, WHOLE, Parameter(help="Processes; by default two.")] = None,
+    person_cases: Annotated[
+        int | None, WHOLE, Parameter(help=("Number of cases of the added or removed person."))
+    ] = None,
+    seed: Annotated[int | None, WHOLE, Parameter(help="Seed, to repeat an audit.")] = None,
+    processes: Annotated[int | None, WHOLE, Parameter(help="Number of processes; default two.")] = None,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
-    """Attack a method: prove from outside, or by its answers, how large its epsilon is at least."""
+    """Attack a method, to prove a lower bound of its epsilon from its releases or its answers."""
     out = Output(json)
     parameters: dict[str, Any] = {**pairs(p, "-p")}
     own = None if log is None else read_log(named(log, reading), reading)

@@ -95,7 +95,7 @@ def _say_groups(out: Output, original: EventLog | Variants, released: EventLog) 
                 out.show(Text(str(Message("groups-not-of-original", said=condition.text)), style="yellow"))
 
 
-Another = Annotated[Path | None, Parameter(help="Another release of the same log, which an attacker may hold, too.")]
+Another = Annotated[Path | None, Parameter(help="Another release of the same log that an attacker may have.")]
 
 
 @Parameter(name="*")
@@ -107,16 +107,20 @@ class MeasureOptions:
         bool, Parameter(negative="--no-models", help="Quality of the process model discovered from the release.")
     ] = True
     pm4py: Annotated[
-        bool, Parameter(negative="", help="Discover and replay that model by pm4py (extra 'models'), up to 300 s.")
+        bool,
+        Parameter(negative="", help=("Discover and replay that model with pm4py (extra 'models'), for up to 300 s.")),
     ] = False
     alignments: Annotated[
-        bool, Parameter(negative="", help="For discovery: fitness by optimal alignments, too (extra 'alignments').")
+        bool,
+        Parameter(
+            negative="", help=("For discovery: also compute fitness by optimal alignments (extra 'alignments').")
+        ),
     ] = False
     anomalies: Annotated[
-        bool, Parameter(negative="", help="Also the share of cases that look normal (extra 'anomalies').")
+        bool, Parameter(negative="", help="Also measure the share of cases that look normal (extra 'anomalies').")
     ] = False
     use_cases: Annotated[
-        str, Parameter(help=f"What it is good for: all, or some of {', '.join(USE_CASES)}, with commas between.")
+        str, Parameter(help=f"Use cases to measure: all, or some of {', '.join(USE_CASES)}, with commas between.")
     ] = ""
     model: Annotated[
         Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
@@ -163,9 +167,7 @@ def compare(
     released: Log,
     *,
     measured: MeasureOptions = MAIN_MEASURES,
-    chart: Annotated[
-        Path | None, Parameter(help="Draw times and variants of both logs: a file that ends in .svg.")
-    ] = None,
+    chart: Annotated[Path | None, Parameter(help="File (.svg) for a chart of times and variants of both logs.")] = None,
     control: HeldOut = None,
     second: Another = None,
     whose: Whose = SEEMING,
@@ -174,7 +176,7 @@ def compare(
     details: Details = False,
     json: Json = None,
 ) -> None:
-    """Measure what a release kept of the original. The numbers are raw statistics: keep them inside.
+    """Measure the utility of a release. The numbers are confidential: they come from the raw log.
 
     Of an original in several files or in a table of an engine only the variants are measured.
     """

@@ -29,7 +29,7 @@ def dossier(
     *,
     original: Annotated[
         Path | None,
-        Parameter(help="The log it was made of: adds what attacks achieve on both, so the dossier is for you only."),
+        Parameter(help="The original log: adds the results of attacks on both, so the dossier is confidential."),
     ] = None,
     control: HeldOut = None,
     whose: Whose = SEEMING,

@@ -38,16 +38,14 @@ class Reports:
     """The pages that a release leaves beside its log."""
 
     report: Annotated[
-        Path | None, Parameter(help="Write a page about the release, with exact numbers of the log: for you only.")
+        Path | None, Parameter(help="Write the internal report, with exact numbers of the log (confidential).")
     ] = None
     recipient_report: Annotated[
-        Path | None, Parameter(help="Write a page that says nothing about the log but the release and its guarantee.")
+        Path | None, Parameter(help="Write the recipient's report: only the release and its guarantee.")
     ] = None
     dossier: Annotated[
         Path | None,
-        Parameter(
-            help="Write a dossier (.html, .md) for the person who decides about the release; see veilog dossier."
-        ),
+        Parameter(help="Write a dossier (.html, .md) for the data protection officer; see veilog dossier."),
     ] = None
     language: Language = ENGLISH
 
@@ -96,14 +94,14 @@ def report(
     target: Annotated[Path, Parameter(help="File to write the page to; it ends in .html.")],
     *,
     original: Annotated[
-        Path | None, Parameter(help="The log it was made of: adds exact numbers of it, so the page is for you only.")
+        Path | None, Parameter(help="The original log: adds its exact numbers, so the page is confidential.")
     ] = None,
     whose: Whose = SEEMING,
     language: Language = ENGLISH,
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
-    """Write a page about a release from its file: what it is, what it guarantees, what nobody may conclude from it."""
+    """Write a page about a release from its file: content, guarantee and limits."""
     out = Output(json)
     _check_page(target, "TARGET")
     check_language(language)

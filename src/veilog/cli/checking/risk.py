@@ -31,24 +31,29 @@ from veilog.messages import Message
 @Parameter(name="*")
 @dataclass(frozen=True)
 class KnownActivities:
-    """What somebody knows of a person."""
+    """Knowledge of the attacker."""
 
     background: Annotated[
-        str, Parameter(help="What is known of a person: set, multiset, sequence; or several.", show_default=True)
+        str,
+        Parameter(
+            help=("Knowledge of the attacker: set, multiset, sequence; or several, with commas."), show_default=True
+        ),
     ] = "set,multiset,sequence"
-    size: Annotated[str, Parameter(help="How many activities are known: 1,2,3 or 1-6.", show_default=True)] = "1,2,3"
+    size: Annotated[
+        str, Parameter(help=("Number of activities that the attacker knows: 1,2,3 or 1-6."), show_default=True)
+    ] = "1,2,3"
     weight: Annotated[
         tuple[str, ...],
-        Parameter(name="--weight", negative="", help="ACTIVITY=NUMBER: how much an activity counts. Repeatable."),
+        Parameter(name="--weight", negative="", help="Weight of an activity, as ACTIVITY=NUMBER. Repeatable."),
     ] = ()
     arrangements: Annotated[
         bool, Parameter(negative="", help="Count multisets as the paper's program does, not as the paper defines them.")
     ] = False
     time: Annotated[
-        str | None, Parameter(help=f"When each of these activities happened is known, too, to {', '.join(UNITS)}.")
+        str | None, Parameter(help=f"Precision of the times that the attacker also knows: {', '.join(UNITS)}.")
     ] = None
     sensitive: Annotated[
-        str | None, Parameter(help="Attribute of cases or events: how far the knowledge tells its value.")
+        str | None, Parameter(help="Attribute of cases or events whose value the attacker tries to infer.")
     ] = None
 
 
@@ -68,7 +73,7 @@ def risk(
     details: Details = False,
     json: Json = None,
 ) -> None:
-    """Measure how far people of a log are exposed to someone who knows a few of their activities.
+    """Measure how well an attacker who knows a few activities of a person finds that person in a log.
 
     Their resource or life cycle is known, too, with --classifier 'concept:name org:resource'.
     """

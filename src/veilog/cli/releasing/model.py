@@ -55,7 +55,7 @@ def train(
     p: MethodSettings = (),
     checkpoint: Annotated[
         Path | None,
-        Parameter(help="Keep the run here, so that it can be stopped (Ctrl-C); the same command then goes on with it."),
+        Parameter(help="File for checkpoints. After Ctrl-C, the same command resumes the run from it."),
     ] = None,
     budget: TrainOptions = FOR_TRAINING,
     keeping: Keeping = AS_THERE_IS,
@@ -63,7 +63,7 @@ def train(
     grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
-    """Train a model of a log, once, within a budget; veilog sample then draws from it without the log."""
+    """Train a model of a log once, within a budget. Then veilog sample draws from it without the log."""
     out = Output(json, log)
     for place in filter(None, (model, checkpoint)):
         check_writable(place)
@@ -111,16 +111,19 @@ def sample(
     cases: Annotated[
         int | None,
         WHOLE,
-        Parameter(allow_leading_hyphen=True, help="How many; by default about as many as the log had, by noisy count."),
+        Parameter(allow_leading_hyphen=True, help="Number of cases; default the noisy number of cases of the log."),
     ] = None,
     stream: Annotated[
         bool,
-        Parameter(negative="", help="To stdout, a case a line, as JSON lists of activities; without --cases endless."),
+        Parameter(
+            negative="",
+            help=("Write to stdout, one case per line, as JSON lists of activities; endless without --cases."),
+        ),
     ] = False,
-    seed: Annotated[int | None, WHOLE, Parameter(help="Make the draw repeatable; weakens nothing.")] = None,
+    seed: Annotated[int | None, WHOLE, Parameter(help="Seed of the draw; it does not weaken the guarantee.")] = None,
     json: Json = None,
 ) -> None:
-    """Draw cases from a model, into a log of any size or as a stream, without the log and at no cost."""
+    """Draw cases from a model, as a log of any size or as a stream. This needs no log and uses no budget."""
     if stream == (target is not None):
         raise ParameterError("stream-and-file", parameter="stream")
     if stream and json is not None:
@@ -152,7 +155,7 @@ def sample(
 
 
 def inspect(model: ModelFile, *, json: Json = None) -> None:
-    """Say what a model is, what its training guarantees, and what is frequent among cases drawn from it."""
+    """Describe a model: its training, its guarantee, and the most frequent of its drawn cases."""
     out = Output(json)
     loaded = Model.load(model)
     drawn = loaded.sample(_SHOWN, seed=0)

@@ -69,11 +69,11 @@ _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 class KnownSizes:
     """What is known of the size of a log without asking it."""
 
-    cases: Annotated[int | None, WHOLE, Parameter(help="About how many cases the log has, by what is public.")] = None
-    length: Annotated[float | None, Parameter(help="About how many events a case has on average.")] = None
-    variants: Annotated[int | None, WHOLE, Parameter(help="About how many variants there are.")] = None
+    cases: Annotated[int | None, WHOLE, Parameter(help="Approximate number of cases, from public information.")] = None
+    length: Annotated[float | None, Parameter(help="Approximate mean number of events per case.")] = None
+    variants: Annotated[int | None, WHOLE, Parameter(help="Approximate number of variants.")] = None
     frequent: Annotated[
-        float | None, Parameter(help="About what share of the cases has the most frequent variant, e.g. 0.3.")
+        float | None, Parameter(help="Approximate share of cases with the most frequent variant, e.g. 0.3.")
     ] = None
 
     def facts(self) -> dict[str, Any]:
@@ -94,19 +94,21 @@ class PreviewOptions(KnownSizes):
     dry_run: Annotated[
         bool,
         Parameter(
-            negative="", help="Ask and write nothing: say what it would guarantee, and expect of made-up logs like it."
+            negative="", help="Query and write nothing; show the guarantee, and the expected utility on synthetic logs."
         ),
     ] = False
     sizes: Annotated[
         str | None,
         Parameter(
-            help="For a dry run: the JSON of veilog twin, or an earlier release, that tells the sizes; log: the exact "
-            "ones of the log, for you only."
+            help=(
+                "For a dry run: file with sizes, from veilog twin --json or an earlier release. log uses the exact "
+                "sizes of the log (confidential)."
+            )
         ),
     ] = None
     use_cases: Annotated[
         str | None,
-        Parameter(help="For a dry run: what would be kept for these use cases; prediction, if nothing is said."),
+        Parameter(help="For a dry run: use cases to estimate the utility for; default prediction."),
     ] = None
 
     def facts(self) -> dict[str, Any]:
@@ -133,24 +135,24 @@ def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None
 
 def twin(
     log: Annotated[Path | None, Parameter(help="Event log to ask, with --epsilon; not needed without.")] = None,
-    out: Annotated[Path | None, Parameter(help="File to write the made-up log to; its suffix says how.")] = None,
+    out: Annotated[Path | None, Parameter(help="File for the synthetic log; its suffix sets the format.")] = None,
     *,
-    activities: Annotated[
-        str | None, Parameter(help="How many activities there are, 16, or their names: a,b,c or @FILE.")
-    ] = None,
+    activities: Annotated[str | None, Parameter(help="Number of activities, or their names: a,b,c or @FILE.")] = None,
     known: KnownSizes = UNKNOWN,
     epsilon: Annotated[
         str | None,
-        Parameter(allow_leading_hyphen=True, help="Ask the log for its sizes, with noise, for this budget; e.g. 0.05."),
+        Parameter(allow_leading_hyphen=True, help="Budget for querying the sizes of the log with noise, e.g. 0.05."),
     ] = None,
     persons: Persons = EACH_CASE,
-    number: Annotated[int, WHOLE, Parameter(help="Another number makes another twin of the same sizes.")] = 0,
+    number: Annotated[
+        int, WHOLE, Parameter(help=("Number of the synthetic log: another number gives another log of the same size."))
+    ] = 0,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
-    """Make up a log of the same sizes, to try methods, budgets and times on for nothing.
+    """Make a synthetic log of the same size, to preview methods and budgets without using budget.
 
     veilog twin --out twin.xes --cases 1000 --activities 16 --length 14 touches no data; veilog twin LOG --out twin.xes
     --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.

@@ -72,7 +72,7 @@ def methods(
     *,
     json: Json = None,
 ) -> None:
-    """List the methods and what each really guarantees; with a name, one in full."""
+    """List the methods with their guarantees; with a name, describe one in full."""
     out = Output(json)
     if name is not None:
         found = method_named(name)
@@ -88,14 +88,14 @@ def release(
     log: Log,
     target: Target,
     *,
-    method: Annotated[str, Parameter(name=["--method", "-m"], help="See veilog methods.")],
+    method: Annotated[str, Parameter(name=["--method", "-m"], help="Method; veilog methods lists them.")],
     p: MethodSettings = (),
     asked: ReleaseOptions = UNDECIDED,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,
     compare: Annotated[
-        bool, Parameter(negative="--no-compare", help="Show what was kept, for you only; never written.")
+        bool, Parameter(negative="--no-compare", help="Show the utility (confidential); it is never written to a file.")
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
@@ -104,7 +104,7 @@ def release(
     details: Details = False,
     json: Json = None,
 ) -> int:
-    """Release a log: ask it questions with noise, write what comes out, and say what is guaranteed."""
+    """Release a log: query it with noise, write the result, and state its guarantee."""
     out = Output(json, log, log=None if preview.dry_run else target)
     last, asked = since_last(log, keeping, asked)
     if preview.dry_run:

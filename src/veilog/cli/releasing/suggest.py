@@ -50,9 +50,11 @@ _SHOWN = 8
 @options_of(
     "suggest",
     *("delta", "unit", "max_cases", "without_person", "activities"),
-    delta="Delta to be spent in all.",
-    activities="The public activities: how many, 16, or a,b,c or @FILE; log: those of the log may be known. Without it "
-    "what is expected is less sure.",
+    delta="Total delta of the suggestion and the release.",
+    activities=(
+        "Public activities: a,b,c or @FILE, or their number; log if all activities of the log are public. Without it "
+        "the expectation is less certain."
+    ),
 )
 class SuggestOptions(RequestOptions):
     """What may be spent, and for what, who is protected, and which activities are public."""
@@ -61,15 +63,13 @@ class SuggestOptions(RequestOptions):
         str,
         Parameter(
             allow_leading_hyphen=True,
-            help="Share of both that the suggestion costs; the rest is left.",
+            help="Share of both for the suggestion; the rest is left for the release.",
             show_default=True,
         ),
     ] = "0.1"
     for_: Annotated[
         Literal["similarity", "prediction", "discovery", "conformance"],
-        Parameter(
-            "--for", help="What the release is for: methods are ranked by what was measured for it.", show_default=True
-        ),
+        Parameter("--for", help="Use case to rank methods by, from measurements.", show_default=True),
     ] = "similarity"
 
 
@@ -80,7 +80,7 @@ def suggest(
     log: Log,
     *,
     epsilon: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="What may be spent in all, on the suggestion and the release.")
+        str, Parameter(allow_leading_hyphen=True, help="Total budget of the suggestion and the release.")
     ],
     asked: SuggestOptions = OF_RELEASE,
     keeping: Keeping = AS_THERE_IS,
@@ -88,7 +88,7 @@ def suggest(
     grouping: Grouping = HERE,
     json: Json = None,
 ) -> None:
-    """Suggest a method for a log, by noisy answers that cost a share of the budget, and say why."""
+    """Suggest a method for a log, with reasons. The noisy answers it needs use a share of the budget."""
     out = Output(json, log)
     parse_epsilon(epsilon)
     parse_delta(asked.delta)

@@ -96,11 +96,11 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 
 _TITLES = {
-    "budget": "The budget, the public facts, and whom to protect",
+    "budget": "Budget, public facts and protected unit",
     "content": "Times, attributes, and some cases alone",
     "pages": "Pages about it",
     "ledger": "The ledger",
-    "preview": "Trying it on made-up logs",
+    "preview": "Preview on synthetic logs",
     "reading": "Reading the log",
     "engines": "Large tables and databases",
 }
@@ -135,13 +135,12 @@ Target = Annotated[
 
 
 MethodSettings = Annotated[
-    tuple[str, ...], Parameter(name=["-p", "--parameter"], negative="", help="NAME=VALUE of the method; repeated.")
+    tuple[str, ...],
+    Parameter(name=["-p", "--parameter"], negative="", help=("Parameter of the method, as NAME=VALUE. Repeatable.")),
 ]
 
 
-To = Annotated[
-    str | None, Parameter(help="Format of what goes to standard output, where that of what comes in is another.")
-]
+To = Annotated[str | None, Parameter(help="Output format for standard output, if it differs from the input.")]
 
 
 Json = Annotated[
@@ -149,13 +148,13 @@ Json = Annotated[
 ]
 
 
-Details = Annotated[bool, Parameter(name="--details", negative="", help="Show all that there is, not the main things.")]
+Details = Annotated[bool, Parameter(name="--details", negative="", help="Show every detail.")]
 
 
 SpreadsheetSafe = Annotated[
     bool,
     Parameter(
-        negative="", help="In a CSV or TSV, write an apostrophe before texts that a spreadsheet would run as formulas."
+        negative="", help="Write an apostrophe before CSV or TSV texts that a spreadsheet would run as formulas."
     ),
 ]
 
@@ -164,7 +163,7 @@ HeldOut = Annotated[
     Path | None,
     Parameter(
         name="--control",
-        help="A log of people who were not in the log that was released, to hold attacks against.",
+        help="Control: a log of people who were not in the released log.",
     ),
 ]
 
@@ -174,32 +173,35 @@ HeldOut = Annotated[
 class Reading:
     """How a log is read: the same options for every command that reads one."""
 
-    case: Annotated[str | None, Parameter(help="Column of the case's name, for tables.")] = None
+    case: Annotated[str | None, Parameter(help="Column with the name of the case, for tables.")] = None
     activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
     timestamp: Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")] = None
     lifecycle: Annotated[
         str | None,
         Parameter(
-            help="Keep only the events of this lifecycle:transition, e.g. complete; intervals: a start and its end are "
-            "one event with a start_timestamp."
+            help=(
+                "Keep only events of this lifecycle:transition, e.g. complete. intervals makes a start and its end "
+                "one event with a start_timestamp."
+            )
         ),
     ] = None
     classifier: Annotated[
         str | None,
         Parameter(
-            help="Attributes that make an activity, 'concept:name lifecycle:transition', or a classifier's name."
+            help=(
+                "Attributes that form the activity, e.g. 'concept:name lifecycle:transition', or the name of a "
+                "classifier."
+            )
         ),
     ] = None
-    time_format: Annotated[str | None, Parameter(help="What 5/6/2024 means, for tables: dd/mm/yyyy or mm/dd/yyyy.")] = (
+    time_format: Annotated[
+        str | None, Parameter(help=("Order of dates such as 5/6/2024, for tables: dd/mm/yyyy or mm/dd/yyyy."))
+    ] = None
+    header: Annotated[int | None, WHOLE, Parameter(help="Line with the column names, for tables; 0 for none.")] = None
+    sheet: Annotated[str | None, Parameter(help="Sheet of a workbook.")] = None
+    object_type: Annotated[str | None, Parameter(help="Object type that forms the cases of an object-centric log.")] = (
         None
     )
-    header: Annotated[
-        int | None, WHOLE, Parameter(help="Line with the names of the columns, for tables; 0 where there is none.")
-    ] = None
-    sheet: Annotated[str | None, Parameter(help="Sheet of a workbook.")] = None
-    object_type: Annotated[
-        str | None, Parameter(help="Type of the objects that are the cases of an object-centric log.")
-    ] = None
     format: Annotated[
         str | None, Parameter(help="Format of a log that is - , standard input or output: csv, xes, parquet, ...")
     ] = None
@@ -208,25 +210,27 @@ class Reading:
         Parameter(
             name="--on",
             negative="",
-            help="RULE=POLICY: what to do about a finding (drop, keep, fail); see veilog validate. Repeatable.",
+            help="Policy for a finding, as RULE=POLICY (drop, keep, fail); see veilog validate. Repeatable.",
         ),
     ] = ()
     map: Annotated[
         Path | None,
         Parameter(
-            help="Group activities by this public list: CSV (activity,group,coarser group) or JSON; see veilog map."
+            help="Public list that groups activities: CSV (activity,group,coarser group) or JSON; see veilog map."
         ),
     ] = None
-    level: Annotated[
-        int | None, WHOLE, Parameter(help="Which groups of the list count; 1, the finest, unless told.")
-    ] = None
+    level: Annotated[int | None, WHOLE, Parameter(help="Level of the groups in the list; default 1, the finest.")] = (
+        None
+    )
     top: Annotated[
-        int | None, WHOLE, Parameter(help="Keep the first so many activities of the list; all others are one.")
+        int | None, WHOLE, Parameter(help="Number of activities of the list to keep; all others become one.")
     ] = None
     limit: Annotated[
         int | None,
         WHOLE,
-        Parameter(help="Bytes that a compressed log may unpack to; by default suspicious ones are refused."),
+        Parameter(
+            help=("Largest unpacked size of a compressed log, in bytes; by default veilog refuses suspicious ones.")
+        ),
     ] = None
 
     def mapping(self) -> ActivityMapping | None:
@@ -280,7 +284,7 @@ class Grouping:
     engine: Annotated[
         str,
         Parameter(
-            help="duckdb, spark, duckdb:FILE or a URL that Ibis connects to; LOG is then a table there.",
+            help="Engine: duckdb, spark, duckdb:FILE or a URL that Ibis connects to. LOG is then a table there.",
             show_default=True,
         ),
     ] = "duckdb"
@@ -288,10 +292,10 @@ class Grouping:
         str | None, Parameter(help="Column that orders events of equal time, for tables of a database.")
     ] = None
     memory_limit: Annotated[
-        str, Parameter(help="Memory for grouping a table's events, e.g. 4GB.", show_default=True)
+        str, Parameter(help="Memory for grouping the events of a table, e.g. 4GB.", show_default=True)
     ] = "1GB"
     temp_directory: Annotated[
-        Path | None, Parameter(help="Folder for what does not fit into that memory; by default the system's.")
+        Path | None, Parameter(help="Folder for data beyond that memory; default that of the system.")
     ] = None
 
     def needs_events(self, what: str) -> None:
@@ -310,9 +314,9 @@ class Whose:
 
     person: Annotated[
         str | None,
-        Parameter(help="Column that tells whose a case is; by default the one that seems to, see veilog info."),
+        Parameter(help="Column that identifies people; by default the one that seems to (see veilog info)."),
     ] = None
-    no_person: Annotated[bool, Parameter(negative="", help="Take each case for somebody's own.")] = False
+    no_person: Annotated[bool, Parameter(negative="", help="Treat each case as a separate person.")] = False
 
     def asked(self) -> str | bool:
         """As use cases and halves take it."""
@@ -347,25 +351,23 @@ class Limits:
 
     epsilon: Annotated[
         str | None,
-        Parameter(allow_leading_hyphen=True, help="All that releases of the log may cost; none: without a limit."),
+        Parameter(allow_leading_hyphen=True, help="Budget of all releases of the log; none for no limit."),
     ] = None
-    delta: Annotated[
-        str | None, Parameter(allow_leading_hyphen=True, help="The same for delta; 0 if it is not given.")
-    ] = None
+    delta: Annotated[str | None, Parameter(allow_leading_hyphen=True, help="The same for delta; default 0.")] = None
     composed: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Count releases from now on by their composition, which needs a delta and costs less than the sum.",
+            help="Count releases from now on by composition, which needs a delta and uses less than the sum.",
         ),
     ] = False
     releases: Annotated[
         int | None,
         WHOLE,
-        Parameter(help="Plan so many releases, of --each at most, and no others: with --delta for all."),
+        Parameter(help="Number of planned releases, each at most --each; needs --delta for all."),
     ] = None
-    each: Annotated[str | None, Parameter(help="The most that each of them may cost.")] = None
-    each_delta: Annotated[str | None, Parameter(help="The same for delta; 0 if it is not given.")] = None
+    each: Annotated[str | None, Parameter(help="Largest epsilon of each planned release.")] = None
+    each_delta: Annotated[str | None, Parameter(help="The same for delta; default 0.")] = None
 
     def check(self) -> None:
         """Refuse what does not go together, before a large log is read."""
@@ -619,15 +621,17 @@ class ReleaseOptions(RequestOptions):
         str | None,
         Parameter(
             group=GROUPS["content"],
-            help="Release the cases alone that began on this day (2024-03-14, UTC) or later, and before --until; last: "
-            "from where the last such release on --account ended.",
+            help=(
+                "Release only cases that began on this day (2024-03-14, UTC) or later, and before --until. last "
+                "continues after the last such release on --account."
+            ),
         ),
     ] = None
     until: Annotated[
         str | None,
         Parameter(
             group=GROUPS["content"],
-            help="With --since: the day before which they began; by default today, so whole days.",
+            help="With --since: first day to exclude; default today, so only whole days.",
         ),
     ] = None
 
