@@ -122,7 +122,7 @@ def test_a_release_is_told_in_twelve_lines(
     told = run(capsys, "release", log, "r.xes", "-m", "evolve", *options)[1].strip().splitlines()
     assert len(told) <= 14, "twelve lines, and what was lost"
     first = [line.split("  ")[0] for line in told if not line.startswith(" ")]
-    assert first[:5] == ["losses", "protection", "whom", "holds if", "released"]
+    assert first[:5] == ["losses", "protection", "protects", "conditions", "released"]
     assert first[-2:] == ["files", "next"]
     monkeypatch.setenv("COLUMNS", "80")
     narrow = run(capsys, "release", log, "s.xes", "-m", "evolve", *options, "--overwrite")[1]

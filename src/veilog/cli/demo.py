@@ -54,7 +54,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     files.write(made, original_path, overwrite=True)
     # A real hospital has this list from its documentation; this one's is as public as the program that made it up.
     activities_path.write_text("\n".join(hospital.ACTIVITIES) + "\n", encoding="utf-8")
-    show(Text(f"1. A made-up hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
+    show(Text(f"1. A synthetic hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
     show(display.variants_table(original.variants, 3))
 
@@ -65,7 +65,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     result = compare(original, files.read(release_path))
     report.write(released, internal, original, comparison=result, overwrite=True)
     report.write(released, recipient, overwrite=True)
-    written = [str(release_path), f"{recipient} (a page to send with it)", f"{internal} (a page for you only)"]
+    written = [str(release_path), f"{recipient} (for the recipient)", f"{internal} (confidential)"]
     show(display.release_brief(released, written, result))
     show(display.variants_table(released.variants, 3))
 

@@ -156,7 +156,7 @@ def show_account(out: Output, entry: EntryRef | None, account: Account | None, n
 def show_notes(out: Output, notes: Iterable[OwnerMessage]) -> None:
     """Notes for the owner of the log alone."""
     for note in notes:
-        out.show(Text(f"For you only: {note}", style="magenta"))
+        out.show(Text(f"Confidential: {note}", style="magenta"))
 
 
 @app.command

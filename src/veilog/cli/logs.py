@@ -69,7 +69,7 @@ def info(
     if persons:
         out.show(display.persons_lines(persons))
     if whole is None:
-        out.show("[dim]Grouped where it is: attributes, the life cycle and persons were not looked at.[/]")
+        out.show("[dim]Grouped in the database: attributes, life cycle and people were not read.[/]")
     if findings:
         out.show(display.findings_table(findings))
 
@@ -158,9 +158,9 @@ def convert(
     out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)
     if states_how and table:
-        out.show(Text("A CSV has no place for what the release guarantees: keep the file it is from.", style="yellow"))
+        out.show(Text("A CSV cannot hold the guarantee of the release: keep the file it is from.", style="yellow"))
     if conditions:
-        lost = "A CSV has no place for what its releases take for granted, so they do not say it; tell it with them:"
+        lost = "A CSV cannot hold the conditions of its releases. Send these with it:"
         out.show(Text("\n".join([lost, *conditions]), style="yellow"))
     if event_log.findings:
         out.show(display.findings_table(event_log.findings))

@@ -73,15 +73,15 @@ def dossier(
     facts = {"dossier": str(target), "edition": edition, "registry": kept, "guarantee": json_of(told.guarantee)}
     out.json(facts, target)
     whom = (
-        "for you only: it holds exact numbers of the log"
+        "confidential: it holds exact numbers of the log"
         if made.owner_only
-        else "it holds nothing of the log but the release"
+        else "it shows only the release and its guarantee"
     )
     out.show(Text(f"dossier written to {target} ({whom})"))
     if kept is not None:
-        out.show(Text(f"record for the registry of deployments written to {kept}: fill what is marked"))
+        out.show(Text(f"record for the registry of deployments written to {kept}: fill in the marked fields"))
     else:
-        out.show(Text("no record for the registry of deployments: nothing is proven of this release"))
+        out.show(Text("no record for the registry of deployments: this release has no proven guarantee"))
 
 
 def _check_registry(place: Path) -> None:

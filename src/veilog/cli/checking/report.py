@@ -77,10 +77,10 @@ class Reports:
         if self.report is not None:
             more: dict[str, Any] = {"comparison": comparison, "person": person or True, "overwrite": overwrite}
             write(released, self.report, original, **more, **how)
-            yield f"{self.report} (for you only: it holds exact numbers of the log)"
+            yield f"{self.report} (confidential: it holds exact numbers of the log)"
         if self.recipient_report is not None:
             write(released, self.recipient_report, overwrite=overwrite, **how)
-            yield f"{self.recipient_report} (holds nothing of the log but the release)"
+            yield f"{self.recipient_report} (shows only the release and its guarantee)"
         if self.dossier is not None:
             write_dossier(dossier(released, **how), self.dossier, overwrite=overwrite)
             yield f"{self.dossier} (a dossier: holds nothing of the log but the release)"
@@ -125,9 +125,9 @@ def report(
     version = "recipient" if before is None else "internal"
     out.json({"report": str(target), "version": version, "guarantee": json_of(told.guarantee)}, target)
     whom = (
-        "it holds nothing of the log but the release"
+        "it shows only the release and its guarantee"
         if before is None
-        else "for you only: it holds exact numbers of the log"
+        else "confidential: it holds exact numbers of the log"
     )
     out.show(Text(f"report written to {target} ({whom})"))
 

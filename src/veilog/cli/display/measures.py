@@ -92,8 +92,8 @@ def comparison_table(result: Comparison) -> Group:
 
 def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:
     """What a release is good for: a sentence a use case, and each number beside what it is held against."""
-    numbers = ("release", "original", "a half of it", "bare list", "kept")
-    table = listing("", *numbers, "", right=numbers, dim=("",), title="what it is good for")
+    numbers = ("release", "original", "another sample", "unprotected", "utility")
+    table = listing("", *numbers, "", right=numbers, dim=("",), title="use cases")
     for judgement in use_cases.values():
         for judged in judgement.aspects.values():
             if judged.value is None:
@@ -109,8 +109,9 @@ def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:
         words.append(Text(judgement.verdict, style=_GRADES[judgement.grade]))
         words += [Text(f"  {line}", style="dim") for line in judgement.remarks]
     note = (
-        "kept: of what the original gives, or how near the release is beside one half of the original to the "
-        "other. bare list: every variant of the original once, which has learnt nothing and protects nobody."
+        "utility: share of the value of the original; for a distance, that of two halves of the original divided by "
+        "that of "
+        "the release. unprotected: every variant of the original once, a baseline without any protection."
     )
     return Group(table, *words, Text(note, style="dim"))
 
@@ -137,7 +138,7 @@ def unique_line(row: Mapping[str, Any]) -> Text:
     cases: list[str] = row["cases"]
     more = f" and {len(cases) - _SHOWN:,} more, which --json lists" if len(cases) > _SHOWN else ""
     known = f"{counted(row['size'], 'activity', 'activities')} ({_KNOWN[row['background']]})"
-    return Text(f"{known} may single out (for you only): {', '.join(cases[:_SHOWN])}{more}", style="yellow")
+    return Text(f"{known} may single out (confidential): {', '.join(cases[:_SHOWN])}{more}", style="yellow")
 
 
 def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: str | None = None) -> Group:
@@ -151,14 +152,14 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: st
         parts = ([row for row in exposed.results if row.with_start is known] for known in (False, True))
         lines += [Text(found_in_words(rows, persons=persons)) for rows in parts if rows]
         if exposed.example is not None:
-            lines.append(Text(like_who(exposed.example, persons=persons) + " (For you only.)", style="yellow"))
+            lines.append(Text(like_who(exposed.example, persons=persons) + " (Confidential.)", style="yellow"))
         if exposed.without_start is not None:
-            lines.append(Text(f"What the day adds is not measured: {exposed.without_start}", style="dim"))
+            lines.append(Text(f"The effect of the day was not measured: {exposed.without_start}", style="dim"))
     told = [Text(sentence) for sentence in _told([r for r in results if r.case_disclosure is not None])]
     if told:
         counted_by = ", by cases" if exposed is not None and exposed.person is not None else ""
         timed = "" if time is None else f" and their times in {time}"
-        lines += [Text(f"With the activities{timed} that tell most of a case{counted_by}:", style="dim"), *told]
+        lines += [Text(f"With the most revealing activities{timed} of a case{counted_by}:", style="dim"), *told]
     return Group(*lines)
 
 
@@ -171,16 +172,16 @@ def _told(results: Sequence[RiskResult]) -> Iterator[str]:
     for background, done in outcomes.items():
         alike.setdefault(tuple(done), []).append(_KNOWN[background])
     for shared, known in alike.items():
-        yield said_once("Whoever knows", f" ({'; '.join(known)})", shared)
+        yield said_once("An attacker who knows", f" ({'; '.join(known)})", shared)
 
 
 def _outcome(found: RiskResult) -> str:
     """What knowledge of one kind and size does; where not all that can be known was tried, no less than was seen."""
     if not found.exact and found.unique == 0:
-        return f"singles out nobody by any of the {found.sampled or 0:,} things tried that can be known"
+        return f"singles out no case in {found.sampled or 0:,} tested combinations"
     if not found.unique:
         fewest = round(1 / found.worst_case) if found.worst_case else 2
-        return f"singles out nobody: {fewest:,} cases or more fit, whatever these are"
+        return f"singles out no case: {fewest:,} or more cases always fit"
     least = "" if found.exact else "at least "
     return f"may single out {least}{found.unique:,} of {counted(found.cases, 'case')}"
 

@@ -130,13 +130,13 @@ def persons_lines(persons: Iterable[PersonColumn]) -> RenderableType:
     found = list(persons)
     if not found:
         return Text("")
-    head = Text("Is a case a person? A release protects one case unless it says otherwise:", style="yellow")
+    head = Text("Is a case a person? By default a release protects one case:", style="yellow")
     return Group(head, *(Text(f"  {person}", style="yellow") for person in found[:5]))
 
 
 def findings_table(findings: tuple[Finding, ...], source: str | None = None) -> RenderableType:
     if not findings:
-        return Text("Nothing to remark.", style="green")
+        return Text("No findings.", style="green")
     title = "findings" if source is None else f"findings in {escape(source)}"
     table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
     table.add_column("finding", no_wrap=True)
@@ -158,7 +158,7 @@ def findings_table(findings: tuple[Finding, ...], source: str | None = None) -> 
 
 
 def methods_table(methods: Iterable[Method]) -> Table:
-    """A line for each method: what it releases, and what is derived in both faces."""
+    """A line for each method: what it releases, and the derived guarantee in both modes."""
     table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
     table.add_column("method", no_wrap=True, style="bold")
     table.add_column("releases", no_wrap=True)
@@ -175,7 +175,7 @@ def method_view(method: Method) -> Group:
         ("releases", str(method.releases)),
         ("certified", method.guarantee),
         ("as published", method.as_published),
-        ("paper", method.paper or "none: it is our own"),
+        ("paper", method.paper or "none: our own method"),
         ("added by", method.package or ""),
     ]
     parameters = listing("-p", "by default", "")
@@ -238,21 +238,23 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
     g, sizes = cost, expected.sizes
     many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
     rows: list[tuple[str, str | Text]] = [
-        ("would cost", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")),
-        ("tried on", f"{expected.twins} made-up twins of {counted(sizes.cases, 'case')}{many}, "
+        ("protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")),
+        ("previewed on", f"{expected.twins} synthetic logs of {counted(sizes.cases, 'case')}{many}, "
                      f"{sizes.length:.3g} events each"),
         ("similarity", Text(str(expected.message), style="bold green" if expected.promising else "bold red")),
     ]  # fmt: skip
     if expected.survivors is not None:
         rows.append(("activities", str(expected.survivors.message)))
     if expected.durations is not None:
-        rows.append(("durations", f"their mean is off by a share of about {expected.durations} of the larger mean"))
-    rows += [(name, f"about {found} of what a log itself gives") for name, found in expected.use_cases]
+        rows.append(("durations", f"the relative error of their mean is about {expected.durations}"))
+    rows += [(name, f"about {found} of the value of the log itself") for name, found in expected.use_cases]
     if sizes.missing:
-        rows.append(("not known", f"{', '.join(sizes.missing)}: say what is public of it for a narrower interval"))
+        rows.append(("not known", f"{', '.join(sizes.missing)}: declare public values for a narrower interval"))
     if expected.owner_only:
-        rows.append(("for you", Text("Exact sizes of the log were used: publish nothing of this.", style="magenta")))
-    return key_values([*rows, *more, ("asked", "nothing: no question was put to the log, and no budget was spent")])
+        rows.append(
+            ("confidential", Text("This preview used the exact sizes of the log. Do not share it.", style="magenta"))
+        )
+    return key_values([*rows, *more, ("spent", "nothing: the log was not queried")])
 
 
 def release_brief(
@@ -274,13 +276,13 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
     yield from _losses(released)
     yield "protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")
     if _has_nominal(g, as_published=released.as_published):
-        yield "asked for", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
+        yield "requested", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
         yield (
-            "whom",
-            str(g.protects) + ("" if g.subset is None else f" The release is of the {g.subset.in_words} alone."),
+            "protects",
+            str(g.protects) + ("" if g.subset is None else f" The release covers only the {g.subset.in_words}."),
         )
-    yield from _first("holds if", [str(condition.text) for condition in g.conditions], "yellow", brief=True)
+    yield from _first("conditions", [str(condition.text) for condition in g.conditions], "yellow", brief=True)
     for statement in g.statements:
         yield "instead", f"{statement.holds} {statement.does_not_protect}"
     name = released.method + (" (as published)" if released.as_published else "")
@@ -289,14 +291,14 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
         model = ""
         if kept.fitness is not None and kept.precision is not None:
             model = f" Its model: fitness {kept.fitness:.2f}, precision {kept.precision:.2f}."
-        yield "kept", Text(sentences(kept.verdict)[0] + model, style="bold")
+        yield "utility", Text(sentences(kept.verdict)[0] + model, style="bold")
         if kept.case_durations is not None:
             yield "durations", _durations(kept.case_durations)
         if kept.singling_out is not None:
-            yield "at risk", briefly_in_words(kept.singling_out)
+            yield "attack test", briefly_in_words(kept.singling_out)
     # Whole: what to do about it is the last thing that a remark says.
-    yield from _first("note", _remarks(released), "yellow")
-    yield from _first("for you", _for_the_owner(released, log), "magenta")
+    yield from _first("warning", _remarks(released), "yellow")
+    yield from _first("confidential", _for_the_owner(released, log), "magenta")
 
 
 def _remarks(released: Release) -> list[str]:
@@ -329,7 +331,7 @@ def _protection(guarantee: Guarantee) -> str:
     """The guarantee in a sentence."""
     if not guarantee.proven:
         return f"none by differential privacy: {'; '.join(map(str, guarantee.reasons))}"
-    given = " if what it assumes is true" if guarantee.conditions else ""
+    given = " if its conditions hold" if guarantee.conditions else ""
     most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
     return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
@@ -339,14 +341,14 @@ def _durations(found: CaseDurations) -> str:
     old, new = found.original, found.released
     halves = f"half up to {lasting(new.median)}, of the original {lasting(old.median)}"
     means = f"on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
-    few = " (too few to tell how long cases last)" if new.cases < FEW else ""
+    few = " (too few to estimate durations)" if new.cases < FEW else ""
     return f"of {counted(new.cases, 'released case')}{few}: {halves}; {means}"
 
 
 def _for_the_owner(released: Release, log: str) -> list[str]:
     """What only the owner of the log is told."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
-    read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}; veilog validate {log} says more." for f in found]
+    read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}. For details: veilog validate {log}." for f in found]
     notes = (*released.owner_only.warnings, *released.owner_only.notes)
     account = [note for note in notes if note.code in OF_ACCOUNTS]
     return [*(str(note) for note in notes if note not in account), *read, *map(str, account)]
@@ -367,7 +369,7 @@ def release_view(released: Release, target: str, log: str = "LOG") -> Group:
     )
     losses = key_values(found) if (found := list(_losses(released))) else Text()
     remarks = [Text(remark, style="yellow") for remark in _remarks(released)]
-    notes = [Text(f"For you only: {note}", style="magenta") for note in _for_the_owner(released, log)]
+    notes = [Text(f"Confidential: {note}", style="magenta") for note in _for_the_owner(released, log)]
     return Group(losses, top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)
 
 
@@ -399,28 +401,28 @@ def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
     if found is None:
         return
     if found.planned is None or found.composed is None:
-        yield "together", f"the deltas of the releases come to more than {in_figures(found.delta)}"
+        yield "together", f"the deltas of the releases add up to more than {in_figures(found.delta)}"
         return
     at = f"at delta = {in_figures(found.delta)}"
     planned, composed = (f"epsilon = {up(e, 4)} {at}" for e in (found.planned, found.composed))
-    yield "together", f"{planned}, if what each costs was settled before the first"
-    yield "", f"{composed}, if that was chosen after seeing earlier ones, within a limit of so much"
+    yield "together", f"{planned}, if the budget of each was fixed before the first"
+    yield "", f"{composed}, if each was chosen after seeing earlier ones, within this limit"
 
 
 def _account_remarks(account: Account) -> Iterable[Text]:
     if account.budget is None and len(account.kinds) > 1:
-        yield Text(f"{account.why_unbounded}, whose costs do not add up.", style="yellow")
+        yield Text(f"{account.why_unbounded}, whose budgets do not add up.", style="yellow")
     warnings = [*filter(None, [namesakes(account)]), *uncounted_warning(account)]
     yield from (Text(str(warning), style="yellow") for warning in warnings)
     if account.budget is None:
-        yield Text("No total budget is set; veilog ledger set LOG --epsilon BUDGET sets one.", style="yellow")
+        yield Text("No total budget is set. Set one: veilog ledger set LOG --epsilon BUDGET.", style="yellow")
     elif account.spent is None:
         yield Text(
             f"Nothing is left: {_small(account.why_unbounded)}.",
             style="yellow",
         )
     elif account.left is not None and account.left[0] == 0:
-        yield Text("Nothing is left; further releases are refused.", style="yellow")
+        yield Text("Nothing is left: veilog refuses further releases.", style="yellow")
 
 
 def _unit(account: Account) -> str:
@@ -460,12 +462,14 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
     facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
-        facts.append(("holds for", f"a person of at most {account.most_cases} cases, the least that a release said"))
+        facts.append(
+            ("holds for", f"a person of at most {account.most_cases} cases, the smallest bound of the releases")
+        )
     if account.of_subsets:
         facts.append(
             (
                 "subsets",
-                "of those of one rule the dearest counts, if every case stays in its subset",
+                "the largest epsilon of each rule counts, if every case stays in its subset",
             )
         )
     if account.budget is not None and left is not None:

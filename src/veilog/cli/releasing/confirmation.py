@@ -51,7 +51,7 @@ class Foreseen:
     def line(self) -> Text:
         """What is said of it."""
         if self.after is None:
-            return Text(f"the release would be refused. {self.refused}", style="bold red")
+            return Text(f"veilog would refuse the release. {self.refused}", style="bold red")
         said = " ".join([display.account_line(self.after) + ".", *map(str, self.warnings)])
         return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
@@ -111,9 +111,9 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, l
     if ledger is None or not at_a_terminal():
         return
     for warning in foreseen(ledger, planned, log).warnings:
-        out.show(Text(f"For you only: {warning}", style="magenta"))
+        out.show(Text(f"Confidential: {warning}", style="magenta"))
         if warning.code == "account-level-falls":
-            answer = out.console.input(Text("Release it nevertheless? [y/N] "))
+            answer = out.console.input(Text("Release anyway? [y/N] "))
             if answer.strip().lower() not in ("y", "yes"):
                 raise BudgetError("release-would-lower-level")
 
@@ -129,7 +129,7 @@ def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredL
     out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for loss in found:
         out.show(Text(f"  {loss.message}", style="magenta"))
-    answer = out.console.input(Text("Release it nevertheless? Nothing is spent yet. [y/N] "))
+    answer = out.console.input(Text("Release anyway? Nothing is spent yet. [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         raise ParameterError(
             "release-not-confirmed",
@@ -146,7 +146,7 @@ def tell_losses(released: Release) -> None:
     found += [str(note) for note in released.owner_only.notes if note.code in OF_LOSSES]
     found += [f"Reading the log: {finding.dropped}." for finding in released.owner_only.findings if finding.dropped]
     if found:
-        SafeConsole(stderr=True, highlight=False).print(Text(f"For you only: {' '.join(found)}"), soft_wrap=True)
+        SafeConsole(stderr=True, highlight=False).print(Text(f"Confidential: {' '.join(found)}"), soft_wrap=True)
 
 
 _BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
@@ -255,14 +255,16 @@ def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | 
     variants = variants_of(log)
     lacking = domain.lacks(needed)
     if "activities" in lacking:
-        out.show(Text("Everybody who gets the release may learn that these activities exist:", style="bold"))
+        out.show(Text("Recipients of the release may learn that these activities exist:", style="bold"))
         out.show(Text("  " + ", ".join(variants.labels)))
     if "max_length" in lacking:
         longest = int(variants.lengths.max(initial=0))
-        out.show(Text(f"Everybody who gets the release may learn that the longest case has {longest} events."))
+        out.show(Text(f"Recipients of the release may learn that the longest case has {longest} events."))
     if not lacking:
         return domain
-    answer = out.console.input(Text("Is all of that public? Only if it would be so without any single case [y/N] "))
+    answer = out.console.input(
+        Text("Is all of that public? Answer yes only if it would be the same without any one case. [y/N] ")
+    )
     if answer.strip().lower() not in ("y", "yes"):
         return domain  # the release refuses, and says what else can be done
     return domain.taken_from_log(lacking)

@@ -199,7 +199,7 @@ def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
     files.write(found.log, out, overwrite=CALL.get().overwrite)
     whom = "" if unit.name == "case" else f"--unit person --max-cases {unit.most_cases} "
     tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
-    screen.show(Text(f"twin written to {out}; {tried} costs nothing"))
+    screen.show(Text(f"synthetic log written to {out}; {tried} uses no budget"))
 
 
 def _asked(
@@ -217,15 +217,15 @@ def _asked(
 def _show(screen: Output, found: Twin) -> None:
     """Show a twin, and what its sizes cost."""
     variants = found.log.variants
-    screen.show(display.info_table(Statistics.of(variants, None, None), variants, "a made-up twin"))
+    screen.show(display.info_table(Statistics.of(variants, None, None), variants, "a synthetic log"))
     if found.guarantee is None:
-        screen.show(Text("Made of what was declared: no data were touched.", style="dim"))
+        screen.show(Text("Made from declared sizes only: no data were used.", style="dim"))
     else:
         if found.sizes.off is not None:
             within = math.ceil(math.log(20) * found.sizes.off[0] / math.sqrt(2))  # of Laplace noise that is so far off
             noisy = Message("twin-cases-noisy", cases=found.sizes.cases, within=within)
             screen.show(Text(f"\n{noisy}", style="yellow"))
-        screen.show(Text("\nIts sizes were paid for:", style="dim"))
+        screen.show(Text("\nThe queries of its sizes used:", style="dim"))
         screen.show(display.guarantee_panel(found.guarantee, as_published=False))
 
 
@@ -273,7 +273,7 @@ def show_preview(
     rows += [] if account is None else [("account", account.line)]
     out.show(display.expected_view(expected, planned.cost, rows))
     for name, share in found.attribute_errors:
-        out.show(Text(f"{name}: noise alone will give up to about {100 * share:.0f} % of the cases another value."))
+        out.show(Text(f"{name}: noise alone gives up to about {100 * share:.0f} % of the cases another value."))
 
 
 def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, expected: Expected) -> dict[str, Any]:

@@ -81,7 +81,7 @@ def methods(
         return
     out.json([method.to_json() for method in METHODS.values()])
     out.show(display.methods_table(METHODS.values()))
-    out.show(Text("veilog methods NAME says all of one, with its parameters.", style="dim"))
+    out.show(Text("For one method with its parameters: veilog methods NAME.", style="dim"))
 
 
 def release(
@@ -148,7 +148,7 @@ def release(
 def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str]) -> None:
     """Show all that a release kept of the log, and where it is told."""
     if comparison is not None:
-        out.show("\n[bold]What was kept[/] [dim](computed from the raw log: for you only, not part of the release)[/]")
+        out.show("\n[bold]Utility[/] [dim](confidential: computed from the raw log, not part of the release)[/]")
         out.show(display.comparison_table(comparison))
     for page in pages:
         out.show(Text(f"report written to {page}"))
@@ -280,7 +280,7 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
     named_page = shlex.quote(f"{target.name.partition('.')[0]}.html")
     page = f"veilog report {quoted(target)} {named_page} writes a page to send with it"
     if comparison is None:
-        return f"{page}; {compared} says what was kept"
+        return f"{page}; {compared} measures the utility"
     return f"{page}; --details shows every question, measure and attack"
 
 

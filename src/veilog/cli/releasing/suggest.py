@@ -114,7 +114,7 @@ def suggest(
                 delta=asked.delta,
                 **asked.whom(),
             )
-            progress("trying it on made-up twins", None)
+            progress("previewing it on synthetic logs", None)
             found.expected  # noqa: B018 - found out while something is shown
     cannot_be_undone("suggestion-paid")
     # A map says the activities of the release, too.
@@ -166,9 +166,9 @@ def _view(found: Suggestion) -> Group:
         display.key_values(seen),
         *_order(found),
         *(Text(str(remark), style="yellow") for remark in found.remarks),
-        Text("\nThe suggestion itself was paid for:", style="dim"),
+        Text("\nThe suggestion itself used:", style="dim"),
         display.guarantee_panel(found.guarantee, as_published=False),
-        Text("With what is left:"),
+        Text("With the budget that is left:"),
     )
 
 
