@@ -101,8 +101,8 @@ def test_shells_complete_commands_and_options(shell: str, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["-p", "eps=1"], "It is an option of its own: --epsilon 1."),
-        (["--epsilon", "1", "-p", "max_cases=3"], "It is an option of its own: --max-cases 3."),
+        (["-p", "eps=1"], "--epsilon 1."),
+        (["--epsilon", "1", "-p", "max_cases=3"], "--max-cases 3."),
     ],
 )
 def test_a_setting_that_is_an_option_of_its_own_is_told_which(

@@ -71,8 +71,8 @@ def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_
     ("words", "said"),
     [
         ("info log.csv --memory-limit -1", "The memory limit '-1' is not understood."),
-        ("twin --out x.csv --cases 9 --length 3 --activities 1.5", "a whole number, or their names, not '1.5'."),
-        ("twin --out x.csv --cases 9 --length 3 --activities=-1", "a whole number, or their names, not '-1'."),
+        ("twin --out x.csv --cases 9 --length 3 --activities 1.5", "not '1.5'."),
+        ("twin --out x.csv --cases 9 --length 3 --activities=-1", "not '-1'."),
     ],
 )
 def test_numbers_that_cannot_be_meant_are_refused_at_once(

@@ -269,11 +269,11 @@ def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsy
     ("arguments", "words"),
     [
         (["--since", "2024-02-30"], "--since takes a day"),
-        (["--since", "2024-03-02", "--until", "2024-03-01"], "No day is from --since 2024-03-02"),
+        (["--since", "2024-03-02", "--until", "2024-03-01"], "--since 2024-03-02 on and before --until 2024-03-01"),
         (["--until", "2024-03-02"], "--until needs --since"),
         (["--since", "2024-03-02", "--subset", "month=2024-03"], sentence("subset-and-since")),
         (["--account", "ward-7"], "--ledger PATH"),
-        (["--account", "ward-7", "--no-ledger"], "exclude each other"),
+        (["--account", "ward-7", "--no-ledger"], sentence("ledger-options-contradict", option="--account")),
     ],
 )
 def test_spans_and_accounts_that_cannot_be_are_wrong_usage(

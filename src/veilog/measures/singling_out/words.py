@@ -103,7 +103,7 @@ def found_in_words(rows: Sequence[Exposed], *, persons: bool = False) -> str:
     once."""
     day = " and the day it started" if rows[0].with_start else ""
     unit = "person" if persons else "case"
-    return said_once("Whoever happens to know", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True)
+    return said_once("An attacker who knows", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True)
 
 
 def _finds(row: Exposed, unit: str) -> str:
