@@ -75,7 +75,7 @@ def test_what_became_of_the_log_comes_before_the_account(
     options = ["visits.csv", "out.xes", *EVOLVE, *more, "--no-compare", "--on", "missing-timestamp=drop"]
     facts = tmp_path / "facts.json"
     for _ in range(2):  # the second time, too
-        told = rows(capsys, *options, "--json", str(facts))["for you"]
+        told = rows(capsys, *options, "--json", str(facts))["confidential"]
         notes = {note["code"]: note["text"] for note in json.loads(facts.read_text())["owner_only"]["notes"]}
         assert told.startswith("Reading the log, missing-timestamp: 1 " if code is None else notes[code])
 
@@ -98,7 +98,7 @@ def test_of_one_case_nothing_is_concluded_and_that_it_is_too_few_comes_first(
     told = rows(capsys, "one.csv", "out.xes", *EVOLVE, "--activities", "log", "--json", str(facts))
     first = next(remark for remark in json.loads(facts.read_text())["remarks"] if remark["code"] != NOISE_ONLY.code)
     assert told["attack test"] == sentence("attack-undecided")
-    assert first["code"] == "evolve-cases-few" and told["note"].startswith(first["text"])
+    assert first["code"] == "evolve-cases-few" and told["warning"].startswith(first["text"])
     assert ", 1 variant, " in told["released"] or " variants, " in told["released"]
 
 
@@ -132,7 +132,7 @@ def test_the_first_remark_is_told_with_what_to_do_about_it_and_all_with_details(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     options = ["one.csv", "out.xes", *EVOLVE, "--activities", "log", "--json", str(tmp_path / "facts.json")]
-    note = rows(capsys, *options)["note"]
+    note = rows(capsys, *options)["warning"]
     remarks = json.loads((tmp_path / "facts.json").read_text())["remarks"]
     first, *others = (remark["text"] for remark in remarks if remark["code"] != NOISE_ONLY.code)  # which is line one
     assert note == f"{first} ({len(others)} more: --details)" and ". " in first
@@ -160,7 +160,7 @@ def test_how_long_cases_last_says_of_how_many_released_cases(cases: int, warned:
     released = veilog.release(log, "evolve", epsilon=1, activities=ACTIVITIES)
     kept = Comparison(31, cases, {"case_durations": Found(lasting)}, {})
     told = [str(cell) for cell in release_brief(released, ["out.xes"], kept).columns[1].cells]
-    few = " (too few to tell how long cases last)" if warned else ""
+    few = " (too few to estimate durations)" if warned else ""
     said = f"of {counted(cases, 'released case')}{few}: half up to 2.0 h, of the original 1.0 h"
     assert any(cell.startswith(said) for cell in told), told
 

@@ -41,8 +41,8 @@ def dossier(
     reading: Reading = AS_USUAL,
     json: Json = None,
 ) -> None:
-    """Write a dossier about a release, for the officer who decides about it: an annex to a data
-    protection impact assessment, the three risks, sheets for the recipient and for an output check."""
+    """Write a dossier for the data protection officer: an annex to a DPIA, the three risks, sheets for the recipient
+    and for an output check."""
     out = Output(json)
     check_dossier(target)
     check_language(language)
