@@ -120,14 +120,14 @@ def test_plans_twins_and_suggestions_show_what_they_are(log: veilog.EventLog) ->
     planned = veilog.plan("evolve", epsilon=1, activities=[EVIL, "b"], times=0.3)
     assert repr(planned).startswith("ReleaseRequest(evolve, epsilon='1', times='0.3', activities=")
     text = shown(planned)
-    assert EVIL in text and "0.3" in text and "protection is good" in text
-    assert "protection is good" in shown(veilog.plan("evolve", epsilon=1))
-    assert "nothing was asked" in shown(veilog.twin(cases=100, length=4))
+    assert EVIL in text and "0.3" in text and "protection level is good" in text
+    assert "protection level is good" in shown(veilog.plan("evolve", epsilon=1))
+    assert "nothing was queried" in shown(veilog.twin(cases=100, length=4))
     asked = veilog.twin(log, epsilon="0.1")
     assert "epsilon = 0.1" in shown(asked) and repr(asked).startswith("Twin(")
     suggested = veilog.suggest(log, epsilon=1)
     text = shown(suggested)
-    assert suggested.method in repr(suggested) and str(suggested.reason) in text and "Asking for it" in text
+    assert suggested.method in repr(suggested) and str(suggested.reason) in text and "Its queries" in text
     assert "--activities" not in text and "activities='log'" in text
 
 

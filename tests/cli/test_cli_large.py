@@ -157,4 +157,4 @@ def test_what_was_kept_of_a_log_on_disk_is_shown(
     monkeypatch.setattr(reader, "LARGE", 10)
     monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
-    assert "\nkept " in capsys.readouterr().out
+    assert "\nutility " in capsys.readouterr().out

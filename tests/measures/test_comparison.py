@@ -234,8 +234,8 @@ def test_a_release_of_a_subset_is_held_against_the_same_subset(subset: str, tmp_
         assert compare(whole, form, models=False).original_cases == own.number_of_cases
     assert compare(own, released, models=False).original_cases == own.number_of_cases
     assert compare(whole.variants, released, models=False).original_cases == 400
-    text = veilog.dossier(released, whole).subsets[0]
-    assert str(own.number_of_cases) in str(text) or veilog.dossier(released, own).subsets[0] == text
+    text = veilog.dossier(released, whole).parts[0]
+    assert str(own.number_of_cases) in str(text) or veilog.dossier(released, own).parts[0] == text
 
 
 def test_lost_activities_are_in_the_verdict_and_what_use_cases_are_told_is_checked() -> None:

@@ -266,7 +266,7 @@ def export(
 def write(
     log: LogOrLedger,
     number: Annotated[int, WHOLE, Parameter(help="The number of the release; see veilog ledger show.")],
-    target: Annotated[Path, Parameter(help="File to write to, its suffix says how.")],
+    target: Annotated[Path, Parameter(help="Output file; its suffix sets the format.")],
     *,
     spreadsheet_safe: SpreadsheetSafe = False,
     ledger: Place = None,

@@ -316,7 +316,7 @@ class Suggestion(ToJson):
             said,
             facts(left),
             *(paragraph(str(remark)) for remark in self.remarks),
-            paragraph(f"Asking for it: {self.guarantee.in_words()}", "s"),
+            paragraph(f"Its queries: {self.guarantee.in_words()}", "s"),
         )
 
     def to_frame(self) -> pd.DataFrame:

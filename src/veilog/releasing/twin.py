@@ -62,7 +62,7 @@ class Twin(ToJson):
     def _repr_html_(self) -> str:
         """Return the sizes, and what finding them out cost."""
         told = [(name, value) for name, value in self.sizes.to_json().items() if isinstance(value, int | float)]
-        cost = "The sizes were declared; nothing was asked." if self.guarantee is None else self.guarantee.in_words()
+        cost = "The sizes were declared; nothing was queried." if self.guarantee is None else self.guarantee.in_words()
         return card("Made-up log", facts(told), paragraph(cost, "s"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:

@@ -83,7 +83,7 @@ def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]
         yield "It is not deterministic", "it found something else the second time"
     if found.value is None:
         if not found.reason:
-            yield "It has neither a value nor a reason", "it said nothing"
+            yield "It has neither a value nor a reason", "it gave nothing"
         return
     valued["variants"] |= isinstance(first, Variants) and isinstance(second, Variants)
     valued["whole logs"] |= isinstance(first, EventLog) and isinstance(second, EventLog)

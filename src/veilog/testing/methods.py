@@ -114,7 +114,7 @@ class Tape:
         assert self.position is not None
         assert self.position < len(self.entries), f"one question more: {asked}"
         known, answer, charges = self.entries[self.position]
-        assert asked == known, "another question is asked"
+        assert asked == known, "another query is made"
         self.position += 1
         return answer, charges
 
@@ -351,7 +351,7 @@ def _asked_alone(method: Method, settings: Mapping[str, Any]) -> Broken:
 def _not_released(error: VeilogError) -> tuple[str, str]:
     if "each case by itself" in str(error):
         return _NOT_PER_CASE, str(error)
-    return "It releases nothing", f"of a made-up log of 60 cases: {error}"
+    return "It releases nothing", f"of a synthetic log of 60 cases: {error}"
 
 
 class _Noted:

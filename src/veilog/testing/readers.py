@@ -98,7 +98,7 @@ def _badly_read(reader: Reader, given: Given, log: EventLog) -> Iterator[tuple[s
         yield "Times are of another type", f"{TIMESTAMP!r} is {log.events.column(TIMESTAMP).type}"
     source = Source(given)
     if log.source != (None if source.name is None else str(source.path)):
-        yield "The log does not say where it is from", f"its source is {log.source!r}"
+        yield "The log does not name its source", f"its source is {log.source!r}"
     again = _read(reader, source)
     if not (again.events.equals(log.events) and again.cases.equals(log.cases) and again.findings == log.findings):
         yield "It is not deterministic", "it read something else the second time"
@@ -115,11 +115,11 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
     wanted = [name for name in (*roles.named, *extra) if name is not None]
     batches = list(reader.batches(source, ReadRequest(findings=findings, roles=roles), wanted, size=_FEW))
     if any(batch.schema.names != wanted for batch in batches):
-        yield "Batches have other columns than were asked for", f"they have {batches[0].schema.names}, not {wanted}"
+        yield "Batches have other columns than requested", f"they have {batches[0].schema.names}, not {wanted}"
         return
     rows = sum(batch.num_rows for batch in batches)
     if reader.rows(source) not in (None, rows):
-        yield "It says another number of rows", f"{reader.rows(source)}, and there are {rows}"
+        yield "It gives another number of rows", f"{reader.rows(source)}, and there are {rows}"
     held = Counter[Any]()
     if rows:
         table = pa.Table.from_batches(batches)

@@ -190,7 +190,7 @@ def test_columns_may_have_any_name(tmp_path: Path, names: tuple[str, str, str]) 
 
 def test_what_is_not_looked_at_in_a_database_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", "log", "--engine", database(tmp_path, events_of([("1", "a", 0)]))]) == 0
-    assert {"attributes,", "life", "cycle", "persons", "not"} <= set(capsys.readouterr().out.split())
+    assert {"attributes,", "life", "cycle", "people", "not"} <= set(capsys.readouterr().out.split())
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's

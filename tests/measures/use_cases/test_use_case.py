@@ -167,7 +167,7 @@ def test_whole_logs_are_taken_where_both_are_there() -> None:
             assert isinstance(on, kind)
 
 
-@pytest.mark.parametrize(("aspect", "sides"), [(SHARE, "original itself"), (DISTANCE, "halves")])
+@pytest.mark.parametrize(("aspect", "sides"), [(SHARE, "original"), (DISTANCE, "another sample")])
 def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspect: Aspect, sides: str) -> None:
     use_case = UseCase("kinds", "kinds", (aspect,), found if aspect is SHARE else off)
     said: list[str] = []

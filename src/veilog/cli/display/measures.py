@@ -260,7 +260,7 @@ def _singled(result: SinglingOut) -> Group:
         table.add_row(known, "guessed", *rates, _beyond(row.beyond, row.more))
         table.add_row("", "singled out", *(_rate(r) for r in (s.original, s.released, s.baseline)), "")
     drawn = max((row.attacks for row in result.results if not row.exact), default=0)
-    how = f"at most {drawn:,} people, drawn for each size" if drawn else "everybody, with all that can be known"
+    how = f"at most {drawn:,} people, drawn for each size" if drawn else "all people, with all possible knowledge"
     words = (
         "guessed: the most frequent trace that fits what is known is the person's; singled out: one case alone fits, "
         f"and it has the person's trace. Attacked: {how}; start known to {result.hours:g} hours. In brackets: 95 % "

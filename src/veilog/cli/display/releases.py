@@ -211,7 +211,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
     if meaning is not None:
         lines.append(Text(str(meaning.message(guarantee.unit))))
     if _has_nominal(guarantee, as_published=as_published):
-        lines.append(Text(f"nominal (what was asked for): {pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
+        lines.append(Text(f"nominal (requested): {pair(guarantee.nominal_epsilon, guarantee.nominal_delta)}"))
         lines.append(Text(f"derived (what is proved): {pair(guarantee.epsilon, guarantee.delta)}"))
     for statement in guarantee.statements:
         how = "checked on the release" if statement.checked else "rests on the method, not checked"

@@ -106,7 +106,7 @@ def train(
 
 def sample(
     model: ModelFile,
-    target: Annotated[Path | None, Parameter(help="File to write the cases to; its suffix says how.")] = None,
+    target: Annotated[Path | None, Parameter(help="File for the cases; its suffix sets the format.")] = None,
     *,
     cases: Annotated[
         int | None,

@@ -68,7 +68,7 @@ _COMPARE_AT_ONCE = 5_000
 
 
 def methods(
-    name: Annotated[str | None, Parameter(help="Of this one all that there is to say, with its parameters.")] = None,
+    name: Annotated[str | None, Parameter(help="Method to describe in full, with its parameters.")] = None,
     *,
     json: Json = None,
 ) -> None:

@@ -127,7 +127,7 @@ Log = Annotated[
 Target = Annotated[
     Path,
     Parameter(
-        help="File to write to, its suffix says how; - for standard output.",
+        help="Output file; its suffix sets the format. Use - for standard output.",
         allow_leading_hyphen=True,
         validator=_no_option,
     ),

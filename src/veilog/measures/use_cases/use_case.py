@@ -356,7 +356,7 @@ def _mean(known: Sequence[float]) -> float | None:
 
 _SIDES = {
     "value": "the release",
-    "ceiling": "the original itself",
-    "floor": "halves of the original",
-    "zero": "a bare list of variants",
+    "ceiling": "the original",
+    "floor": "another sample",
+    "zero": "the unprotected baseline",
 }
