@@ -112,7 +112,7 @@ class Tape:
 
     def _next(self, asked: Any) -> tuple[Any, list[Any]]:
         assert self.position is not None
-        assert self.position < len(self.entries), f"one question more: {asked}"
+        assert self.position < len(self.entries), f"one query more: {asked}"
         known, answer, charges = self.entries[self.position]
         assert asked == known, "another query is made"
         self.position += 1

@@ -205,6 +205,6 @@ def test_a_method_that_looks_elsewhere_is_caught(cheat: Callable[..., Variants])
     try:
         first, second, _ = recorded_and_replayed(cheating, one, less)
     except AssertionError as error:
-        assert "another question" in str(error) or "one question more" in str(error)
+        assert "another query" in str(error) or "one query more" in str(error)
         return
     assert not same(first, second)
