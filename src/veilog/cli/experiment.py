@@ -28,7 +28,7 @@ def experiment(
         bool, Parameter(name="--list", negative="", help="List the papers' tables and figures, and the available logs.")
     ] = False,
     runs: Annotated[
-        int | None, WHOLE, Parameter(help=("Number of runs of each setting; default as in the paper."))
+        int | None, WHOLE, Parameter(help="Number of runs of each setting; default as in the paper.")
     ] = None,
     methods: Annotated[str | None, Parameter(help="Methods to run: a,b,c.")] = None,
     only: Annotated[str | None, Parameter(help="Logs of the folder to use: a,b,c.")] = None,

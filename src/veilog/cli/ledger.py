@@ -202,10 +202,7 @@ def set_(
     account: Annotated[
         str | None,
         Parameter(
-            help=(
-                "Account for the log, by number or name: use it for a changed log of the same people. A new name "
-                "opens a new account."
-            )
+            help="Account for the log, by number or name, for a changed log of the same people. A new name opens one."
         ),
     ] = None,
     count_all: Annotated[

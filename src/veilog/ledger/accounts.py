@@ -467,9 +467,8 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
             name=name,
             meant=meant(name, [account.name for account in accounts]),
         )
-    made = [
-        (days, entry) for entry in found[0].entries if (days := days_of(entry.subset)) and entry.state != "withdrawn"
-    ]
+    listed = [(days_of(entry.subset), entry) for entry in found[0].entries if entry.state != "withdrawn"]
+    made = [(days, entry) for days, entry in listed if days]
     spans = [(days, entry) for days, entry in made if _answered(entry)]
     if not spans:
         raise ParameterError("span-without-release", parameter="since", name=name)

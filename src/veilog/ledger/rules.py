@@ -90,11 +90,7 @@ def disjoint(subsets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     """Return of each subset the subsets without overlap that it is made of: itself; of a span of days the spans between
     any two ends that lie next to each other, each named by its first day."""
     subsets = list(subsets)
-    spans = {
-        subset: tuple(named(subset).partition("=")[2].split(".."))
-        for subset in subsets
-        if rule_of(named(subset)) == SPAN
-    }
+    spans = {one: tuple(named(one).partition("=")[2].split("..")) for one in subsets if rule_of(named(one)) == SPAN}
     ends = sorted({end for span in spans.values() for end in span})  # ISO dates sort as text
     found = {subset: (subset,) for subset in subsets}
     return found | {subset: tuple(day for day in ends if first <= day < end) for subset, (first, end) in spans.items()}

@@ -124,13 +124,8 @@ OF_PERSONS = frozenset({"cases-of-persons"})
 """Notes about persons with several cases."""
 OF_LOSSES = frozenset(
     {
-        *(
-            "no-case-in-subset",
-            "persons-over-bound",
-            "one-person-over-bound",
-            "one-case-without-person",
-            "cases-without-person",
-        ),
+        *("no-case-in-subset", "persons-over-bound", "one-person-over-bound"),
+        *("one-case-without-person", "cases-without-person"),
         *("one-case-of-several", "cases-of-several", "cases-cut", "cases-cut-to-one-event"),
         *("one-activity-undeclared", "some-activities-undeclared", "many-activities-undeclared"),
         *("one-value-undeclared", "some-values-undeclared", "many-values-undeclared"),

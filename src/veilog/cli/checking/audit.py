@@ -49,7 +49,7 @@ def audit(
     ] = None,
     asked: AuditOptions = OF_RELEASES,
     person_cases: Annotated[
-        int | None, WHOLE, Parameter(help=("Number of cases of the added or removed person."))
+        int | None, WHOLE, Parameter(help="Number of cases of the added or removed person.")
     ] = None,
     seed: Annotated[int | None, WHOLE, Parameter(help="Seed, to repeat an audit.")] = None,
     processes: Annotated[int | None, WHOLE, Parameter(help="Number of processes; default two.")] = None,

@@ -108,13 +108,11 @@ class MeasureOptions:
     ] = True
     pm4py: Annotated[
         bool,
-        Parameter(negative="", help=("Discover and replay that model with pm4py (extra 'models'), for up to 300 s.")),
+        Parameter(negative="", help="Discover and replay that model with pm4py (extra 'models'), for up to 300 s."),
     ] = False
     alignments: Annotated[
         bool,
-        Parameter(
-            negative="", help=("For discovery: also compute fitness by optimal alignments (extra 'alignments').")
-        ),
+        Parameter(negative="", help="For discovery: also compute fitness by optimal alignments (extra 'alignments')."),
     ] = False
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also measure the share of cases that look normal (extra 'anomalies').")

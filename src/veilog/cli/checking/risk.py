@@ -35,13 +35,9 @@ class KnownActivities:
 
     background: Annotated[
         str,
-        Parameter(
-            help=("Knowledge of the attacker: set, multiset, sequence; or several, with commas."), show_default=True
-        ),
+        Parameter(help="Knowledge of the attacker: set, multiset, sequence; or several.", show_default=True),
     ] = "set,multiset,sequence"
-    size: Annotated[
-        str, Parameter(help=("Number of activities that the attacker knows: 1,2,3 or 1-6."), show_default=True)
-    ] = "1,2,3"
+    size: Annotated[str, Parameter(help="Number of known activities: 1,2,3 or 1-6.", show_default=True)] = "1,2,3"
     weight: Annotated[
         tuple[str, ...],
         Parameter(name="--weight", negative="", help="Weight of an activity, as ACTIVITY=NUMBER. Repeatable."),

@@ -251,9 +251,7 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
     if sizes.missing:
         rows.append(("not known", f"{', '.join(sizes.missing)}: declare public values for a narrower interval"))
     if expected.owner_only:
-        rows.append(
-            ("confidential", Text("This preview used the exact sizes of the log. Do not share it.", style="magenta"))
-        )
+        rows.append(("confidential", Text("Computed from the exact sizes of the log.", style="magenta")))
     return key_values([*rows, *more, ("spent", "nothing: the log was not queried")])
 
 
@@ -278,10 +276,8 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
     if _has_nominal(g, as_published=released.as_published):
         yield "requested", f"{pair(g.nominal_epsilon, g.nominal_delta)}; derived: {pair(g.epsilon, g.delta)}"
     if g.proven:
-        yield (
-            "protects",
-            str(g.protects) + ("" if g.subset is None else f" The release covers only the {g.subset.in_words}."),
-        )
+        only = "" if g.subset is None else f" It covers only the {g.subset.in_words}."
+        yield "protects", f"{g.protects}{only}"
     yield from _first("conditions", [str(condition.text) for condition in g.conditions], "yellow", brief=True)
     for statement in g.statements:
         yield "instead", f"{statement.holds} {statement.does_not_protect}"
@@ -462,9 +458,7 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
     facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
-        facts.append(
-            ("holds for", f"a person of at most {account.most_cases} cases, the smallest bound of the releases")
-        )
+        facts.append(("holds for", f"a person of at most {account.most_cases} cases, the smallest bound used"))
     if account.of_subsets:
         facts.append(
             (

@@ -262,9 +262,7 @@ def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | 
         out.show(Text(f"Recipients of the release may learn that the longest case has {longest} events."))
     if not lacking:
         return domain
-    answer = out.console.input(
-        Text("Is all of that public? Answer yes only if it would be the same without any one case. [y/N] ")
-    )
+    answer = out.console.input(Text("Is all of that public, and the same without any one case? [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
         return domain  # the release refuses, and says what else can be done
     return domain.taken_from_log(lacking)

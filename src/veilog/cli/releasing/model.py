@@ -115,10 +115,7 @@ def sample(
     ] = None,
     stream: Annotated[
         bool,
-        Parameter(
-            negative="",
-            help=("Write to stdout, one case per line, as JSON lists of activities; endless without --cases."),
-        ),
+        Parameter(negative="", help="Write JSON lists to stdout, one case per line; endless without --cases."),
     ] = False,
     seed: Annotated[int | None, WHOLE, Parameter(help="Seed of the draw; it does not weaken the guarantee.")] = None,
     json: Json = None,

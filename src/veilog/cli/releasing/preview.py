@@ -100,10 +100,7 @@ class PreviewOptions(KnownSizes):
     sizes: Annotated[
         str | None,
         Parameter(
-            help=(
-                "For a dry run: file with sizes, from veilog twin --json or an earlier release. log uses the exact "
-                "sizes of the log (confidential)."
-            )
+            help="For a dry run: sizes from a file of veilog twin or of a release; log: the exact ones (confidential)."
         ),
     ] = None
     use_cases: Annotated[
@@ -144,9 +141,7 @@ def twin(
         Parameter(allow_leading_hyphen=True, help="Budget for querying the sizes of the log with noise, e.g. 0.05."),
     ] = None,
     persons: Persons = EACH_CASE,
-    number: Annotated[
-        int, WHOLE, Parameter(help=("Number of the synthetic log: another number gives another log of the same size."))
-    ] = 0,
+    number: Annotated[int, WHOLE, Parameter(help="Number of the synthetic log; another gives another log.")] = 0,
     keeping: Keeping = AS_THERE_IS,
     reading: Reading = AS_USUAL,
     grouping: Grouping = HERE,

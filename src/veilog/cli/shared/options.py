@@ -136,7 +136,7 @@ Target = Annotated[
 
 MethodSettings = Annotated[
     tuple[str, ...],
-    Parameter(name=["-p", "--parameter"], negative="", help=("Parameter of the method, as NAME=VALUE. Repeatable.")),
+    Parameter(name=["-p", "--parameter"], negative="", help="Parameter of the method, as NAME=VALUE. Repeatable."),
 ]
 
 
@@ -188,14 +188,11 @@ class Reading:
     classifier: Annotated[
         str | None,
         Parameter(
-            help=(
-                "Attributes that form the activity, e.g. 'concept:name lifecycle:transition', or the name of a "
-                "classifier."
-            )
+            help="Attributes that form the activity, e.g. 'concept:name lifecycle:transition', or a classifier's name."
         ),
     ] = None
     time_format: Annotated[
-        str | None, Parameter(help=("Order of dates such as 5/6/2024, for tables: dd/mm/yyyy or mm/dd/yyyy."))
+        str | None, Parameter(help="Order of dates such as 5/6/2024, for tables: dd/mm/yyyy or mm/dd/yyyy.")
     ] = None
     header: Annotated[int | None, WHOLE, Parameter(help="Line with the column names, for tables; 0 for none.")] = None
     sheet: Annotated[str | None, Parameter(help="Sheet of a workbook.")] = None
@@ -228,9 +225,7 @@ class Reading:
     limit: Annotated[
         int | None,
         WHOLE,
-        Parameter(
-            help=("Largest unpacked size of a compressed log, in bytes; by default veilog refuses suspicious ones.")
-        ),
+        Parameter(help="Largest unpacked size of a compressed log, in bytes; by default suspicious ones are refused."),
     ] = None
 
     def mapping(self) -> ActivityMapping | None:

@@ -70,9 +70,7 @@ class QuerySettings(Settings):
     query: Annotated[str | None, "the variant method that traces come from; evolve"] = None
     query_parameters: Annotated[str | None, "parameters of the query: name=value,name=value"] = None
     times_share: Annotated[float, "certified: share of epsilon for times; 0 releases none", Range(0, 0.9)] = 0.3
-    start_window: Annotated[
-        str | None, "certified: START..END in which cases start; log; or synthetic, a year of its own"
-    ] = None
+    start_window: Annotated[str | None, "certified: START..END in which cases start; log; or a synthetic year"] = None
 
 
 def needs_of_query(settings: QuerySettings) -> frozenset[Fact]:

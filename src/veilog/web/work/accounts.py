@@ -299,12 +299,10 @@ def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
     return found if len(found) > 1 else ()
 
 
-def _refused(
-    account: Account | None, cost: Cost | None, whom: tuple[str, str | None], subset: str | None
-) -> str | None:
+def _refused(account: Account | None, cost: Cost | None, of: tuple[str, str | None], subset: str | None) -> str | None:
     try:
         if account is not None:
-            check_paid(account, cost, whom[0], subset, whom[1])
+            check_paid(account, cost, of[0], subset, of[1])
     except (BudgetError, ParameterError) as error:
         return clean(error.words())
     return None
