@@ -151,7 +151,7 @@ class ReleaseRequest:
     delta: Annotated[
         Fraction,
         Option(
-            "Delta: chance that the guarantee fails; choose it well below one over the number of cases.",
+            "Amount by which a chance may exceed the factor exp(epsilon); well below one over the number of cases.",
             "delta",
             default=0,
             python="Number",
