@@ -92,7 +92,7 @@ class Visit:
         self.page.get_by_label("Event log").set_input_files(file)
         self.clicks += 3  # the button that chooses, the file, and "Open"
         self.click("button", "Read the log")
-        self.page.get_by_role("heading", name="What was noticed while reading").wait_for(timeout=PATIENCE)
+        self.page.get_by_role("heading", name="Findings while reading").wait_for(timeout=PATIENCE)
 
     def release(self, compared: bool = True) -> None:
         """Press the button and wait for the result, and for what is compared after that."""
@@ -229,7 +229,7 @@ def filter_a_map(page: sync_api.Page) -> None:
 def move_the_budget(page: sync_api.Page) -> None:
     """Type it, slide it, and ask for one that protects nobody, for which a word has to be typed."""
     plan, number, slider = page.locator("#plan"), page.get_by_label("Budget ε", exact=True), page.get_by_role("slider")
-    sync_api.expect(plan.get_by_text("It would ask the log")).to_be_visible(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_text("It would query")).to_be_visible(timeout=PATIENCE)
     number.fill("0.5")
     sync_api.expect(plan.locator("table").last).to_contain_text("0.")
     slider.focus()
@@ -243,7 +243,7 @@ def move_the_budget(page: sync_api.Page) -> None:
     assert word.is_visible()
     sync_api.expect(plan.get_by_text("protects nobody in practice")).to_be_visible(timeout=PATIENCE)
     word.fill("unprotected")
-    sync_api.expect(plan.get_by_text("It would ask the log")).to_be_visible(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_text("It would query")).to_be_visible(timeout=PATIENCE)
     word.fill("")
     number.fill("1")
     assert slider.input_value() == "24"
@@ -269,12 +269,12 @@ def test_an_officer_comes_from_a_log_to_its_dossier_in_a_few_clicks(
     log = page.url.removesuffix("/exposure")
     visit.click("link", "Choose how to release it")
     plan = page.locator("#plan")
-    sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_visible(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_text("A setting is missing.")).to_be_visible(timeout=PATIENCE)
     activities = {activity for variant in files.read(patients).variants.to_dict() for activity in variant}
     assert page.locator("p.labels").inner_text().count(", ") == len(activities) - 1
     page.get_by_label("All of these may be known").check()
     visit.clicks += 1
-    sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_hidden(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_text("A setting is missing.")).to_be_hidden(timeout=PATIENCE)
     move_the_budget(page)
     sync_api.expect(plan).not_to_have_class(re.compile("htmx-request"))
     visit.look()
@@ -283,7 +283,7 @@ def test_an_officer_comes_from_a_log_to_its_dossier_in_a_few_clicks(
 
     assert page.get_by_role("heading", name="Original beside release").is_visible()
     assert page.get_by_role("heading", name="Risk before and after").is_visible()
-    assert page.get_by_text("What it kept.").is_visible()
+    assert page.get_by_text("Utility.").is_visible()
     visit.look()
     visit.download("dossier.html", tmp_path)
     assert visit.clicks <= MOST_CLICKS
@@ -314,33 +314,33 @@ def test_the_button_back_spends_no_more_than_was_asked_for(visit: Visit, patient
     page.get_by_role("link", name="Choose how to release it").first.click()
     page.get_by_label("All of these may be known").check()
     page.get_by_label("Budget ε", exact=True).fill("0.1")
-    page.get_by_label("Cases of one person that count").fill("4")
+    page.get_by_label("Maximum cases per person").fill("4")
     assert "2.5 percentage points" in page.locator("[data-points]").inner_text()
     page.get_by_text("Choose another method").click()
     page.get_by_role("button", name="Take this one: laplace", exact=True).click()
     page.locator("#method", has_text="(laplace)").wait_for()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "0.1"
-    assert page.get_by_label("Cases of one person that count").input_value() == "4"
+    assert page.get_by_label("Maximum cases per person").input_value() == "4"
     page.get_by_text("Choose another method").click()
     page.get_by_role("button", name="Take this one: evolve", exact=True).click()
     page.locator("#method", has_text="(evolve)").wait_for()
-    page.get_by_label("Cases of one person that count").fill("")
+    page.get_by_label("Maximum cases per person").fill("")
     visit.release(compared=False)
     page.go_back()
-    page.get_by_role("heading", name="How shall it be released?").wait_for()
+    page.get_by_role("heading", name="Choose how to release it").wait_for()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "0.1"
     page.get_by_role("button", name="Make the release").click()
-    page.get_by_role("heading", name=re.compile("You asked for this very release")).wait_for()
+    page.get_by_role("heading", name=re.compile("You made this same request")).wait_for()
     visit.errors.clear()  # the browser notes the status 409, as it should
     page.get_by_role("link", name="Account: budget and releases").click()
     page.get_by_text("Release 1: evolve").wait_for()
     assert page.get_by_text("Release 2").count() == 0
-    page.get_by_label("All releases together may cost, ε").fill("0.15")
+    page.get_by_label("Budget of all releases together, ε").fill("0.15")
     page.get_by_role("button", name="Set it").click()
-    page.get_by_role("heading", name="Of ε = 0.15, 0 is left").wait_for()  # with a seed nothing bounds what was told
+    page.get_by_role("heading", name="0 of ε = 0.15 is left").wait_for()  # with a seed nothing bounds what was told
     assert page.locator("meter.budget").is_visible()
     page.goto(f"{page.url.split('/account')[0]}/release")
-    sync_api.expect(page.locator("#plan").get_by_text("It would be refused.")).to_be_visible(timeout=PATIENCE)
+    sync_api.expect(page.locator("#plan").get_by_text("veilog would refuse it.")).to_be_visible(timeout=PATIENCE)
     page.locator("#plan").get_by_role("link", name="Change the budget").click()
     page.get_by_role("button", name="Take the limit away").click()
     page.get_by_role("heading", name="Nothing bounds what was spent, and there is no limit").wait_for()
@@ -358,7 +358,7 @@ def test_columns_are_corrected_by_hand_and_say_who_is_protected(visit: Visit, tm
     assert page.get_by_label("Activity", exact=True).input_value() == "activity"
     visit.look()
     page.get_by_label("Time", exact=True).select_option("when")
-    page.get_by_label("What 5/6/2024 means").select_option("dd/mm/yyyy")
+    page.get_by_label("Meaning of 5/6/2024").select_option("dd/mm/yyyy")
     page.get_by_role("button", name="Read it again like this").click()
     page.get_by_text("20 cases with 80 events of 3 activities, from 1 February 2024 to 9 February 2024").wait_for(
         timeout=PATIENCE
@@ -376,7 +376,7 @@ def test_columns_are_corrected_by_hand_and_say_who_is_protected(visit: Visit, tm
     assert attribute.is_checked()
     sync_api.expect(plan).to_contain_text("Which values 'activity' may have has to be known", timeout=PATIENCE)
     page.locator("textarea[name=d_activity]").fill("nurse 0\nnurse 1\nnurse 2")
-    sync_api.expect(plan.get_by_text("Something has to be said first.")).to_be_hidden(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_text("A setting is missing.")).to_be_hidden(timeout=PATIENCE)
     sync_api.expect(plan.get_by_role("row", name="Values of attributes")).to_be_visible()
     sync_api.expect(plan).not_to_have_class(re.compile("htmx-request"))
     page.goto(visit.origin)
@@ -454,8 +454,8 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     assert page.get_by_role("alert").get_by_text("has to know which activities are public").is_visible()
     visit.errors.clear()  # the browser notes the status 400, as it should
     page.get_by_label("All of these may be known").check()
-    page.get_by_role("button", name="Show what it would ask").click()
-    assert page.get_by_text("It would ask the log").is_visible()
+    page.get_by_role("button", name="Preview the queries").click()
+    assert page.get_by_text("It would query").is_visible()
     assert page.get_by_label("Budget ε", exact=True).input_value() == "0,5"
     visit.release(compared=False)
     stop = page.get_by_role("button", name="Stop comparing")
@@ -568,5 +568,5 @@ def test_the_page_of_a_release_says_what_holds_when_it_is_opened_again(
             assert "against" in (only.get_attribute("class") or "") and "ε = 3" in only.inner_text()
             assert page.locator("section.verdict.warn li.against").count() == 1
             page.goto(form.partition("/release")[0] + "/account")
-            assert page.get_by_text("This budget is that of all who are let in here").is_visible()
+            assert page.get_by_text("All users of this server share this budget").is_visible()
             visit.look()

@@ -37,7 +37,7 @@ SAID = {
     "/": "Share an event log, not the people in it",
     "{log}": "Is this the log you mean?",
     "{log}/exposure": "Who could be found in this log?",
-    "{log}/release": "How shall it be released?",
+    "{log}/release": "Choose how to release it",
     "{log}/account": "Budget used by all releases of this log",
     "{job}": "Waiting to begin.",
     "/stored": "All that is stored on this machine",

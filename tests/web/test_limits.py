@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,10 @@ from refusals import sentence
 from web_owner import brought, send
 from web_serving import once_of, served, upload
 
+from veilog._language import spoken
 from veilog.cli import main
 from veilog.cli.serve import _RANGES
+from veilog.messages import Message
 
 RELEASE = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "3"}
 
@@ -30,7 +33,8 @@ def test_a_browser_that_keeps_as_much_as_it_may_is_refused_more_and_told_what_to
         assert made_up.status_code == 507
         assert brought(server, other), "nobody else is"
         german = client.post("/example", data={"once": once_of(client.get("/"))}, headers={"accept-language": "de"})
-        assert "aufbewahrt" in german.text
+        with spoken("de"):
+            assert html.escape(str(Message("enough-kept"))) in german.text
         assert send(client, "/", f"{log}/delete").status_code == 303
         assert brought(server, client), "there is room again"
 

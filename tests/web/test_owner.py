@@ -66,7 +66,7 @@ def test_a_budget_is_proposed_set_changed_and_taken_away(server: Served, client:
     assert '<meter class="budget"' in page.text
     refused = send(client, f"{log}/release", f"{log}/jobs", **{**LAPLACE, "epsilon": "0.7"})
     assert refused.status_code == 400
-    assert "does not suffice" in refused.text and f'href="{log}/account#limit"' in refused.text
+    assert f'href="{log}/account#limit"' in refused.text
     assert "veilog ledger" not in refused.text, "no advice for a terminal"
     assert server.store.releases(log.rpartition("/")[2]) == [], "no job is made that can only fail"
     send(client, f"{log}/account", f"{log}/account/limit", none="yes")
@@ -307,7 +307,7 @@ def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.
 
 def missed(page: str) -> list[str]:
     """How many releases a page says that the ledger does not have."""
-    return re.findall(r'data-says="lost">(?:<b>)?(\d+)', page)
+    return re.findall(r'data-says="lost">(?:<b>)?\D*(\d+)', page)
 
 
 @pytest.mark.slow

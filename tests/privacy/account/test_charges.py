@@ -133,12 +133,12 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
     ),
     "rounds": (
         lambda c, e, d: c.rounds([Fraction(1), Fraction(2)], e, d).histogram(no_bin, 2, keep_above=90),
-        "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
+        "discrete Gaussian, 2 queries composed together, standard deviation {deviations}",
         "1 (L2)",
     ),
     "event rounds": (
         lambda c, e, d: c.events.rounds([Fraction(1), Fraction(2)], e, d).sums(nothing, 2, 5),
-        "discrete Gaussian, 2 questions composed together, standard deviation {deviations}",
+        "discrete Gaussian, 2 queries composed together, standard deviation {deviations}",
         "1 (L2, clipped)",
     ),
     "training": (

@@ -447,7 +447,7 @@ def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
         ledger.write_bytes(b"no ledger" * 100)
     with pytest.raises(InputError) as error:
         released(hospital_file, EVOLVE, replace(settings, ledger=ledger), tmp_path / "out")
-    said = {"damaged": "damaged. Put a backup in its place", "no folder": "The folder does not exist."}
+    said = {"damaged": "it is damaged", "no folder": "The folder does not exist."}
     assert said[trouble] in in_command(error.value)
     with said_to("pages"):
         assert "another time" not in str(error.value)
