@@ -203,7 +203,7 @@ def filter_a_map(page: sync_api.Page) -> None:
     assert page.evaluate(UNCLIPPED)
     boxes, paths = (page.locator(f"[data-map] {part}:not(.off)") for part in (".box", "path[data-from]"))
     before = boxes.count(), paths.count()
-    sliders = [page.get_by_role("slider", name=re.compile(f"^{what}")) for what in ("Activities", "Paths")]
+    sliders = [page.get_by_role("slider", name=re.compile(f"^{what}")) for what in ("Activities", "Variants")]
     for slider, least in ((sliders[0], "3"), (sliders[1], "1")):
         slider.fill(least)
         assert 3 <= boxes.count() <= before[0] and 1 <= paths.count() < before[1]
@@ -241,7 +241,7 @@ def move_the_budget(page: sync_api.Page) -> None:
     assert not word.is_visible()
     number.fill("20")
     assert word.is_visible()
-    sync_api.expect(plan.get_by_text("protects nobody in practice")).to_be_visible(timeout=PATIENCE)
+    sync_api.expect(plan.get_by_text("no effective protection")).to_be_visible(timeout=PATIENCE)
     word.fill("unprotected")
     sync_api.expect(plan.get_by_text("It would query")).to_be_visible(timeout=PATIENCE)
     word.fill("")
@@ -441,13 +441,13 @@ def test_everything_can_be_done_without_javascript(visit_without_script: Visit, 
     assert not page.get_by_role("slider").is_visible()
     page.get_by_label("Cases, about").fill("40")
     page.get_by_label("Events of a case").fill("3")
-    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("button", name="Preview", exact=True).click()
     for _ in range(PATIENCE // 500):
         if page.locator("tr[data-method=laplace] td.tried").count():
             break
         page.wait_for_timeout(300)
         page.get_by_role("link", name="Look how far it is").click()
-    page.get_by_role("button", name="Stop trying").click()
+    page.get_by_role("button", name="Stop the preview").click()
     assert page.locator("tr[data-method=laplace] td.tried").count()
     page.get_by_label("Budget ε", exact=True).fill("0,5")
     page.get_by_role("button", name="Make the release").click()
@@ -512,15 +512,15 @@ def test_methods_and_budgets_are_tried_before_anything_is_paid(visit: Visit, pat
     page.goto(log + "/release?method=laplace&labels=log&longest=log")
     keeps = page.locator("[data-keeps]")
     assert not keeps.is_visible()
-    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("button", name="Preview", exact=True).click()
     page.get_by_role("heading", name="This cannot be done as it is").wait_for()
     visit.errors.clear()  # the browser notes the status 400, as it should
     for label, value in (("Cases, about", "60"), ("Events of a case", "4"), ("Different activities", "4")):
         page.get_by_label(label).fill(value)
-    page.get_by_role("button", name="Try", exact=True).click()
+    page.get_by_role("button", name="Preview", exact=True).click()
     page.wait_for_url("**/release#try")
     page.locator("tr[data-method=laplace] td.tried").nth(3).wait_for(timeout=PATIENCE)
-    page.get_by_role("button", name="Stop trying").click()  # the others take longer, and what there is stays
+    page.get_by_role("button", name="Stop the preview").click()  # the others take longer, and what there is stays
     page.locator("tr[data-method=laplace] td.tried").nth(3).wait_for(timeout=PATIENCE)
     assert page.locator("tr[data-method]").count() == 3
     assert page.get_by_label("Cases, about").input_value() == "60"

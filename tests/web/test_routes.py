@@ -322,7 +322,7 @@ def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, cl
     assert send(client, page, f"{log}/try", **{**TRY, "epsilon": "0.2"}).status_code == 303
     assert len(server.store.queued()) == waiting + 1
     shown = client.get(page).text
-    assert 'data-live="' in shown and "Stop trying" in shown
+    assert 'data-live="' in shown and "Stop the preview" in shown
     assert 'value="50"' in shown  # what was filled in stays
     assert send(client, page, f"{log}/try", **{**TRY, "s_cases": "60"}).status_code == 303
     assert len(server.store.queued()) == waiting + 1  # in place of the one before

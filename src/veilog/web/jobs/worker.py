@@ -203,7 +203,7 @@ READING: Mapping[str, float] = {
 """What reading a log goes through."""
 RELEASING: Mapping[str, float] = {
     gettext_noop("Reading the log"): 0.2,
-    gettext_noop("Asking the log, with noise"): 0.3,
+    gettext_noop("Querying the log, with noise"): 0.3,
     gettext_noop("Writing the files"): 0.1,
 }
 COMPARING = {gettext_noop("Comparing with the original"): 0.4}

@@ -45,7 +45,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     source = Source(path, _options(columns))
     found = ReadLog(problem=None, inside=_inside(source))
     if found.inside is not None and found.inside.chosen is None:
-        which = gettext("Say below which one is the log.")
+        which = gettext("Choose the one that is the log below.")
         asked = _SHEETS if found.inside.what == "sheet" else _TYPES
         return replace(found, problem=gettext(asked, n=len(found.inside.among)), advice=which)
     names = _column_names(source)
@@ -60,7 +60,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         except (InputError, ParameterError) as error:
             if isinstance(error, ParameterError):
                 return _not_so(found, error)
-            which = gettext("Say below which column is which.") if len(set(names)) == len(names) else ""
+            which = gettext("Choose the columns below.") if len(set(names)) == len(names) else ""
             return _not_so(found, error, which)
         if roles is not None and found.preview is not None:
             times = _understood(source, roles.timestamp, roles.day_order)

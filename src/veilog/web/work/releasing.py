@@ -98,7 +98,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
     data = log if planned.needs_events else log.variants
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
-    asking = stages.at("Asking the log, with noise")
+    asking = stages.at("Querying the log, with noise")
     try:
         ledger = Ledger.open(settings.ledger, create=True, waiting=progress, name=name)
         join(ledger, data, task.others)
