@@ -374,7 +374,7 @@ def test_columns_are_corrected_by_hand_and_say_who_is_protected(visit: Visit, tm
     page.get_by_label("All of these may be known").check()
     plan, attribute = page.locator("#plan"), page.get_by_label("activity", exact=True)
     assert attribute.is_checked()
-    sync_api.expect(plan).to_contain_text("Which values 'activity' may have has to be known", timeout=PATIENCE)
+    sync_api.expect(plan).to_contain_text("The values of 'activity' have to be declared", timeout=PATIENCE)
     page.locator("textarea[name=d_activity]").fill("nurse 0\nnurse 1\nnurse 2")
     sync_api.expect(plan.get_by_text("A setting is missing.")).to_be_hidden(timeout=PATIENCE)
     sync_api.expect(plan.get_by_role("row", name="Values of attributes")).to_be_visible()
