@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Some machines tell Python to keep nothing compiled: every command that a test starts would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all nightly coverage oracles lint format bench mutants wheel flakes words catalogues tables pictures screens constraints licences docs clean
+.PHONY: demo test test-all nightly coverage oracles lint format bench mutants wheel flakes prose catalogues tables pictures screens constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo --overwrite
@@ -69,9 +69,9 @@ catalogues: $(VENV)/.dev
 flakes: $(VENV)/.dev
 	$(BIN)/python tools/false_alarms.py
 
-# Words of the docs that gave way to others.
-words:
-	$(PYTHON) tools/words.py
+# Sentences of the docs that are too long, and words that gave way to others.
+prose:
+	$(PYTHON) tools/prose.py
 
 # What the docs say of the code in tables: commands, fields, findings, measures and others; and the keywords of the methods.
 tables: $(VENV)/.dev

@@ -55,12 +55,10 @@ def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
     tables = experiment.tables(rows)
-    if experiment.page:
-        page = DOCS / experiment.page
+    for page in pages_with(experiment.name):
         after, placed = refreshed(page.read_text(), experiment.name, tables)
-        if placed:
-            page.write_text(after)
-        print(f"docs/{experiment.page}: {placed} of {len(tables)} tables have a place there")
+        page.write_text(after)
+        print(f"{page.relative_to(ROOT)}: {placed} of {len(tables)} tables have a place there")
     for plot in experiment.plots(rows):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
@@ -69,6 +67,11 @@ def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
     if experiment.name == "frontier":
         SENTENCES.write_text(json.dumps(sentences(rows), indent=1) + "\n")
         print(f"written: {SENTENCES.relative_to(ROOT)}")
+
+
+def pages_with(name: str) -> list[Path]:
+    """Return the pages of the docs that have places for tables of an experiment."""
+    return [page for page in sorted(DOCS.rglob("*.md")) if f"<!-- python bench/run.py {name}: " in page.read_text()]
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
@@ -191,10 +194,12 @@ def check(experiments: Sequence[Experiment], logs: Path | None, processes: int =
         print(f"{experiment.name}: {len(stale)} of {len(rows)} rows are stale")
         for (log, method), number in sorted(Counter((row.cell.log, row.cell.method) for row in stale).items()):
             print(f"  {', '.join(part for part in (log, method) if part) or 'all'}: {number}")
-        page = (DOCS / experiment.page).read_text() if experiment.page else ""
-        if refreshed(page, experiment.name, experiment.tables(rows))[0] != page:
-            stale_ones += 1
-            print(f"  docs/{experiment.page} does not have the tables of these rows: --publish {experiment.name}")
+        tables = experiment.tables(rows)
+        for page in pages_with(experiment.name):
+            text = page.read_text()
+            if refreshed(text, experiment.name, tables)[0] != text:
+                stale_ones += 1
+                print(f"  {page.relative_to(ROOT)} lacks the tables of these rows: --publish {experiment.name}")
     return 1 if stale_ones else 0
 
 

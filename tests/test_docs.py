@@ -16,12 +16,21 @@ from cyclopts import Parameter
 
 import veilog
 from veilog import METHODS, cli
+from veilog.ledger import rules
+from veilog.logs.input import quality_checks, source
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
+from veilog.logs.tables import excel, reader
 from veilog.measures import MEASURES
+from veilog.methods._events.times import calendar
+from veilog.methods._sampling import transitions
+from veilog.methods.evolve.constants import Constants
 from veilog.methods.measured import ahead_in, measured
+from veilog.methods.travag import certified
+from veilog.privacy import histograms, unit
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.releasing.meaning import meaning_of_pairs
+from veilog.web.work import releasing
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -133,12 +142,25 @@ HOW_TO = [page for page in sorted((DOCS / "how-to").glob("*.md")) if page.stem n
 @pytest.mark.nightly(but=1)
 @pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda p: p.stem)
-def test_the_how_to_pages_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_how_to_pages_run(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    request: pytest.FixtureRequest,
+) -> None:
+    """As they stand, with a ledger of their own; a table of a page that its code gives is what the code prints."""
+    monkeypatch.setenv("VEILOG_LEDGER", str(tmp_path / "veilog.ledger"))
     for needed in ("pandas", "pm4py"):
         if f"import {needed}" in page.read_text():
             pytest.importorskip(needed)
+    if "sepsis.xes.gz" in page.read_text():
+        (tmp_path / "sepsis.xes.gz").symlink_to(request.getfixturevalue("logs") / "sepsis.xes.gz")
     monkeypatch.chdir(tmp_path)
     run_blocks(page, 1)
+    told = capsys.readouterr().out
+    for table in re.findall(r"<!-- python docs/how-to/.*? -->\n\n(.*?)\n\n<!-- end -->", page.read_text(), re.DOTALL):
+        assert f"{table}\n" in told, "the page's own code prints it"
 
 
 PAGES = [*DOCS.glob("*.md"), *(DOCS / "methods").glob("*.md"), *(DOCS / "measures").glob("*.md")]
@@ -158,6 +180,37 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.
         veilog.write(log, name)
     Path("activities.txt").write_text("\n".join(ACTIVITIES))
     run_blocks(page, 1, {"veilog": veilog, "log": log, "activities": ACTIVITIES})
+
+
+def test_codes_of_the_troubles_are_those_of_messages() -> None:
+    known = set(re.findall(r'^msgid "([a-z0-9-]+)"$', (ROOT / "src/veilog/_language/en.po").read_text(), re.MULTILINE))
+    rows = re.findall(r"^\| (`[^|]+) \|", (DOCS / "troubleshooting.md").read_text(), re.MULTILINE)
+    codes = [code for row in rows for code in re.findall(r"`([a-z0-9-]+)`", row)]
+    assert len(codes) >= 30
+    assert [code for code in codes if code not in known] == []
+
+
+LIMITS = {
+    "activities, for evolve": Constants().most_activities,
+    "different activities of a case, with `--activities privately`": histograms.MOST,
+    "attributes of a log": quality_checks.MOST_COLUMNS,
+    "a text, a name or a value": source.MAX_VALUE >> 20,
+    "unpacked size of a compressed log": source.DEFAULT_LIMIT >> 30,
+    "events in memory (amun, pripel, libra, tlkc, pretsa; tables of engines)": reader.LARGE,
+    "events of a generated log, held in memory": transitions.LARGEST_RELEASE,
+    "events of an Excel sheet": excel.MOST_EVENTS,
+    "events of a workbook on the pages": releasing._WORKBOOK,
+    "starts in a window": calendar.MOST_WEEKS,
+    "variants that travag is trained on": certified.MOST_COLUMNS,
+    "cases per person": unit.MOST_CASES,
+    "releases of a plan": rules.MOST_RELEASES,
+}
+
+
+@pytest.mark.parametrize("what", LIMITS)
+def test_a_limit_is_that_of_the_code(what: str) -> None:
+    (limit,) = re.findall(rf"^\| {re.escape(what)} \| ([\d,]+)", (DOCS / "limits.md").read_text(), re.MULTILINE)
+    assert int(limit.replace(",", "")) == LIMITS[what]
 
 
 def test_every_condition_is_documented() -> None:
@@ -199,6 +252,7 @@ CASES = {
 
 
 def test_what_pages_say_of_the_frontier_is_what_was_measured() -> None:
+    assert f"mean in {ahead_in('evolve')}\n" in (DOCS / "results/frontier.md").read_text()
     assert f"in {ahead_in('evolve')} [measured]" in (DOCS / "how-to/choose-a-method.md").read_text()
     page = " ".join((DOCS / "suggest.md").read_text().split())
     assert re.findall(r"\d+ of \d+", page)[:3] == [ahead_in(method) for method in ("evolve", "pripel", "libra")]

@@ -72,6 +72,33 @@ def test_the_readme_is_short() -> None:
     assert len(re.findall(r"^- It does not", README, re.MULTILINE)) == 3
 
 
+QUESTIONS = {
+    "Which epsilon?": ("choose-epsilon.md", ("strong", "0.40", "1.02")),
+    "Which method?": ("choose-a-method.md", ("evolve", "--as-published")),
+    "May I send it abroad?": ("send-a-release.md", ("transfer", "dossier", "sha256sum")),
+    "Are patients protected, or visits?": ("protect-patients.md", ("--unit Patient", "--max-cases")),
+    "How do I use it from pm4py?": ("pm4py-and-pandas.md", ("pm4py.read_xes", "to_pandas()")),
+    "What does the ledger do?": ("ledger.md", ("veilog ledger set", "budget")),
+    "How do I release every night?": ("nightly-release.md", ("--since last", "cron", "systemd", "| 6 |", "docker")),
+    "How is evolve's guarantee proven?": ("evolve.md", ("../proofs.md", "add up")),
+    "How do I add a method?": ("add-a-method.md", ("check_method", "veilog.methods")),
+    "What are the limits?": ("limits.md", ("5,000", "1,048,575", "5,000,000")),
+}
+"""Each is a link of the README to one page, and what the answer has in it."""
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_by_the_page_that_the_readme_links(question: str) -> None:
+    (target,) = re.findall(rf"\[{re.escape(question)}\]\(([^)]+)\)", README)
+    name, _, anchor = target.partition("#")
+    page, holds = QUESTIONS[question]
+    assert name.rpartition("/")[2] == page
+    text = (ROOT / name).read_text()
+    if anchor:
+        text = text.partition(f"\n## {anchor.capitalize()}\n")[2].partition("\n## ")[0]
+    assert [piece for piece in holds if piece not in text] == []
+
+
 @pytest.mark.slow
 @pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_decides(folder: Path, shell: dict[str, str]) -> None:
@@ -142,7 +169,7 @@ def test_the_door_of_who_analyses(folder: Path, shell: dict[str, str]) -> None:
 @pytest.mark.nightly
 @pytest.mark.false_alarm(1e-9, "a release of 2,000 cases is noise alone if all its answers are: 1e-100 (Chernoff)")
 def test_the_door_of_who_builds(folder: Path, shell: dict[str, str]) -> None:
-    ((language, text),) = door("You build")
+    ((language, text),) = door("You integrate")
     assert language == "sh"
     walked(text, folder, shell)
     assert (folder / "demo/third.xes").stat().st_size > 0

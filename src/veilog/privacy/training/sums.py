@@ -3,7 +3,7 @@
 A case is a column of a one-hot table, so cases of one column have the same gradient and a step needs their number only.
 Of a dense layer ``z = x W + b`` an example with layer input x and error e = dL/dz has the gradient (x e^T, e), whose
 squared norm is ``|e|^2 (|x|^2 + 1)``: no gradient of an example is ever formed. Where an example's loss has several
-terms (a real row against a made-up one) its gradient is a sum of such products, and
+terms (a real row against a made-up one) its gradient is a sum of such products, and ::
 
     |sum_s (x_s e_s^T, e_s)|^2 = sum_s sum_t (e_s . e_t) (x_s . x_t + 1).
 

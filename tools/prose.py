@@ -1,0 +1,130 @@
+"""Print the sentences of the docs that are too long, and the words that gave way to others.
+
+    python tools/prose.py [PAGE ...]
+
+It reads prose: no code, formulas, literature, tables that a command writes, or pages that an experiment writes whole.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 25
+"""The most words that a sentence has."""
+FIRST = ("README.md", "docs/index.md", "docs/why.md", "docs/tutorial.md", "docs/how-to/*.md")
+OFFICER = ("docs/guarantees.md", "docs/dossier.md", "docs/serve.md", "docs/ledger.md", "docs/report.md")
+PROJECT = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
+
+OLD = {
+    "somebody|someone|whoever|nobody": "a person, the attacker, the recipient, no person",
+    "promised?|promises": "guarantee",
+    "cells?": "setting, run, place",
+    "faces": "modes",
+    "(?:leaves?|leaving) (?:the|your) house": "is published",
+    r"(?:gives?|gave|giving) (?:\w+ )?away": "share (send), reveal (leak)",
+    "ceilings?|floors?": "reference: the original, reference: another sample",
+    "leak lines?": "unprotected baseline",
+    "made-up": "synthetic",
+    "imagine[sd]?": "synthetic, sampled",
+    "twins?": "synthetic log of the same size",
+    "unnamed": "without a person",
+    "purposes?": "use cases",
+    "at risk": "attack test",
+    "for you (?:only|alone)|owner-only": "confidential",
+    "remark(?:s|ed)?|cautions?": "warning, finding",
+    "(?:is|are) (?:told|said)": "print, report, identify, distinguish, reveal",
+    "(?:pays?|paid) for|for nothing": "uses epsilon, spent",
+    "(?:inside|outside) (?:reports?|versions?)": "internal report, shareable report",
+    "whom": "who is protected",
+}
+"""Words that gave way (patterns), and what is written instead."""
+ALLOWED = re.compile(r"are cautious|cell references?|veilog twin", re.IGNORECASE)
+
+_WHOLE = re.compile(r"^`veilog experiment [^`]*`, veilog \d[\w.]*, (?:full|quick) profile", re.MULTILINE)
+"""What a page has that ``veilog experiment`` writes whole: the command and version in its third line."""
+_NOT_READ = (
+    re.compile(r"<!-- (?:python|make|veilog) .*?<!-- end -->|<!--.*?-->", re.DOTALL),
+    re.compile(r"^ *```.*?^ *```|^:::.*?^:::", re.DOTALL | re.MULTILINE),
+    re.compile(r"\$\$.*?\$\$", re.DOTALL),
+    re.compile(r"^## Literature\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE),
+    re.compile(r"^\|[-:| ]+\|$", re.MULTILINE),
+)
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*>]|\d+\.|: |\||#|\[\w+\]:) ?)|(?<=\n)#[^\n]*\n|\|")
+"""Where a paragraph, an item, a cell of a table or a heading ends."""
+_END = re.compile(r"(?<=[.!?])[\"”)*_]*\s+(?=[\"“(*_`\[]*[A-Z0-9`$∅-￿-])")
+_SHORT = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Art|no|No|[A-Z])\.(?=\s)")
+"""Abbreviations, whose full stop ends no sentence."""
+
+
+def pages() -> list[Path]:
+    """Return the README, the pages of the project and all pages of the docs."""
+    found = (page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
+    return [ROOT / "README.md", *(ROOT / name for name in PROJECT), *sorted(found)]
+
+
+def strict() -> set[Path]:
+    """Return the pages in which no sentence may be too long."""
+    return {page for pattern in FIRST + OFFICER for page in ROOT.glob(pattern)}
+
+
+def written(text: str) -> bool:
+    """Return whether ``veilog experiment`` writes all of a page."""
+    return _WHOLE.search(text) is not None
+
+
+def prose(text: str) -> str:
+    """Return the prose of a page: a link is its text, and code in a sentence is one word."""
+    for pattern in _NOT_READ:
+        text = pattern.sub("\n", text)
+    text = re.sub(r"!\[[^]]*\]\([^)]*\)", "", text)
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"(`+)[^`]+\1|\$[^$\n]+(?:\n[^$\n]+)?\$", "`code`", text)
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a page, block by block."""
+    for block in _BLOCK.split(prose(text)):
+        whole = _SHORT.sub(r"\1·", " ".join(block.split()))
+        yield from (found.replace("·", ".") for found in _END.split(whole) if found)
+
+
+def length(sentence: str) -> int:
+    """Return the number of words."""
+    return sum(any(c.isalnum() for c in word) for word in sentence.split())
+
+
+def too_long(text: str) -> list[str]:
+    """Return the sentences of a page that have more than ``LIMIT`` words."""
+    return [] if written(text) else [found for found in sentences(text) if length(found) > LIMIT]
+
+
+def old_words(text: str) -> list[str]:
+    """Return the words of a page that gave way, as they stand there."""
+    if written(text):
+        return []
+    plain = ALLOWED.sub("", re.sub(r"\s+", " ", prose(text).replace("|", " ")))
+    return [found.lower() for found in re.findall(rf"(?i)\b(?:{'|'.join(OLD)})(?:'s|’s)?\b", plain)]
+
+
+def main(names: list[str]) -> int:
+    """Print both lists for the named pages, or for all."""
+    chosen = [Path(name).resolve() for name in names] or pages()
+    lengthy, old = 0, 0
+    for page in chosen:
+        text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
+        found, words = too_long(text), old_words(text)
+        lengthy, old = lengthy + len(found), old + len(words)
+        for sentence in found:
+            print(f"{name}: {length(sentence)} words: {sentence}")
+        if words:
+            print(f"{name}: {', '.join(words)}")
+    print(f"{lengthy} sentences of more than {LIMIT} words, {old} old words")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
