@@ -53,9 +53,9 @@ _NOT_READ = (
     re.compile(r"^## Literature\n.*?(?=^## |\Z)", re.DOTALL | re.MULTILINE),
     re.compile(r"^\|[-:| ]+\|$", re.MULTILINE),
 )
-_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*>]|\d+\.|: |\||#|\[\w+\]:) ?)|(?<=\n)#[^\n]*\n|\|")
+_BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*>]|\d+\.|: |\||#|\[\w+\]:) ?)|(?<=\n)#[^\n]*\n|\||\s·\s")
 """Where a paragraph, an item, a cell of a table or a heading ends."""
-_END = re.compile(r"(?<=[.!?])[\"”)*_]*\s+(?=[\"“(*_`\[]*[A-Z0-9`$∅-￿-])")
+_END = re.compile(r"(?<=[.!?])[\"”)*_]*\s+(?=[\"“(*_`\[]*(?:[A-Z0-9`$∅-￿-]|veilog|systemd|pm4py))")
 _SHORT = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Art|no|No|[A-Z])\.(?=\s)")
 """Abbreviations, whose full stop ends no sentence."""
 
