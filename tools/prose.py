@@ -38,7 +38,7 @@ OLD = {
     "remark(?:s|ed)?|cautions?": "warning, finding",
     "(?:is|are) (?:told|said)": "print, report, identify, distinguish, reveal",
     "(?:pays?|paid) for|for nothing": "uses epsilon, spent",
-    "(?:inside|outside) (?:reports?|versions?)": "internal report, shareable report",
+    "(?:inside|outside) (?:reports?|versions?)": "internal report, recipient's report",
     "whom": "who is protected",
 }
 """Words that gave way (patterns), and what is written instead."""
