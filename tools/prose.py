@@ -42,7 +42,7 @@ OLD = {
     "whom": "who is protected",
 }
 """Words that gave way (patterns), and what is written instead."""
-ALLOWED = re.compile(r"are cautious|cell references?|veilog twin", re.IGNORECASE)
+ALLOWED = re.compile(r"contract and purpose|is the purpose|veilog twin", re.IGNORECASE)
 
 _WHOLE = re.compile(r"^`veilog experiment [^`]*`, veilog \d[\w.]*, (?:full|quick) profile", re.MULTILINE)
 """What a page has that ``veilog experiment`` writes whole: the command and version in its third line."""
