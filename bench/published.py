@@ -58,7 +58,7 @@ def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
     for page in pages_with(experiment.name):
         after, placed = refreshed(page.read_text(), experiment.name, tables)
         page.write_text(after)
-        print(f"{page.relative_to(ROOT)}: {placed} of {len(tables)} tables have a place there")
+        print(f"docs/{page.relative_to(DOCS)}: {placed} of {len(tables)} tables have a place there")
     for plot in experiment.plots(rows):
         picture = DOCS / "results" / f"{plot.name}.svg"
         if picture.exists():
@@ -199,7 +199,7 @@ def check(experiments: Sequence[Experiment], logs: Path | None, processes: int =
             text = page.read_text()
             if refreshed(text, experiment.name, tables)[0] != text:
                 stale_ones += 1
-                print(f"  {page.relative_to(ROOT)} lacks the tables of these rows: --publish {experiment.name}")
+                print(f"  docs/{page.relative_to(DOCS)} lacks the tables of these rows: --publish {experiment.name}")
     return 1 if stale_ones else 0
 
 
