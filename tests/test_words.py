@@ -44,7 +44,7 @@ TOOL = load()
 PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
 
 
-LONG, OLD = 89, 47
+LONG, OLD = 89, 45
 """Sentences that are too long, outside the pages that have none, and old words. These numbers only fall."""
 
 
