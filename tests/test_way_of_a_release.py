@@ -22,7 +22,7 @@ from veilog.web.jobs.worker import WorkerTask
 from veilog.web.work import releasing, work_on
 
 ROOT = Path(veilog.__file__).parent
-PAGE = (ROOT.parents[1] / "docs" / "architecture.md").read_text()
+PAGE = " ".join((ROOT.parents[1] / "docs" / "architecture.md").read_text().split())
 MODULE = re.compile(r"`([\w/]+\.py)`")
 LOG, REQUEST = (Source, EventLog), (ReleaseRequest,)
 
@@ -35,7 +35,7 @@ def part(begin: str, end: str) -> str:
 
 
 IN_COMMAND = part("The request passes", "The log passes 20"), part("The log passes 20", "The method has the curator")
-ON_PAGES = part("The request goes on", "The log\npasses 21"), part("The log\npasses 21", "## How a log is held")
+ON_PAGES = part("The request goes on", "The log passes 21"), part("The log passes 21", "## How a log is held")
 
 
 def passed(work: Callable[[], Any]) -> dict[tuple[type, ...], list[str]]:
