@@ -28,11 +28,13 @@ HEAD = '''# ruff: noqa: E741 - names of the methods
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, TypedDict
 
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.partition import Partition
+from veilog.releasing.prior import PriorChoice
 
 
 class Keywords(TypedDict, total=False):

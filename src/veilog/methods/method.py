@@ -77,6 +77,8 @@ class Request:
     score: Score
     remark: Callable[[str | Message], None] = lambda remark: None
     """Called with what the reader of the release should know; from public facts and noisy answers only."""
+    prior: Variants | None = None
+    """What is public about the process: traces of other cases, or of a model."""
     beside: Callable[[str, Variants], None] = lambda name, variants: None
     """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""
 
@@ -177,6 +179,8 @@ class Method:
     """Whether there is a certified release at all; where not, --as-published must be asked for."""
     weighed: str = ""
     """What ``veilog suggest`` says of it; nothing where it is not considered."""
+    takes_prior: bool = False
+    """Whether it can start from what is public about the process."""
     draws: bool = False
     """Whether its cases are drawn from a model, as many as are wanted: their number says nothing of the log."""
     package: str = ""

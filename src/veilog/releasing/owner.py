@@ -48,6 +48,8 @@ _OTHERS_NAMED = 3
 _NAMED = 5
 _LONGEST_NAME = 40
 _COLUMNS = 3
+_LONG, _SOME, _MOST_SAME = 10, 20, 0.5
+"""Other logs share few variants of so many events; with half of them shared a prior is hardly of other cases."""
 
 
 def notes_for_owner(
@@ -60,6 +62,7 @@ def notes_for_owner(
         notes.append(OwnerMessage("no-case-in-subset", value=planned.subset))
     notes += undeclared_activities(variants, planned.public)
     notes += beyond_length(variants, planned.public)
+    notes += of_own_cases(variants, planned)
     if not isinstance(log, Variants):
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
@@ -67,6 +70,19 @@ def notes_for_owner(
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
+
+
+def of_own_cases(variants: Variants, planned: ReleaseRequest) -> list[OwnerMessage]:
+    """Warn that the prior may be this log, or made of it: many of its long variants are the same."""
+    if planned.prior is None:
+        return []
+    known = planned.prior.variants.to_dict()
+    own = variants.to_dict()
+    long = [sequence for sequence, count in own.items() if len(sequence) >= _LONG]
+    same = sum(sequence in known for sequence in long)
+    if len(long) < _SOME or same < _MOST_SAME * len(long):
+        return []
+    return [OwnerMessage("prior-like-own-log", share=100 * same / len(long), events=_LONG)]
 
 
 def formulas(released: Variants, details: Details | None) -> tuple[OwnerMessage, ...]:

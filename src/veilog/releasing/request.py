@@ -25,7 +25,7 @@ from veilog.logs.files import AnyLog, as_log
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
-from veilog.methods import Method, Settings, method_named
+from veilog.methods import METHODS, Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.attributes.errors import foreseen_errors
 from veilog.methods._events.extras import delta_shared_out
@@ -42,6 +42,7 @@ from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.losses import Loss
+from veilog.releasing.prior import Prior, PriorChoice
 from veilog.releasing.result import Release
 
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
@@ -275,6 +276,28 @@ class ReleaseRequest:
         ),
     ] = None
     """Which cases it is of; all, where this is None."""
+    prior: Annotated[
+        Prior | None,
+        Option(
+            "Something public about this process to start from: a log of others, a model (BPMN, PNML), a text file of "
+            "variants, an earlier release. Repeatable.",
+            "prior",
+            python="PriorChoice | None",
+            works=("release",),
+            group="content",
+            several=True,
+            form=(),
+        ),
+        Option(
+            "CSV file with the own activity of each activity of the prior that is called otherwise.",
+            "prior_map",
+            python="str | Path | None",
+            works=("release",),
+            group="content",
+            form=(),
+        ),
+    ] = None
+    """What is public about the process."""
     remember_units: Annotated[
         bool,
         Option(
@@ -481,6 +504,8 @@ class ReleaseRequest:
             }
         elif isinstance(value, Fraction):
             found = {name: _text(value) if value else None}
+        elif isinstance(value, Prior):
+            found = {"prior": value.names, "prior_map": value.mapping}
         elif value == usual:
             return {}
         elif not isinstance(value, bool | int | float | str):
@@ -574,6 +599,8 @@ def _spelled(name: str, value: Any) -> list[str]:
         return [f"{of}={_values(some)}" for of, some in value.items()]
     if not isinstance(value, list):
         return [str(value)]
+    if name == "prior":
+        return value
     if name == "window":
         return ["..".join(_short(end) for end in value)]
     return [f"@{name}.txt" if any("," in text for text in value) else ",".join(value)]
@@ -649,12 +676,23 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         declared=declared,
         unit=protected,
         wanted=wanted,
+        prior=_prior(chosen, given["prior"], given["prior_map"], as_published=as_published),
         **{name: option.parse(given[name]) for name, option in _ALONE.items()},
     )
     eps, failure = _budget(request, epsilon, delta)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     _check_remembered(request)
     return replace(request, epsilon=eps, delta=failure)
+
+
+def _prior(
+    method: Method, given: PriorChoice | None, mapping: str | Path | None, *, as_published: bool
+) -> Prior | None:
+    """Return the prior; refused where the method has no use for it."""
+    if given and (as_published or not method.takes_prior):
+        able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
+        raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
+    return Prior.of(given or None, mapping)
 
 
 def _is_usual(name: str, value: object) -> bool:

@@ -192,7 +192,7 @@ def _released(
     released = Release(
         method=request.method.name,
         as_published=request.as_published,
-        parameters=request.settings.to_json(),
+        parameters={**request.settings.to_json(), **_prior(request)},
         declared_length=request.declared.max_length,
         activities=activities_of(request.public, request.method.needs(request.settings)),
         variants=made.variants,
@@ -285,7 +285,7 @@ Claim = Callable[[], Guarantee]
 def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
     """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
     spends_delta = request.delta if request.uses.flow and request.delta else None
-    theirs = _of_another_package(request)
+    theirs = (*_of_another_package(request), *(() if request.prior is None else request.prior.conditions))
 
     def derive(at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))) -> Guarantee:
         found = curator.guarantee(
@@ -313,7 +313,12 @@ def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
 def entry_of(request: ReleaseRequest) -> dict[str, Any]:
     """Return what a ledger notes of a release, counted or not, beside its cost and its method."""
     return {
-        "parameters": {**request.settings.to_json(), **_beyond(request.wanted), **request.unit.in_ledger},
+        "parameters": {
+            **request.settings.to_json(),
+            **_beyond(request.wanted),
+            **_prior(request),
+            **request.unit.in_ledger,
+        },
         "unit": request.unit.column or request.unit.name,
         "as_published": request.as_published,
         "subset": request.subset,
@@ -372,6 +377,7 @@ def _made(curator: Curator, request: ReleaseRequest, progress: Progress | None) 
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=lambda remark: said.append(as_message(remark)),
+        prior=None if request.prior is None else request.prior.variants,
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times
@@ -454,6 +460,11 @@ def _with_extras(
 
 def _name(request: ReleaseRequest) -> str:
     return request.method.name + (" (as published)" if request.as_published else "")
+
+
+def _prior(request: ReleaseRequest) -> dict[str, object]:
+    """The kind and digest of each source of the prior, for the release and the ledger."""
+    return {} if request.prior is None else {"prior": [source.to_json() for source in request.prior.sources]}
 
 
 def _beyond(wanted: Wanted) -> dict[str, object]:

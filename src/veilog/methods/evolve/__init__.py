@@ -24,21 +24,17 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Prior, imagined
 from veilog.methods.evolve.plan import EvolvePlan
+from veilog.methods.evolve.prior import voted_from_prior
 from veilog.methods.evolve.prototypes import Counted, fit_of_counts, next_generation
 from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
 from veilog.methods.evolve.relations import ProcessSketch, sketched
-from veilog.methods.evolve.released import Round, drawn, medoids_of, named, release_of, remark, remark_real
-from veilog.methods.evolve.traces import (
-    Traces,
-    nearest,
-    strings,
-    strings_of,
-)
+from veilog.methods.evolve.released import Round, drawn, medoids_of, release_of, remark, remark_real, voted
+from veilog.methods.evolve.traces import Traces
 from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
@@ -108,8 +104,11 @@ def evolve(
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
     plan, real = _opened(curator, request, constants, real_share)
-    sketch = sketched(curator, plan, real, rng)
-    pool, p, asked = _voted(curator, request, plan, sketch, settings.rounds, rng)
+    found = voted_from_prior(curator, request, plan, settings.rounds, rng) if request.prior is not None else None
+    if found is None:
+        sketch = sketched(curator, plan, real, rng)
+        found = (sketch, *_voted(curator, request, plan, sketch, settings.rounds, rng))
+    sketch, pool, p, asked = found
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
     remark(request, plan, sketch.shortened, bool(aims))
     synthetic, *others = release_of(activities, sketch, pool, p, asked[-1], plan, rng, aims)
@@ -154,9 +153,7 @@ def _voted(
             cells = [before.cells(pool) for before in asked]
             p = _fitted(prior, pool, cells, asked, plan, known)
         chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
-        votes = _ask(curator, strings(named(chosen, sketch.shortened)), e, number + 1)
-        asked.append(Round(chosen, votes, float(e)))
-        plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
+        asked.append(voted(curator, plan, chosen, sketch.shortened, e, number + 1))
         cells.append(asked[-1].cells(pool))
         p = _fitted(prior, pool, cells, asked, plan, known)
     return pool, p, asked
@@ -226,17 +223,6 @@ def _opened(
     return plan, real
 
 
-def _ask(curator: Curator, prototypes: list[str], e: Fraction, number: int) -> IntArray:
-    """How many cases are nearest to each prototype, with noise."""
-    activities = curator.activities
-
-    def nearest_prototype(sequences: Sequences) -> IntArray:
-        return nearest(strings_of(sequences, activities), prototypes)
-
-    purpose = Message("votes-for-prototypes", number=number)
-    return curator.histogram(nearest_prototype, len(prototypes), e, purpose=purpose)
-
-
 def _fitted(
     prior: Prior, pool: Traces, cells: list[IntArray], asked: list[Round], plan: EvolvePlan, known: RealVariants | None
 ) -> FloatArray:
@@ -259,6 +245,7 @@ EVOLVE = our_method(
     "evolve",
     evolve,
     EvolveSettings,
+    takes_prior=True,
     advice=Message("evolve-best-first", **ahead("evolve")),
     budget=DeltaOptional(
         of_use=lambda settings: settings.real_share is None or settings.real_share > 0,

@@ -151,6 +151,8 @@ class Constants:
     candidates_release: int = 4000
     release_factor: float = 4.0
     """Variants looked for in the fitted distribution, for one prototype of the last round."""
+    variants_of_prior: int = 1000
+    """Of a prior that the votes confirm so many variants are looked for, at least."""
     smallest_release: float = 0.06
     """A released variant stands for so many cases divided by the epsilon of the last round, at least."""
 

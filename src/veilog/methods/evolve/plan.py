@@ -39,6 +39,10 @@ class EvolvePlan:
     """What the relations may take of delta, where Gaussian noise is expected to pay."""
     anchored: bool = False
     """Whether what is imagined starts from real variants, and not from relations that are asked for."""
+    of_prior: bool = False
+    """Whether what is imagined starts from a public prior, which the votes confirm."""
+    learned_trust: float | None = None
+    """As how many cases a public prior counts, by the votes."""
 
     @staticmethod
     def of(curator: Curator, epsilon: Fraction, settings: Constants, activities: int) -> EvolvePlan:
@@ -194,6 +198,8 @@ class EvolvePlan:
     @property
     def trust(self) -> float:
         """So many cases the prior counts as."""
+        if self.learned_trust is not None:
+            return self.learned_trust
         least, divisor, most = self.settings.prior_cases
         if self.anchored:
             trust = self.settings.anchored_trust

@@ -93,7 +93,7 @@ def prepared(curator: Curator, plan: EvolvePlan, real: Variants | None) -> tuple
     known = RealVariants.of(real, codes, everything) if real else None
     plan.anchored = plan.anchored and bool(known)
     if real and known and plan.anchored:
-        reduced = _reduced(everything, np.unique(known.traces.in_a_row[0]))
+        reduced = reduced_to(everything, np.unique(known.traces.in_a_row[0]))
         return reduced, RealVariants.of(real, codes, reduced)
     if plan.wide:
         shortened = _frequent(curator, plan, everything)
@@ -101,7 +101,7 @@ def prepared(curator: Curator, plan: EvolvePlan, real: Variants | None) -> tuple
     return everything, known
 
 
-def _reduced(everything: Shortened, kept: Int32Array | IntArray) -> Shortened:
+def reduced_to(everything: Shortened, kept: Int32Array | IntArray) -> Shortened:
     states = np.full(everything.size, -1, dtype=np.int32)
     states[kept] = np.arange(len(kept))
     return replace(everything, states=states, size=len(kept))
@@ -114,7 +114,7 @@ def _frequent(curator: Curator, plan: EvolvePlan, everything: Shortened) -> Shor
     kept = np.flatnonzero(present >= plan.settings.wide_keep * b)
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
-    return _reduced(everything, kept)
+    return reduced_to(everything, kept)
 
 
 def asked_chain(

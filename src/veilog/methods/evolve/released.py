@@ -6,11 +6,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
 from veilog._typing import FloatArray, IntArray
-from veilog.logs.variants import Variants
+from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
@@ -19,22 +20,49 @@ from veilog.methods.evolve.prototypes import medoids, rounded
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import ProcessSketch
 from veilog.methods.evolve.structure import Imagined, Weighted, structured
-from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings
+from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings, strings_of
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.guarantee import up
+from veilog.privacy.curator import Curator
 
 
 @dataclass
 class Round:
-    """Prototypes, the votes for each and what they cost."""
+    """Prototypes, the votes for each, for none of them where ``far`` is a distance, and what they cost."""
 
     prototypes: Traces
     votes: IntArray
     epsilon: float
+    far: float = math.inf
+
+    def deviation(self, cases: float) -> float:
+        """Of the noise of the share of so many cases that votes for one prototype."""
+        return math.sqrt(2) / (self.epsilon * cases)
 
     def cells(self, pool: Traces) -> IntArray:
-        """The prototype nearest to each trace of the pool."""
-        return nearest(strings(pool), strings(self.prototypes))
+        """The prototype nearest to each trace of the pool; their number for those that are far from all."""
+        return nearest(strings(pool), strings(self.prototypes), self.far)
+
+
+def voted(
+    curator: Curator,
+    plan: EvolvePlan,
+    chosen: Traces,
+    shortened: Shortened,
+    e: Fraction,
+    number: int,
+    far: float = math.inf,
+) -> Round:
+    """Ask how many cases are nearest to each prototype, and how many are farther than ``far`` from all."""
+    activities, prototypes = curator.activities, strings(named(chosen, shortened))
+
+    def nearest_prototype(sequences: Sequences) -> IntArray:
+        return nearest(strings_of(sequences, activities), prototypes, far)
+
+    cells = len(prototypes) + math.isfinite(far)
+    votes = curator.histogram(nearest_prototype, cells, e, purpose=Message("votes-for-prototypes", number=number))
+    plan.learn_from_votes(float(votes.sum()), float(e), len(votes))
+    return Round(chosen, votes, float(e), far)
 
 
 def drawn(pool: Traces, p: FloatArray, number: int, rng: np.random.Generator) -> tuple[Traces, FloatArray]:
@@ -83,15 +111,16 @@ def release_of(
         return Variants.from_arrays(activities, *named(traces, sketch.shortened).in_a_row, counts)
 
     candidates, shares = drawn(pool, p, settings.candidates_release, rng)
-    chosen = medoids_of(candidates, shares, round(settings.release_factor * len(last.votes)), known)
+    number = max(settings.release_factor * len(last.votes), settings.variants_of_prior if plan.of_prior else 0)
+    chosen = medoids_of(candidates, shares, round(number), known)
     masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
     weights = (plan.cases * masses).astype(np.float64)
-    smallest = settings.smallest_release / last.epsilon
+    smallest = 0.0 if plan.of_prior else settings.smallest_release / last.epsilon
     if known:
         weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
     fine = Weighted(chosen, rounded(weights, smallest, plan.cases), len(known) if known else 0)
-    if not aims:
-        return [log(fine.traces, fine.counts)]
+    if not aims or plan.of_prior:  # the prior's own structure is kept
+        return [log(fine.traces, fine.counts)] * max(1, len(aims))
     imagined = Imagined(pool, p, candidates, sketch.shortened.size)
     found = structured(fine, imagined, aims, _noise(pool, p, last, plan), log, settings)
     return [log(moved.traces, moved.counts) for moved in found]
@@ -100,7 +129,7 @@ def release_of(
 def _noise(pool: Traces, p: FloatArray, last: Round, plan: EvolvePlan) -> float:
     """The part of the last votes that is noise: at most one standard deviation of each prototype's cases."""
     masses = np.bincount(last.cells(pool), weights=p, minlength=len(last.votes))
-    return float(np.minimum(masses, math.sqrt(2) / (last.epsilon * plan.cases)).sum())
+    return float(np.minimum(masses, last.deviation(plan.cases)).sum())
 
 
 def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured: bool) -> None:

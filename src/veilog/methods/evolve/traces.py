@@ -6,6 +6,7 @@ Nothing here sees data: traces come from noisy answers and random numbers.
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,8 +122,14 @@ def distances(rows: Strings, columns: Strings) -> Float32Array:
     return ratio
 
 
-def nearest(rows: Strings, columns: Strings) -> IntArray:
-    """The nearest column of each row, the first of equally near ones; each row by itself."""
+def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
+    """The nearest column of each row, the first of equally near ones, or their number where all are farther than
+    ``far``; each row by itself."""
     step = max(1, _BLOCK // max(1, len(columns)))
-    parts = [distances(rows[s : s + step], columns).argmin(axis=1) for s in range(0, len(rows), step)]
+
+    def of(some: Strings) -> IntArray:
+        distance = distances(some, columns)
+        return np.where(distance.min(axis=1) > far, len(columns), distance.argmin(axis=1))
+
+    parts = [of(rows[s : s + step]) for s in range(0, len(rows), step)]
     return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)

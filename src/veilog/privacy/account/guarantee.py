@@ -190,6 +190,7 @@ Code = Literal[
     "without-person-are-single",
     "cases-keep-their-subset",
     "units-keep-their-names",
+    "prior-is-public",
     "one-run",
     "columns-read-together",
     "method-of-another-package",

@@ -1,0 +1,160 @@
+"""A prior: what is public about the process, from which evolve starts where the votes confirm it.
+
+The traces of the prior are the pool, and its prototypes the first that are voted for, with a small part of the budget.
+A case that is far from all of them votes for *far* instead: one vote all the same. Far is what lies beyond the middle
+between the distances of the prior's own traces and of the same traces with their events in random order. If the votes
+show, beyond noise, that more than a third of the cases are unlike the prior, the prior is dropped: relations are asked
+as without one. Otherwise all that is left goes to votes.
+
+A vote moves the share of a cell from what the prior says as far as noise lets. Let s_j be the share that the prior
+gives to cell j, v_j the one by votes, and n the variance of its noise. The misfit a, with v_j - s_j of variance
+a s_j + n, is beforehand as likely in each part of its logarithm. The mean of its logarithm, given the votes, makes the
+prior count as 1 / a cases in the fit (empirical Bayes). All of this is post-processing of votes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from veilog._typing import FloatArray, IntArray
+from veilog.logs.variants import Variants
+from veilog.messages import Message
+from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
+from veilog.methods.evolve.plan import EvolvePlan
+from veilog.methods.evolve.prototypes import Counted, fit, next_generation
+from veilog.methods.evolve.relations import ProcessSketch, reduced_to
+from veilog.methods.evolve.released import Round, drawn, medoids_of, voted
+from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, joined, occurrences, strings
+from veilog.methods.method import Request
+from veilog.privacy.curator import Curator
+
+FIRST_G, FIRST_SHARES = 15.0, (0.05, 0.3)
+"""The first votes have so much epsilon times cases, so that noise moves the part that is far by a tenth; within these
+shares of epsilon."""
+SHUFFLED = 1000
+"""Traces by which it is found what is far."""
+DROPPED = 1 / 3
+"""A prior is dropped where more than this part of the cases is unlike it."""
+MUTANTS = 0.3
+"""The part of a further round's pool that is mutants."""
+MISFITS = np.geomspace(1e-4, 1.0, 40)
+
+
+def voted_from_prior(
+    curator: Curator, request: Request, plan: EvolvePlan, rounds: int | None, rng: np.random.Generator
+) -> tuple[ProcessSketch, Traces, FloatArray, list[Round]] | None:
+    """Ask for votes from the prior on; return what :func:`release_of` needs, or None where the prior is dropped."""
+    constants, activities = plan.settings, curator.activities
+    assert request.prior is not None
+    known, weights = public_traces(request.prior, activities, constants.max_length)
+    if not len(known):
+        request.remark(Message("evolve-prior-without-activities"))
+        return None
+    e = plan.set_aside(first_share(plan))
+    everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), constants.max_length)
+    shortened = reduced_to(everything, np.unique(known.in_a_row[0]))
+    pool = Traces(np.append(shortened.states, PAD).astype(np.int32)[known.codes], known.lengths)
+    chosen = medoids_of(*drawn(pool, weights, constants.candidates, rng), plan.number_of_prototypes(e), None)
+    far, own, shuffled = far_from(chosen, pool, weights, rng)
+    asked = [voted(curator, plan, chosen, shortened, e, 1, far)]
+    unlike = (float(asked[0].votes[-1]) / plan.cases - own) / max(shuffled - own, 0.1)
+    if unlike - 4 * asked[0].deviation(plan.cases) > DROPPED:
+        request.remark(Message("evolve-prior-dropped", part=100 * min(unlike, 1.0)))
+        return None
+    request.remark(Message("evolve-prior-used", kinds=len(pool)))
+    plan.of_prior = True
+    chain = chain_of(pool, weights, shortened.size, plan)
+    cells = [asked[0].cells(pool)]
+    p = believed(plan, weights, cells, asked)
+    shares = plan.votes(rounds)
+    for number, e in enumerate(shares):
+        request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
+        if number:
+            pool, weights = with_mutants(pool, weights, p, chain, plan, rng)
+            cells = [before.cells(pool) for before in asked]
+            p = believed(plan, weights, cells, asked)
+        chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), None)
+        asked.append(voted(curator, plan, chosen, shortened, e, number + 2))
+        cells.append(asked[-1].cells(pool))
+        p = believed(plan, weights, cells, asked)
+    return ProcessSketch(shortened, None, chain, None), pool, p, asked
+
+
+def public_traces(prior: Variants, activities: tuple[str, ...], longest: int) -> tuple[Traces, FloatArray]:
+    """Return the traces of a prior, without events of other activities than the public ones, and their shares."""
+    place = {name: code for code, name in enumerate(activities)}
+    codes = np.array([place.get(label, PAD) for label in prior.labels], dtype=np.int32)[prior.sequences.codes]
+    owner = np.repeat(np.arange(len(prior)), prior.lengths)[codes != PAD]
+    codes = codes[codes != PAD]
+    lengths = np.bincount(owner, minlength=len(prior))
+    at = np.arange(len(owner)) - (np.cumsum(lengths) - lengths)[owner]
+    matrix = np.full((len(prior), min(int(lengths.max(initial=1)), longest)), PAD, dtype=np.int32)
+    inside = at < matrix.shape[1]
+    matrix[owner[inside], at[inside]] = codes[inside]
+    some = (lengths > 0) & (prior.counts > 0)
+    counts = prior.counts[some].astype(np.float64)
+    return distinct(Traces(matrix[some], np.minimum(lengths[some], matrix.shape[1])), counts / max(counts.sum(), 1.0))
+
+
+def first_share(plan: EvolvePlan) -> float:
+    """Return the share of epsilon for the votes by which a prior is judged."""
+    least, most = FIRST_SHARES
+    return min(max(FIRST_G / plan.g, least), most)
+
+
+def far_from(
+    prototypes: Traces, traces: Traces, weights: FloatArray, rng: np.random.Generator
+) -> tuple[float, float, float]:
+    """Return the distance to the nearest prototype that is between those of the weighted traces and of such with their
+    events in random order; and the parts of both that are beyond it."""
+    some = traces.take(rng.choice(len(traces), size=SHUFFLED, p=weights))
+    order = np.where(some.codes == PAD, 2.0, rng.random(some.codes.shape)).argsort(axis=1)
+    shuffled = Traces(np.take_along_axis(some.codes, order, axis=1), some.lengths)
+    columns = strings(prototypes)
+    near, mixed = (distances(strings(rows), columns).min(axis=1) for rows in (some, shuffled))
+    far = float(np.median(near) + np.median(mixed)) / 2
+    return far, float((near > far).mean()), float((mixed > far).mean())
+
+
+def trust_of(expected: Sequence[FloatArray], found: Sequence[FloatArray], deviations: Sequence[float]) -> float:
+    """Return as how many cases a prior counts, by shares of cells that it lets expect and those found by votes."""
+    log_likely = np.zeros(len(MISFITS))
+    for s, v, off in zip(expected, found, deviations, strict=True):
+        variance = MISFITS[:, None] * np.maximum(s, 1e-9) + off**2
+        log_likely -= (np.log(variance) + (v - s) ** 2 / variance).sum(axis=1) / 2
+    likely = np.exp(log_likely - log_likely.max())
+    return 1 / math.exp(float(likely @ np.log(MISFITS) / likely.sum()))
+
+
+def believed(plan: EvolvePlan, prior: FloatArray, cells: list[IntArray], asked: list[Round]) -> FloatArray:
+    """Return the distribution over the pool that explains all votes, with as much trust in the prior as they let."""
+    found = [one.votes / plan.cases for one in asked]
+    expected = [
+        np.bincount(cell, prior, minlength=len(v)).astype(np.float64) for cell, v in zip(cells, found, strict=True)
+    ]
+    plan.learned_trust = trust_of(expected, found, [one.deviation(plan.cases) for one in asked])
+    votes = [Counted(cell, v, plan.deviation(one.epsilon)) for cell, v, one in zip(cells, found, asked, strict=True)]
+    return fit(prior, votes, plan.settings.fit_sweeps)
+
+
+def chain_of(traces: Traces, weights: FloatArray, size: int, plan: EvolvePlan) -> Chain:
+    """Return the relations of the traces of a prior, as if there were as many of them as cases."""
+    counted = plan.cases * weights * np.minimum(1.0, plan.settings.contribution / (traces.lengths + 1))
+    flow = relation_sums(traces, counted, size)
+    often = occurrences(traces, size)
+    return Chain(flow, flow > 0, None, weights @ (often > 1) / np.maximum(weights @ often, 1e-12))
+
+
+def with_mutants(
+    pool: Traces, weights: FloatArray, p: FloatArray, chain: Chain, plan: EvolvePlan, rng: np.random.Generator
+) -> tuple[Traces, FloatArray]:
+    """Return the pool with mutants of likely traces, which have ``MUTANTS`` of the shares."""
+    children, likely = next_generation(pool, p, chain, replace(plan.settings, resampled=0.0), rng)
+    if not len(children):
+        return pool, weights
+    shares = np.concatenate([(1 - MUTANTS) * weights, MUTANTS * likely / likely.sum()])
+    return distinct(joined([pool, children]), shares)

@@ -1,0 +1,164 @@
+"""What is public about a process, as a prior of a release: logs of others, models, lists of variants, releases.
+
+A prior is read before anything is asked, and costs nothing: only which questions are asked, and what becomes of the
+answers, depends on it. That a file is public is the data owner's word and a condition of the guarantee. A
+:class:`Release` that is given itself needs none where its guarantee is proven: what it told of a case is in the ledger.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import EventLog
+from veilog.logs.files import read_variants
+from veilog.logs.input.activity_mapping import mapped_by
+from veilog.logs.variants import Variants
+from veilog.measures.purposes.conformance.reading import read_model
+from veilog.messages import Message
+from veilog.mining.replay import Net
+from veilog.privacy.account.guarantee import Condition
+from veilog.releasing.result import Release
+
+Kind: TypeAlias = Literal["log", "model", "variants", "release"]
+PriorItem: TypeAlias = "str | Path | EventLog | Variants | Release"
+PriorChoice: TypeAlias = "PriorItem | Iterable[PriorItem]"
+
+WALKS, MOST_EVENTS, MOST_STEPS = 5_000, 200, 2_000
+"""A model is played out so often; what has more events or steps than that is no case."""
+_MODELS = (".bpmn", ".pnml")
+
+
+@dataclass(frozen=True, eq=False)
+class PriorSource:
+    """One file or log of a prior."""
+
+    kind: Kind
+    name: str
+    sha256: str | None
+    variants: Variants
+    public: bool
+    """Whether that is the data owner's word."""
+
+    def to_json(self) -> dict[str, object]:
+        """Return its kind and digest, and nothing of its content or place."""
+        return {"kind": self.kind, **({"sha256": self.sha256} if self.sha256 else {})}
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """All sources of a prior, by which a request starts."""
+
+    sources: tuple[PriorSource, ...]
+    mapping: str | None = None
+    """The file that maps activities of the prior to own ones."""
+
+    @staticmethod
+    def of(given: PriorChoice | None, mapping: str | Path | None = None) -> Prior | None:
+        """Return the prior in these files or logs, their activities mapped to those of one's own; None for none."""
+        if given is None or given == ():
+            if mapping is not None:
+                raise ParameterError("prior-map-without-prior", parameter="prior_map")
+            return None
+        several = [given] if isinstance(given, str | Path | EventLog | Variants | Release) else [*given]
+        names = mapped_by(mapping)
+        sources = [_source(one) for one in several]
+        if names is not None:
+            known = {label: label for source in sources for label in source.variants.labels} | dict(names.groups)
+            names = replace(names, groups=known)
+            sources = [replace(source, variants=names.of_variants(source.variants)) for source in sources]
+        empty = next((source for source in sources if not source.variants.cases), None)
+        if empty is not None:
+            raise ParameterError("prior-empty", parameter="prior", name=empty.name)
+        return Prior(tuple(sources), None if mapping is None else str(mapping))
+
+    @cached_property
+    def variants(self) -> Variants:
+        """The cases of all sources. A model, whose number of cases means nothing, counts as all logs together do."""
+        logs = sum(source.variants.cases for source in self.sources if source.kind != "model")
+        counts: Counter[Sequence[str]] = Counter()
+        for source in self.sources:
+            times = max(1, round(logs / source.variants.cases)) if source.kind == "model" else 1
+            counts.update({sequence: times * count for sequence, count in source.variants.to_dict().items()})
+        return Variants.from_dict(counts)
+
+    @property
+    def names(self) -> list[str]:
+        """The files, as they were given."""
+        return [source.name for source in self.sources]
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What the guarantee takes for granted of it."""
+        public = any(source.public for source in self.sources)
+        return (Condition("prior-is-public", "owner", Message("prior-is-public")),) if public else ()
+
+
+def _source(given: PriorItem) -> PriorSource:
+    if isinstance(given, Release):
+        proven = given.guarantee.proven and not given.as_published
+        return PriorSource("release", given.method, None, given.variants, public=not proven)
+    if isinstance(given, EventLog | Variants):
+        found = given if isinstance(given, Variants) else given.variants
+        return PriorSource("log", getattr(given, "source", None) or "log", None, found, public=True)
+    path = Path(given)
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError("prior-not-readable", path=path, reason=error.strerror) from error
+    suffix = path.suffix.lower()
+    if suffix in _MODELS:
+        model = read_model(path)
+        assert isinstance(model, Net)
+        return PriorSource("model", os.fspath(given), digest, played_out(model), public=True)
+    if suffix == ".txt":
+        return PriorSource("variants", os.fspath(given), digest, variants_in(path), public=True)
+    return PriorSource("log", os.fspath(given), digest, read_variants(path), public=True)
+
+
+def variants_in(path: Path) -> Variants:
+    """Return the variants in a text file: on each line the activities of one, with commas between them, and before
+    them, if the line begins with a whole number, how many cases it has."""
+    counts: Counter[Sequence[str]] = Counter()
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            for row in csv.reader(file, skipinitialspace=True):
+                cells = [cell.strip() for cell in row if cell.strip()]
+                numbered = len(cells) > 1 and cells[0].isdecimal()
+                if cells:
+                    counts[tuple(cells[1:] if numbered else cells)] += int(cells[0]) if numbered else 1
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError("prior-not-text", path=path, reason=error) from error
+    return Variants.from_dict(counts)
+
+
+def played_out(net: Net, seed: int = 0) -> Variants:
+    """Return cases that a net allows: each step is any of those that are enabled, equally likely. What reaches no end
+    in time is left out."""
+    rng: Any = np.random.default_rng(seed)
+    counts: Counter[Sequence[str]] = Counter()
+    for _ in range(WALKS):
+        marking, trace = Counter(net.initial), list[str]()
+        for _ in range(MOST_STEPS):
+            enabled = [one for one in net.transitions if Counter(one.inputs) <= marking]
+            ended = tuple(sorted(marking.elements())) in net.final
+            choice = int(rng.integers(len(enabled) + ended)) if enabled or ended else -1
+            if ended and choice == len(enabled):
+                counts[tuple(trace)] += 1
+            if choice in (-1, len(enabled)) or len(trace) > MOST_EVENTS:
+                break
+            step = enabled[choice]
+            marking = marking - Counter(step.inputs) + Counter(step.outputs)
+            trace += [] if step.label is None else [step.label]
+    return Variants.from_dict({trace: count for trace, count in counts.items() if trace})
