@@ -79,6 +79,8 @@ class Request:
     """Called with what the reader of the release should know; from public facts and noisy answers only."""
     prior: Variants | None = None
     """What is public about the process: traces of other cases, or of a model."""
+    prior_of_model: bool = False
+    """Whether the prior is of models alone, so that how frequent its traces are means nothing."""
     beside: Callable[[str, Variants], None] = lambda name, variants: None
     """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""
 

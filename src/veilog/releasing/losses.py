@@ -26,6 +26,7 @@ LossCode = Literal[
     "activities-not-released",
     "cases-not-released",
     "events-not-released",
+    "variants-in-prior",
 ]
 
 NOTABLE = 0.05

@@ -48,8 +48,8 @@ _OTHERS_NAMED = 3
 _NAMED = 5
 _LONGEST_NAME = 40
 _COLUMNS = 3
-_LONG, _SOME, _MOST_SAME = 10, 20, 0.5
-"""Other logs share few variants of so many events; with half of them shared a prior is hardly of other cases."""
+_LONG, _SOME = 10, 20
+"""Logs of others share few variants of so many events; of fewer variants nothing can be told."""
 
 
 def notes_for_owner(
@@ -62,7 +62,6 @@ def notes_for_owner(
         notes.append(OwnerMessage("no-case-in-subset", value=planned.subset))
     notes += undeclared_activities(variants, planned.public)
     notes += beyond_length(variants, planned.public)
-    notes += of_own_cases(variants, planned)
     if not isinstance(log, Variants):
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
@@ -70,19 +69,6 @@ def notes_for_owner(
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
-
-
-def of_own_cases(variants: Variants, planned: ReleaseRequest) -> list[OwnerMessage]:
-    """Warn that the prior may be this log, or made of it: many of its long variants are the same."""
-    if planned.prior is None:
-        return []
-    known = planned.prior.variants.to_dict()
-    own = variants.to_dict()
-    long = [sequence for sequence, count in own.items() if len(sequence) >= _LONG]
-    same = sum(sequence in known for sequence in long)
-    if len(long) < _SOME or same < _MOST_SAME * len(long):
-        return []
-    return [OwnerMessage("prior-like-own-log", share=100 * same / len(long), events=_LONG)]
 
 
 def formulas(released: Variants, details: Details | None) -> tuple[OwnerMessage, ...]:
@@ -400,7 +386,20 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest)
         left_out = uncounted(log, planned.unit)
         found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
         found += _unread(log, variants)
+    found += _in_prior(variants, planned)
     return tuple(loss for loss in found if loss.notable)
+
+
+def _in_prior(variants: Variants, planned: ReleaseRequest) -> Iterator[Loss]:
+    """Yield that the prior may be this log, or made of it, where half of its long variants are the same: what protects
+    these cases is lost."""
+    if planned.prior is None:
+        return
+    known = planned.prior.variants.to_dict()
+    long = [sequence for sequence in variants.to_dict() if len(sequence) >= _LONG]
+    same = sum(sequence in known for sequence in long)
+    if len(long) >= _SOME and 2 * same >= len(long):
+        yield Loss("variants-in-prior", same, len(long))
 
 
 def losses_after(variants: Variants, released: Variants, before: Iterable[Loss]) -> tuple[Loss, ...]:

@@ -93,6 +93,11 @@ class Prior:
         return Variants.from_dict(counts)
 
     @property
+    def of_models(self) -> bool:
+        """Whether all sources are models."""
+        return all(source.kind == "model" for source in self.sources)
+
+    @property
     def names(self) -> list[str]:
         """The files, as they were given."""
         return [source.name for source in self.sources]

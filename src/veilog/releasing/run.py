@@ -378,6 +378,7 @@ def _made(curator: Curator, request: ReleaseRequest, progress: Progress | None) 
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=lambda remark: said.append(as_message(remark)),
         prior=None if request.prior is None else request.prior.variants,
+        prior_of_model=request.prior is not None and request.prior.of_models,
         beside=others.__setitem__,
     )
     deltas = part if uses.values else Fraction(0), for_times

@@ -1,0 +1,115 @@
+"""Priors of a release: which files they are, what the guarantee assumes of them, and who has no use for them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from refusals import refused
+
+import veilog
+from veilog.errors import InputError, ParameterError
+from veilog.logs.synthetic.hospital import hospital
+from veilog.logs.variants import Variants
+from veilog.measures.purposes.conformance.nets import Acceptor
+from veilog.mining.replay import workflow_net
+from veilog.mining.tree import activity, choice, loop, parallel, sequence
+from veilog.releasing.prior import MOST_EVENTS, Prior, played_out, variants_in
+from veilog.releasing.request import ReleaseRequest, plan
+
+LOG = hospital(200, seed=1)
+OTHERS = hospital(200, seed=2)
+TREE = sequence(
+    activity("a"), choice(activity("b"), parallel(activity("c"), activity("d"))), loop(activity("e"), activity("f"))
+)
+
+
+def codes_of(release: veilog.Release) -> list[str]:
+    return [condition.code for condition in release.guarantee.conditions]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "others.xes"
+    veilog.write(OTHERS, path)
+    return path
+
+
+def test_a_file_is_public_by_the_owners_word_and_known_by_its_digest(file: Path) -> None:
+    made = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=file, seed=1)
+    assert "prior-is-public" in codes_of(made)
+    (source,) = made.parameters["prior"]
+    assert source["kind"] == "log"
+    assert len(source["sha256"]) == 64
+    assert str(file) not in json.dumps(made.to_json())
+
+
+def test_a_proven_release_needs_no_word_and_a_seeded_one_does() -> None:
+    for seed, public in ((None, False), (1, True)):
+        earlier = veilog.release(OTHERS, "evolve", epsilon=1, activities="log", seed=seed, ledger=False)
+        made = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=earlier, ledger=False)
+        assert ("prior-is-public" in codes_of(made)) == public
+
+
+def test_a_request_with_a_prior_goes_through_json(file: Path) -> None:
+    request = plan("evolve", epsilon=1, activities=["a"], prior=[file])
+    again = ReleaseRequest.from_json(json.loads(json.dumps(request.to_json())))
+    assert again.to_json() == request.to_json()
+    assert f"--prior {file}" in request.command()
+
+
+def test_other_methods_refuse_a_prior(file: Path) -> None:
+    with refused(ParameterError, "method-without-prior"):
+        plan("travas", epsilon=1, delta="1e-3", prior=file)
+    with refused(ParameterError, "prior-map-without-prior"):
+        plan("evolve", epsilon=1, prior_map=file)
+
+
+def test_the_log_itself_is_noticed_before_anything_is_asked() -> None:
+    request = plan("evolve", epsilon=1, activities="log", prior=LOG)
+    assert "variants-in-prior" in [loss.code for loss in request.losses(LOG)]
+
+
+def test_activities_of_a_prior_are_mapped(tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("activity,group\nEnter,Register\n")
+    prior = Prior.of(Variants.from_dict({("Enter", "Leave"): 3}), names)
+    assert prior is not None
+    assert prior.variants.to_dict() == {("Register", "Leave"): 3}
+
+
+def test_a_model_counts_as_all_logs_together() -> None:
+    logs = Variants.from_dict({("a",): 30_000})
+    prior = Prior.of([logs])
+    assert prior is not None
+    assert prior.variants.cases == 30_000
+
+
+def test_cases_that_are_played_out_are_allowed_by_the_model() -> None:
+    net = workflow_net(TREE)
+    found = played_out(net)
+    assert found.cases > 1000
+    assert Acceptor(net).verdicts(found).conforming.all()
+    assert found.lengths.max() <= MOST_EVENTS + 1
+    assert found == played_out(net)
+
+
+def test_a_text_file_has_a_variant_on_each_line(tmp_path: Path) -> None:
+    path = tmp_path / "variants.txt"
+    path.write_text('3, a, b\na, b\n\n"b, c", a\n')
+    assert variants_in(path).to_dict() == {("a", "b"): 4, ("b, c", "a"): 1}
+
+
+@pytest.mark.parametrize(("content", "code"), [(None, "prior-not-readable"), (b"\xff\xfe\xff", "prior-not-text")])
+def test_files_that_cannot_be_used_are_refused(tmp_path: Path, content: bytes | None, code: str) -> None:
+    path = tmp_path / "variants.txt"
+    if content is not None:
+        path.write_bytes(content)
+    with refused(InputError, code):
+        Prior.of(path)
+
+
+def test_an_empty_prior_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "variants.txt"
+    path.write_text("")
+    with refused(ParameterError, "prior-empty"):
+        Prior.of(path)
