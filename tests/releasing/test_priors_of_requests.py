@@ -10,10 +10,10 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance.nets import Acceptor
+from veilog.measures.use_cases.conformance.nets import Acceptor
 from veilog.mining.replay import workflow_net
 from veilog.mining.tree import activity, choice, loop, parallel, sequence
-from veilog.releasing.prior import MOST_EVENTS, Prior, played_out, variants_in
+from veilog.releasing.prior import MOST_EVENTS, PublicPrior, played_out, variants_in
 from veilog.releasing.request import ReleaseRequest, plan
 
 LOG = hospital(200, seed=1)
@@ -72,14 +72,14 @@ def test_the_log_itself_is_noticed_before_anything_is_asked() -> None:
 def test_activities_of_a_prior_are_mapped(tmp_path: Path) -> None:
     names = tmp_path / "names.csv"
     names.write_text("activity,group\nEnter,Register\n")
-    prior = Prior.of(Variants.from_dict({("Enter", "Leave"): 3}), names)
+    prior = PublicPrior.of(Variants.from_dict({("Enter", "Leave"): 3}), names)
     assert prior is not None
     assert prior.variants.to_dict() == {("Register", "Leave"): 3}
 
 
 def test_a_model_counts_as_all_logs_together() -> None:
     logs = Variants.from_dict({("a",): 30_000})
-    prior = Prior.of([logs])
+    prior = PublicPrior.of([logs])
     assert prior is not None
     assert prior.variants.cases == 30_000
 
@@ -105,11 +105,11 @@ def test_files_that_cannot_be_used_are_refused(tmp_path: Path, content: bytes | 
     if content is not None:
         path.write_bytes(content)
     with refused(InputError, code):
-        Prior.of(path)
+        PublicPrior.of(path)
 
 
 def test_an_empty_prior_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "variants.txt"
     path.write_text("")
     with refused(ParameterError, "prior-empty"):
-        Prior.of(path)
+        PublicPrior.of(path)

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal, TypedDict
 
 from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.partition import Partition
+from veilog.releasing.prior import PriorChoice
 
 
 class Keywords(TypedDict, total=False):
@@ -29,6 +31,8 @@ class Keywords(TypedDict, total=False):
     activities: Iterable[str] | str | None
     domain: Domain | None
     subset: Partition | str | None
+    prior: PriorChoice | None
+    prior_map: str | Path | None
     remember_units: bool
     seed: int | None
     allow_no_protection: bool
@@ -89,7 +93,7 @@ class Keywords(TypedDict, total=False):
     mode: Literal["sampling", "filtering", "oversampling"]
     start_precision: float
     duration_precision: float
-    prior: Literal["example", "equation"]
+    prior_knowledge: Literal["example", "equation"]
     divisor: int
     epsilons: bool
     l: int

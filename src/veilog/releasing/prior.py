@@ -24,7 +24,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.input.activity_mapping import mapped_by
 from veilog.logs.variants import Variants
-from veilog.measures.purposes.conformance.reading import read_model
+from veilog.measures.use_cases.conformance.reading import read_model
 from veilog.messages import Message
 from veilog.mining.replay import Net
 from veilog.privacy.account.guarantee import Condition
@@ -56,7 +56,7 @@ class PriorSource:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class PublicPrior:
     """All sources of a prior, by which a request starts."""
 
     sources: tuple[PriorSource, ...]
@@ -64,7 +64,7 @@ class Prior:
     """The file that maps activities of the prior to own ones."""
 
     @staticmethod
-    def of(given: PriorChoice | None, mapping: str | Path | None = None) -> Prior | None:
+    def of(given: PriorChoice | None, mapping: str | Path | None = None) -> PublicPrior | None:
         """Return the prior in these files or logs, their activities mapped to those of one's own; None for none."""
         if given is None or given == ():
             if mapping is not None:
@@ -80,7 +80,7 @@ class Prior:
         empty = next((source for source in sources if not source.variants.cases), None)
         if empty is not None:
             raise ParameterError("prior-empty", parameter="prior", name=empty.name)
-        return Prior(tuple(sources), None if mapping is None else str(mapping))
+        return PublicPrior(tuple(sources), None if mapping is None else str(mapping))
 
     @cached_property
     def variants(self) -> Variants:

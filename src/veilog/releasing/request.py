@@ -42,7 +42,7 @@ from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.losses import Loss
-from veilog.releasing.prior import Prior, PriorChoice
+from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.releasing.result import Release
 
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
@@ -277,7 +277,7 @@ class ReleaseRequest:
     ] = None
     """Which cases it is of; all, where this is None."""
     prior: Annotated[
-        Prior | None,
+        PublicPrior | None,
         Option(
             "Something public about this process to start from: a log of others, a model (BPMN, PNML), a text file of "
             "variants, an earlier release. Repeatable.",
@@ -504,7 +504,7 @@ class ReleaseRequest:
             }
         elif isinstance(value, Fraction):
             found = {name: _text(value) if value else None}
-        elif isinstance(value, Prior):
+        elif isinstance(value, PublicPrior):
             found = {"prior": value.names, "prior_map": value.mapping}
         elif value == usual:
             return {}
@@ -687,12 +687,12 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
 
 def _prior(
     method: Method, given: PriorChoice | None, mapping: str | Path | None, *, as_published: bool
-) -> Prior | None:
+) -> PublicPrior | None:
     """Return the prior; refused where the method has no use for it."""
     if given and (as_published or not method.takes_prior):
         able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
         raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
-    return Prior.of(given or None, mapping)
+    return PublicPrior.of(given or None, mapping)
 
 
 def _is_usual(name: str, value: object) -> bool:

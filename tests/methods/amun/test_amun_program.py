@@ -192,7 +192,9 @@ def test_nothing_is_stated_of_the_program() -> None:
     assert "amun-program-departs" in [reason.code for reason in made.guarantee.reasons]
 
 
-@pytest.mark.parametrize(("name", "value"), [("start_precision", 2), ("duration_precision", 60), ("prior", "equation")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("start_precision", 2), ("duration_precision", 60), ("prior_knowledge", "equation")]
+)
 def test_what_the_program_fixes_is_refused(name: str, value: Any) -> None:
     with pytest.raises(ParameterError) as caught:
         program(example(), **{name: value})

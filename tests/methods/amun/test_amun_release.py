@@ -159,7 +159,7 @@ def test_by_equation_1_a_prior_is_never_smaller_and_more_is_filtered() -> None:
     by_equation = prior_knowledge(view, 0.3, MINUTES_OF_TABLE_2, clamped=False).priors
     assert (by_equation >= by_example).all() and (by_equation > 0).all()
     result = released(
-        example(), mode="filtering", guessing_advantage=0.3, duration_precision=600, prior="equation", seed=1
+        example(), mode="filtering", guessing_advantage=0.3, duration_precision=600, prior_knowledge="equation", seed=1
     )
     assert result.remarks[0].values["kept"] == 3  # 25, 27 and 30 minutes are near each other
 

@@ -47,7 +47,7 @@ from veilog.privacy.mechanisms.intervals import rational
 
 __all__ = ["AMUN", "AmunSettings", "amun"]
 
-_OF_PAPER = ("start_precision", "duration_precision", "prior")
+_OF_PAPER = ("start_precision", "duration_precision", "prior_knowledge")
 """Settings that the authors' program fixes."""
 
 
@@ -66,7 +66,7 @@ class AmunSettings(Settings):
     duration_precision: Annotated[float, "seconds within which a guess of a step's time is right", Range(1e-6, 1e9)] = (
         10.0
     )
-    prior: Annotated[
+    prior_knowledge: Annotated[
         Literal["example", "equation"],
         "the prior of a transition's smallest times: as in the paper's example, or by its equation (1), larger",
     ] = "example"
@@ -154,7 +154,7 @@ def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog)
         ranges = program_ranges(whole)
         return lambda log: program_knowledge(log, advantage, ranges)
     precision = Precision.of(settings.start_precision, settings.duration_precision)
-    return lambda log: prior_knowledge(log, advantage, precision, clamped=settings.prior == "example")
+    return lambda log: prior_knowledge(log, advantage, precision, clamped=settings.prior_knowledge == "example")
 
 
 def _left(

@@ -5,6 +5,7 @@ A case that is far from all of them votes for *far* instead: one vote all the sa
 between the distances of the prior's own traces and of the same traces with their events in random order. The prior is
 dropped, and relations are asked as without one, if by the votes more than a third of the cases are unlike it, beyond
 noise, or if it counts for fewer cases than a chain of noisy relations does. Otherwise all that is left goes to votes.
+A log too small for the first votes to decide this keeps its prior.
 
 A vote moves the share of a cell from what the prior says as far as noise lets. Let s_j be the share that the prior
 gives to cell j, v_j the one by votes, and n the variance of its noise. The misfit a, with v_j - s_j of variance
@@ -72,7 +73,8 @@ def voted_from_prior(
     unlike = (float(asked[0].votes[-1]) / plan.cases - own) / max(shuffled - own, 0.1)
     cells, usual = [asked[0].cells(pool)], plan.trust
     p, likely = believed(plan, weights, cells, asked)
-    if unlike - 4 * asked[0].deviation(plan.cases) > DROPPED or likely[usual * MISFITS > 1].sum() > SURE:
+    wrong = unlike - 4 * asked[0].deviation(plan.cases) > DROPPED or likely[usual * MISFITS > 1].sum() > SURE
+    if wrong and plan.g >= FIRST_G / FIRST_SHARES[1]:  # with less, noise hides whether it is
         plan.learned_trust = None
         request.remark(Message("evolve-prior-dropped"))
         return None
