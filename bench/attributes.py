@@ -23,7 +23,7 @@ from veilog.measures.use_cases.sides import split
 from veilog.measures.use_cases.use_case import Asked
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes.domains import choose
-from veilog.methods._events.attributes.released import released_attributes
+from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise

@@ -33,7 +33,7 @@ from veilog.methods._events import fits
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes import numbers
 from veilog.methods._events.attributes.domains import choose
-from veilog.methods._events.attributes.released import released_attributes
+from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.methods._events.times import calendar, hours, timestamps
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator

@@ -35,7 +35,7 @@ from veilog.measures import compare
 from veilog.measures.disclosure import risk
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.attributes.domains import choose
-from veilog.methods._events.attributes.released import released_attributes
+from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain

@@ -21,7 +21,7 @@ from veilog.experiments.experiment import Experiment, Profile, Row, Table
 from veilog.experiments.fingerprints import CLOCKED, compute
 from veilog.experiments.known_logs import find
 from veilog.experiments.runner import answers, kept_file, kept_rows, versions_of
-from veilog.methods import METHODS, measured
+from veilog.methods import METHODS, benchmark_facts
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
@@ -29,7 +29,7 @@ DOCS = ROOT / "docs"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
 """What methods are ranked by for use cases, and what a release of nothing is worth."""
 CLOSE = 1e-9
-SENTENCES = Path(measured.__file__).with_name("measured.json")
+SENTENCES = Path(benchmark_facts.__file__).with_name("measured.json")
 
 
 def publish(experiment: Experiment, out: Path, quick: bool = False, options: Mapping[str, str] | None = None) -> int:

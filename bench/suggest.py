@@ -23,7 +23,7 @@ from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.use_cases import Asked, judge
-from veilog.methods.measured import measured
+from veilog.methods.benchmark_facts import measured
 from veilog.releasing.suggest import suggest
 
 DELTA = "1e-4"

@@ -23,8 +23,8 @@ from veilog.logs.tables import excel, reader
 from veilog.measures import MEASURES
 from veilog.methods._events.times import calendar
 from veilog.methods._sampling import transitions
+from veilog.methods.benchmark_facts import ahead_in, measured
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.measured import ahead_in, measured
 from veilog.methods.travag import certified
 from veilog.privacy import histograms, unit
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up

@@ -240,7 +240,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS = {
     "logs.tables": (*("times", "cells", "events", "reader", "csv", "excel", "frames", "parquet"),),
     "releasing": (
-        *("meaning", "checks", "losses", "kept", "result", "prior", "keywords", "request", "owner", "run"),
+        *("meaning", "checks", "losses", "pending", "result", "prior", "keywords", "request", "owner", "run"),
         *("preview", "twin", "suggest"),
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),

@@ -207,8 +207,8 @@ def test_no_module_with_examples_is_forgotten() -> None:
     source = Path(veilog.__file__).parent
     found = {path for path in source.rglob("*.py") if ">>> " in path.read_text() and path.name != "__init__.py"}
     names = {".".join(("veilog", *path.relative_to(source).with_suffix("").parts)) for path in found}
-    assert names - {"veilog.methods.measured"} == set(EXAMPLES)
-    assert ">>> " in (source / "methods" / "measured.py").read_text()
+    assert names - {"veilog.methods.benchmark_facts"} == set(EXAMPLES)
+    assert ">>> " in (source / "methods" / "benchmark_facts.py").read_text()
 
 
 @pytest.mark.nightly

@@ -15,7 +15,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.run import release
-from veilog.report.told import Told
+from veilog.report.release_facts import Told
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask

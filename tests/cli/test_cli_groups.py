@@ -11,7 +11,7 @@ from refusals import refused, sentence
 
 import veilog
 from veilog.cli import main
-from veilog.report.told import told_by_file
+from veilog.report.release_facts import told_by_file
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from veilog.cli import main
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.told import told_by_file
+from veilog.report.release_facts import told_by_file
 
 GOOD = (
     '<?xml version="1.0" encoding="UTF-8"?><log>\n<trace><string key="concept:name" value="1"/>\n'

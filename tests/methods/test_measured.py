@@ -8,7 +8,7 @@ from refusals import refused
 
 from veilog.errors import ParameterError
 from veilog.methods import METHODS
-from veilog.methods.measured import BenchmarkSimilarity, ahead_in, measured
+from veilog.methods.benchmark_facts import BenchmarkSimilarity, ahead_in, measured
 from veilog.releasing import suggest
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from veilog import Domain, Variants
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message, as_message
 from veilog.methods.method import NONE_ADVISED, Request
-from veilog.methods.standing_out import remark_cases, remark_made_by_noise, remark_rare_variants, within
+from veilog.methods.thresholds import remark_cases, remark_made_by_noise, remark_rare_variants, within
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric, Laplace
 

@@ -16,7 +16,7 @@ import veilog.report
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods.evolve.released import remark_real
+from veilog.methods.evolve.synthesis import remark_real
 from veilog.methods.method import Request
 
 LOG = hospital(30, seed=1)

@@ -23,7 +23,7 @@ from veilog.report.decision import MARKS, Decision, decided, of_person, owner_si
 from veilog.report.dossier import as_markdown, dossier
 from veilog.report.facts import today
 from veilog.report.figures import figure, tied
-from veilog.report.told import told_by_file, told_by_release
+from veilog.report.release_facts import told_by_file, told_by_release
 
 LOG = hospital(300, seed=1)
 VARIANTS = LOG.variants

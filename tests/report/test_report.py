@@ -28,7 +28,7 @@ from veilog.releasing.result import OwnerOnly
 from veilog.report import words
 from veilog.report.attacks import CONTROLS
 from veilog.report.attributes import attributes_shown
-from veilog.report.stated import stated
+from veilog.report.translation import stated
 from veilog.report.words import chances
 
 LOG = hospital(300, seed=1)
@@ -364,7 +364,7 @@ def test_the_file_alone_tells_the_same_guarantee(tmp_path: Path, proven: veilog.
 @pytest.mark.slow
 def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log")
-    from veilog.report.told import told_by_file
+    from veilog.report.release_facts import told_by_file
 
     told = told_by_file(read_again(released, tmp_path))
     assert told.guarantee.epsilon == pytest.approx(1.0)
@@ -390,7 +390,7 @@ def in_containers(log: EventLog) -> EventLog:
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".xes", ".parquet"])
 def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
-    from veilog.report.told import told_by_file
+    from veilog.report.release_facts import told_by_file
 
     released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log", window="log")
     told = told_by_file(read_again(released, tmp_path))

@@ -21,7 +21,7 @@ from veilog._plain import to_plain
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.curator import Curator
-from veilog.report.told import told_by_file
+from veilog.report.release_facts import told_by_file
 from veilog.training.model import Model
 
 

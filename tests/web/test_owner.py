@@ -26,7 +26,7 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.run import release
 from veilog.report.decision import owner_side
-from veilog.report.told import told_by_release
+from veilog.report.release_facts import told_by_release
 from veilog.web.access import handlers
 from veilog.web.access.transfers import named
 from veilog.web.jobs.results import to_text

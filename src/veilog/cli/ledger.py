@@ -45,8 +45,8 @@ from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.accounting import parse_delta
 from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.persons import columns_of_persons
-from veilog.releasing.kept import how_to_write, waiting_releases, write_kept
 from veilog.releasing.owner import elsewhere_warning, entered_warnings, unentered
+from veilog.releasing.pending import how_to_write, waiting_releases, write_kept
 from veilog.releasing.request import ReleaseRequest
 
 app = App(

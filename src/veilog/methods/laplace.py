@@ -43,7 +43,7 @@ from veilog.methods._prefix_tree.expand import (
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold
-from veilog.methods.measured import ahead
+from veilog.methods.benchmark_facts import ahead
 from veilog.methods.method import DeltaOptional, Request, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator

@@ -14,7 +14,7 @@ from veilog._tables import tables_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods.measured import ahead_in, measured
+from veilog.methods.benchmark_facts import ahead_in, measured
 from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import Fact

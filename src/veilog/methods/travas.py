@@ -27,7 +27,7 @@ from veilog.messages import Message
 from veilog.methods._rows import added
 from veilog.methods.method import EpsilonAndDelta, Request, our_method
 from veilog.methods.settings import Range, Settings
-from veilog.methods.standing_out import remark_rare_variants
+from veilog.methods.thresholds import remark_rare_variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
 from veilog.privacy.mechanisms.noise import tsgd_bound

@@ -19,7 +19,7 @@ from veilog.releasing.owner import Standing
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered
-from veilog.report.told import given_log, given_release, told_by
+from veilog.report.release_facts import given_log, given_release, told_by
 
 __all__ = ["Standing", "html", "write"]
 

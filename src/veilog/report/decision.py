@@ -28,8 +28,8 @@ from veilog.releasing.checks import Check, State, checks_of
 from veilog.releasing.owner import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
-from veilog.report.stated import stated
-from veilog.report.told import Told
+from veilog.report.release_facts import Told
+from veilog.report.translation import stated
 from veilog.report.words import (
     TONES,
     by_delta,

@@ -39,8 +39,8 @@ from veilog.report.explorer import clean
 from veilog.report.facts import dossier_facts
 from veilog.report.figures import figure
 from veilog.report.page import environment, static
-from veilog.report.stated import stated
-from veilog.report.told import given_log, given_release
+from veilog.report.release_facts import given_log, given_release
+from veilog.report.translation import stated
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -38,7 +38,7 @@ from veilog.report.decision import Decision, OwnerSide, decided, owner_side
 from veilog.report.explorer import Explorer, clean, explorer, short
 from veilog.report.figures import figure, share_of
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
-from veilog.report.told import Told, told_by
+from veilog.report.release_facts import Told, told_by
 from veilog.report.use_cases import UseCaseShown, judged_here, shown
 from veilog.report.words import percent_up, strength_in_words
 

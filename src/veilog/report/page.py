@@ -27,7 +27,7 @@ from veilog.report.explorer import COLOURS, clean, in_two, short
 from veilog.report.facts import Facts
 from veilog.report.figures import figure, share_of, tied
 from veilog.report.flow_map import END, START
-from veilog.report.stated import stated
+from veilog.report.translation import stated
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -26,7 +26,7 @@ from veilog.measures.singling_out.linking import Linked, _by_activities, _by_oth
 from veilog.measures.singling_out.measure import Knowledge
 from veilog.measures.singling_out.rates import Z_BEYOND, paired
 from veilog.report.facts import dossier_facts, gathered
-from veilog.report.told import told_by_release
+from veilog.report.release_facts import told_by_release
 
 Visits = Sequence[tuple[str | None, str]]
 """Whose each case is, and its activities, a letter each."""

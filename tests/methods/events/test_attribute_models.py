@@ -21,7 +21,7 @@ from veilog.methods._events.attributes.marginals import (
     evenly,
 )
 from veilog.methods._events.attributes.memory import asked_records
-from veilog.methods._events.attributes.together import agreeing
+from veilog.methods._events.attributes.pairs import agreeing
 from veilog.methods._events.fits import in_steps, present
 from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator

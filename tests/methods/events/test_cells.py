@@ -11,7 +11,7 @@ from time_tools import HOSPITAL, durations_of, timed
 from veilog import Domain
 from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events.attributes.domains import choose
-from veilog.methods._events.attributes.released import released_attributes
+from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.methods._events.cells import CellRule, Kinds, apart_of, fit_margins, row_shares
 from veilog.methods._events.times.histogram import last_standing_out
 from veilog.privacy.cases import Cases

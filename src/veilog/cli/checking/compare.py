@@ -38,7 +38,7 @@ from veilog.measures.registry import MEASURES
 from veilog.measures.use_cases import USE_CASES, Asked
 from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message
-from veilog.report.told import told_by_file
+from veilog.report.release_facts import told_by_file
 
 WHOLE = 128 << 20
 """Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""

@@ -18,7 +18,7 @@ from veilog.errors import OutputError, check_language
 from veilog.releasing.meaning import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier import dossier as made_of
-from veilog.report.told import told_by_file
+from veilog.report.release_facts import told_by_file
 
 _YAML = (".yaml", ".yml")
 

@@ -27,7 +27,7 @@ from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier
-from veilog.report.told import told_by_file
+from veilog.report.release_facts import told_by_file
 
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 

@@ -33,8 +33,8 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
-from veilog.releasing.kept import how_to_write, kept_file
 from veilog.releasing.owner import OF_LOSSES, beside_budgets, level_falls, uncounted_warning
+from veilog.releasing.pending import how_to_write, kept_file
 from veilog.releasing.request import ReleaseRequest, variants_of
 from veilog.releasing.result import Release
 

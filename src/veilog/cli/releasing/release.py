@@ -52,12 +52,12 @@ from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.partition import Partition
-from veilog.releasing.kept import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.owner import with_warnings
+from veilog.releasing.pending import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.request import ReleaseRequest, variants_of
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
-from veilog.report.told import has_times
+from veilog.report.release_facts import has_times
 
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
 """Formats that have no place for it."""

@@ -54,7 +54,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Reason, our_measure
 from veilog.measures.persons import persons_of
-from veilog.measures.singling_out.attacked import Attackable, Attacks, attackable, drawn
 from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Besides,
@@ -81,6 +80,7 @@ from veilog.measures.singling_out.rates import (
     residual,
     wilson,
 )
+from veilog.measures.singling_out.targets import Attackable, Attacks, attackable, drawn
 
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000

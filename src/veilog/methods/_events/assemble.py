@@ -17,7 +17,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Repeated, Sequences, Variants
-from veilog.methods._events.attributes.released import ReleasedColumns
+from veilog.methods._events.attributes.synthesis import ReleasedColumns
 from veilog.privacy.account.accounting import Number, parse_share
 from veilog.privacy.domain import Window, pair_of_times
 

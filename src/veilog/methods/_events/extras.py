@@ -14,7 +14,7 @@ from veilog.logs.variants import Repeated, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
-from veilog.methods._events.attributes.released import ReleasedColumns, released_attributes
+from veilog.methods._events.attributes.synthesis import ReleasedColumns, released_attributes
 from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.methods.method import with_a_share

@@ -19,7 +19,7 @@ from veilog.messages import Message
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_deepest, noise_threshold, to_variants
 from veilog.methods.method import Request
-from veilog.methods.standing_out import remark_cases
+from veilog.methods.thresholds import remark_cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
 

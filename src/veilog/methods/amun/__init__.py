@@ -22,7 +22,7 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
-from veilog.methods._events.attributes.released import ReleasedColumns
+from veilog.methods._events.attributes.synthesis import ReleasedColumns
 from veilog.methods._sampling.cases import copies_of_cases, program_counts, sampled_counts
 from veilog.methods._sampling.times import noisy_cases, program_cases
 from veilog.methods._sampling.transitions import AnnotatedLog, annotated

@@ -26,6 +26,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
+from veilog.methods.benchmark_facts import ahead
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Prior, imagined
 from veilog.methods.evolve.plan import EvolvePlan
@@ -33,9 +34,8 @@ from veilog.methods.evolve.prior import voted_from_prior
 from veilog.methods.evolve.prototypes import Counted, fit_of_counts, next_generation
 from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
 from veilog.methods.evolve.relations import ProcessSketch, sketched
-from veilog.methods.evolve.released import Round, drawn, medoids_of, release_of, remark, remark_real, voted
+from veilog.methods.evolve.synthesis import Round, drawn, medoids_of, release_of, remark, remark_real, voted
 from veilog.methods.evolve.traces import Traces
-from veilog.methods.measured import ahead
 from veilog.methods.method import DeltaOptional, Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.privacy.curator import Curator

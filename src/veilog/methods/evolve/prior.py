@@ -28,7 +28,7 @@ from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.prototypes import Counted, fit, next_generation
 from veilog.methods.evolve.relations import ProcessSketch, reduced_to
-from veilog.methods.evolve.released import Round, drawn, medoids_of, voted
+from veilog.methods.evolve.synthesis import Round, drawn, medoids_of, voted
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, joined, occurrences, strings
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator

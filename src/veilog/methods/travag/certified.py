@@ -17,7 +17,7 @@ from veilog._typing import AnyArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.methods.method import Request, advised, as_asked
-from veilog.methods.standing_out import remark_rare_variants
+from veilog.methods.thresholds import remark_rare_variants
 from veilog.methods.travag.networks import adam, backward, forward, gradients
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
 from veilog.methods.travag.steps import (

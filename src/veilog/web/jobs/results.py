@@ -29,7 +29,7 @@ from veilog.report.attributes import AttributeShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
 from veilog.report.flow_map import FlowMap
-from veilog.report.told import Told
+from veilog.report.release_facts import Told
 from veilog.report.use_cases import UseCaseShown
 
 HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet", "object_type")

@@ -18,7 +18,7 @@ from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
-from veilog.report.told import told_by_release
+from veilog.report.release_facts import told_by_release
 from veilog.report.use_cases import shown
 from veilog.web.jobs.results import Beside
 from veilog.web.jobs.worker import Progress

@@ -26,14 +26,14 @@ from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.guarantee import Charge
-from veilog.releasing.kept import BESIDE, kept_file, remove_kept
 from veilog.releasing.owner import OF_PERSONS
+from veilog.releasing.pending import BESIDE, kept_file, remove_kept
 from veilog.releasing.result import OwnerOnly, Release
 from veilog.report.decision import OwnerSide, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
-from veilog.report.told import told_by_release
+from veilog.report.release_facts import told_by_release
 from veilog.web.jobs.problems import is_full
 from veilog.web.jobs.records import FILES, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text

@@ -16,7 +16,7 @@ import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods._events.attributes.memory import Persisting
-from veilog.methods._events.attributes.together import agreeing, placed
+from veilog.methods._events.attributes.pairs import agreeing, placed
 from veilog.methods._events.orders import CaseBlock, counted
 
 _HALVINGS = 20

@@ -13,7 +13,7 @@ from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen
 from veilog.methods._events.attributes.marginals import Marginal, expected_error
 from veilog.methods._events.attributes.memory import Persisting, Recorded
-from veilog.methods._events.attributes.together import CASES_A_ROUND
+from veilog.methods._events.attributes.pairs import CASES_A_ROUND
 from veilog.methods._events.attributes.variables import Variable
 from veilog.methods.method import advised
 from veilog.privacy.domain import Values

@@ -32,7 +32,7 @@ from veilog.methods._events.attributes.errors import PAIRS, AttributeQuery, rema
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, grouped, groups_known, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.together import (
+from veilog.methods._events.attributes.pairs import (
     drawn_together,
     placed,
     rounds_paid,
