@@ -19,8 +19,6 @@ from veilog.logs.xes.read import _assemble
 
 SCALARS = ("string", "date", "int", "float", "boolean", "id")
 LENIENT = {
-    "case-without-name": "keep",
-    "event-without-activity": "drop",
     "missing-timestamp": "keep",
     "bad-timestamp": "keep",
 }
@@ -107,14 +105,14 @@ def oracle(data: bytes) -> Facts | None:
         return None
     traces = [t for t in root if _local(t) == "trace"]
     result: Facts = []
-    for i, trace in enumerate(traces):
+    for trace in traces:
         values, nested = _attributes([c for c in trace if _local(c) != "event"])
-        _name(values, f"#{i + 1}")
+        _name(values)
         events = []
         for event in trace:
             if _local(event) == "event":
                 found, inner = _attributes(list(event))
-                _name(found, None)
+                _name(found)
                 if (ACTIVITY, "string") in found:
                     events.append((found, inner))
         result.append((values, nested, events))
@@ -126,7 +124,7 @@ def _local(element: ET.Element) -> str:
     return local if not uri or "xes-standard" in uri else f"?{local}"
 
 
-def _name(values: dict[Any, Any], default: str | None) -> None:
+def _name(values: dict[Any, Any]) -> None:
     """The name of a case or event, from whatever type of attribute says it."""
     if (ACTIVITY, "string") in values:
         return
@@ -139,8 +137,6 @@ def _name(values: dict[Any, Any], default: str | None) -> None:
                 value = _written(value)
             values[(ACTIVITY, "string")] = str(value)
             return
-    if default is not None:
-        values[(ACTIVITY, "string")] = default
 
 
 def _written(us: int) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
+from veilog.logs.findings import Policy
 
 Reader = Callable[..., EventLog]
 
@@ -26,9 +27,9 @@ def event(inner: str = "", time: str | None = "2020-01-01T00:00:00Z", name: str 
     return f"<event>{head}{date}{inner}</event>"
 
 
-def refusal(read: Reader, document: str | bytes) -> InputError:
+def refusal(read: Reader, document: str | bytes, **policies: Policy) -> InputError:
     with pytest.raises(InputError) as caught:
-        read(document)
+        read(document, **policies)
     assert caught.value.path is not None
     return caught.value
 

@@ -407,7 +407,7 @@ class Units:
     digests: bytes = field(repr=False)
     """Theirs, in order, so that nothing follows from the order of cases."""
     new: BoolArray = field(repr=False)
-    """Which cases of the subset are of these, or of a unit without a name."""
+    """Which cases of the subset are of these. A unit without a name cannot be recognised in another, so it is none."""
     subset: str
     compared: tuple[int, ...]
     """The releases whose units they were compared with."""
@@ -427,8 +427,8 @@ def unseen(book: Book, account: int | None, subset: str, kind: str, names: Seque
         (kept,) = book.connection.execute("SELECT digests FROM units WHERE release = ?", (number,)).fetchone()
         before.update(kept[place : place + _WIDTH] for place in range(0, len(kept), _WIDTH))
     digests = [None if name is None else _digest(book, kind, name) for name in names]
-    new = np.array([digest is None or digest not in before for digest in digests], dtype=np.bool_)
-    mine = {digest for digest, is_new in zip(digests, new.tolist(), strict=True) if digest is not None and is_new}
+    new = np.array([digest is not None and digest not in before for digest in digests], dtype=np.bool_)
+    mine = {digest for digest in digests if digest is not None} - before
     return Units(b"".join(sorted(mine)), new, subset, others)
 
 

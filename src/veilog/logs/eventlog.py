@@ -183,6 +183,18 @@ class EventLog:
         """What is found in these pieces; ``work`` is told whether a piece is the first."""
         yield work(self, True)
 
+    @property
+    def case_labels(self) -> pa.ChunkedArray:
+        """The names of the cases for display: one without a name is called by its position, as no other case is."""
+        names = self.cases.column(ACTIVITY)
+        if not names.null_count:
+            return names
+        places, sign = pa.array(np.arange(1, len(names) + 1)).cast(pa.string()), "#"
+        known = names.cast(pa.string())
+        while pc.any(pc.is_in(known, pc.binary_join_element_wise(sign, places, ""))).as_py():
+            sign += "#"
+        return pc.coalesce(known, pc.binary_join_element_wise(sign, places, "")).cast(names.type)
+
     @cached_property
     def offsets(self) -> IntArray:
         """The events of case ``i`` are the rows ``offsets[i]`` up to ``offsets[i + 1]``."""
@@ -268,7 +280,7 @@ class EventLog:
             events, cases = _each_key_once(events), _each_key_once(cases)
         index = events.column(CASE_INDEX)
         fields = [cases.schema.field(ACTIVITY).with_name(CASE)]
-        columns: list[Any] = [cases.column(ACTIVITY).take(index)]
+        columns: list[Any] = [self.case_labels.take(index)]
         taken = set(events.column_names)
         for field_ in events.schema:
             if field_.name not in (CASE_INDEX, EVENT_INDEX):

@@ -41,9 +41,9 @@ class Rule:
 
 
 _RULES = (
-    Rule("case-without-name", "error", "fail", ("drop", "keep", "fail")),
+    Rule("case-without-name", "warning", "keep", ("drop", "keep", "fail")),
     Rule("inexact-case-name", "error", "fail", ("keep", "fail")),
-    Rule("event-without-activity", "error", "fail", ("drop", "fail")),
+    Rule("event-without-activity", "warning", "drop", ("drop", "fail")),
     Rule("missing-timestamp", "error", "fail", ("drop", "keep", "fail")),
     Rule("bad-timestamp", "error", "fail", ("drop", "keep", "fail")),
     Rule("bad-value", "warning", "keep", ("drop", "keep", "fail")),

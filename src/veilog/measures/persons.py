@@ -90,15 +90,15 @@ def _has(log: EventLog, column: str) -> bool:
 
 
 def _cases_in(log: EventLog) -> set[tuple[str, tuple[str, ...], tuple[int | None, ...]]]:
-    """The cases by all that tells them: their names, and their events with their times. Those without any time are
-    none: names that are numbers occur in every log."""
+    """The cases by all that tells them: their names, and their events with their times. Those without a name or any
+    time are none: names that are numbers occur in every log."""
     labels, codes = log.activity_codes
     times = log.events.column(TIMESTAMP).cast(pa.int64()).to_pylist()
     names = log.cases.column(ACTIVITY).cast(pa.string()).to_pylist()
     activities, bounds = [labels[code] for code in codes.tolist()], log.offsets.tolist()
     parts = [slice(first, last) for first, last in itertools.pairwise(bounds)]
     cases = ((name, tuple(activities[part]), tuple(times[part])) for name, part in zip(names, parts, strict=True))
-    return {case for case in cases if any(time is not None for time in case[2])}
+    return {case for case in cases if case[0] is not None and any(time is not None for time in case[2])}
 
 
 def parted(log: EventLog, person: str, cases: int, generator: np.random.Generator) -> tuple[IntArray, IntArray]:

@@ -35,8 +35,9 @@ no more; a release of another subset has the same law with u and without it. The
 that reserves, and a release whose ledger has a new entry of another subset since they were compared is refused, which
 follows from the entries and not from any unit. That holds for persons, too, whose cases of a subset are cut to M first.
 
-A unit is known by its name alone, so it must have one, keep it, and share it with no other (condition
-``units-keep-their-names``). How many cases were left out is for the data owner alone.
+A unit is known by its name alone, so it must keep it, and share it with no other (condition
+``units-keep-their-names``). A case without a name is left out, which follows from that case. How many cases were left
+out is for the data owner alone.
 """
 
 from __future__ import annotations

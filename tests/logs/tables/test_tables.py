@@ -259,27 +259,27 @@ def test_an_event_index_overrides_the_timestamps(tmp_path: Path) -> None:
 # Policies
 
 
-def test_a_row_without_a_case_stops_is_dropped_or_is_a_case_of_its_own(tmp_path: Path) -> None:
-    text = HEADER + ',a,2024-01-01\nrow 1,b,2024-01-01\n"",c,2024-01-01\n'
+def test_a_row_without_a_case_is_a_case_of_its_own_is_dropped_or_stops(tmp_path: Path) -> None:
+    text = HEADER + ',a,2024-01-01\n#3,b,2024-01-01\n"",c,2024-01-01\n'
     with refused(InputError, "finding-with-example", rule="case-without-name") as caught:
-        read(tmp_path, text)
+        read(tmp_path, text, policies={"case-without-name": "fail"})
     assert caught.value.line == 2
-    kept = read(tmp_path, text, policies={"case-without-name": "keep"})
+    kept = read(tmp_path, text)
     assert kept.variants.to_dict() == {("a",): 1, ("b",): 1, ("c",): 1}
-    assert len(set(kept.cases[ACTIVITY].to_pylist())) == 3
+    assert kept.cases[ACTIVITY].to_pylist() == [None, "#3", None]
     dropped = read(tmp_path, text, policies={"case-without-name": "drop"})
     assert dropped.variants.to_dict() == {("b",): 1}
     assert found(kept)["case-without-name"] == found(dropped)["case-without-name"] == 2
 
 
-def test_a_row_without_an_activity_stops_or_is_dropped(tmp_path: Path) -> None:
+def test_a_row_without_an_activity_is_dropped_or_stops(tmp_path: Path) -> None:
     text = HEADER + "1,a,2024-01-01\n1,,2024-01-02\n"
     with refused(InputError, "finding-with-example", rule="event-without-activity") as caught:
-        read(tmp_path, text)
+        read(tmp_path, text, policies={"event-without-activity": "fail"})
     assert caught.value.line == 3
-    assert len(read(tmp_path, text, policies={"event-without-activity": "drop"})) == 1
+    assert found(read(tmp_path, text))["event-without-activity"] == 1
     with refused(InputError, "table-without-events-left"):
-        read(tmp_path, HEADER + "1,,2024-01-02\n", policies={"event-without-activity": "drop"})
+        read(tmp_path, HEADER + "1,,2024-01-02\n")
 
 
 # Bad files

@@ -184,12 +184,11 @@ def test_nan_and_none_are_missing_names_not_names() -> None:
     frame = pd.DataFrame(
         {"case": [1.0, 2.0, np.nan], "activity": ["a", None, "c"], "time": [pd.Timestamp("2024-01-01")] * 3}
     )
-    policies = {"case-without-name": "drop", "event-without-activity": "drop"}
-    log = files.read(frame, policies=policies)
-    assert log.cases[ACTIVITY].to_pylist() == ["1"]
+    log = files.read(frame)
+    assert log.cases[ACTIVITY].to_pylist() == ["1", None]
     assert found(log) == {"case-without-name": 1, "event-without-activity": 1, "timestamp-without-zone": 3}
-    with refused(InputError, "finding-with-example"):
-        files.read(frame)
+    with refused(InputError, "finding-with-example", rule="case-without-name"):
+        files.read(frame, policies={"case-without-name": "fail"})
 
 
 def test_huge_integers_and_mixed_objects_become_text_with_a_finding() -> None:

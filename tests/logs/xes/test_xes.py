@@ -145,16 +145,17 @@ def test_names_that_other_readers_take_for_nothing(read: Reader) -> None:
 
 
 def test_empty_traces_and_equal_names_stay_cases(read: Reader) -> None:
-    log = read("<trace/>\n" + trace() + "\n" + trace(EVENT) + trace(EVENT, EVENT), case_without_name="keep")
-    assert log.cases.column("concept:name").to_pylist() == ["#1", "c", "c", "c"]
+    log = read("<trace/>\n" + trace() + "\n" + trace(EVENT) + trace(EVENT, EVENT))
+    assert log.cases.column("concept:name").to_pylist() == [None, "c", "c", "c"]
     assert log.offsets.tolist() == [0, 0, 0, 1, 3]
     assert found(log) == {"case-without-name": (1, 1), "duplicate-case-id": (2, 3), "empty-trace": (2, 1)}
 
 
 def test_a_case_without_a_name_is_never_called_as_another(read: Reader) -> None:
     named = [trace(EVENT, name="#2"), "<trace/>", trace(EVENT, name="##3"), trace(EVENT, name="c")]
-    log = read("".join(named), case_without_name="keep")
-    assert log.cases.column("concept:name").to_pylist() == ["#2", "##2", "##3", "c"]
+    log = read("".join(named))
+    assert log.cases.column("concept:name").to_pylist() == ["#2", None, "##3", "c"]
+    assert log.case_labels.to_pylist() == ["#2", "###2", "##3", "c"]
     assert "duplicate-case-id" not in found(log)
 
 

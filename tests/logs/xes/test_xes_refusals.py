@@ -13,8 +13,8 @@ from veilog.logs.xes.read import read_xes
 
 
 def test_missing_names_activities_and_times_stop_the_reader_at_their_line(read: Reader) -> None:
-    assert refusal(read, "\n" + trace(EVENT, name=None)).line == 2
-    assert refusal(read, trace("\n\n" + event(name=None))).line == 3
+    assert refusal(read, "\n" + trace(EVENT, name=None), case_without_name="fail").line == 2
+    assert refusal(read, trace("\n\n" + event(name=None)), event_without_activity="fail").line == 3
     assert refusal(read, trace(EVENT, "\n" + event(time=None))).line == 2
     assert refusal(read, trace(EVENT, "\n" + event(time="soon"))).line == 2
 
@@ -30,8 +30,7 @@ def test_policies_drop_what_they_say_and_nothing_else(read: Reader) -> None:
     assert {rule: count for rule, (count, _) in found(log).items()} == {
         "event-without-activity": 1, "missing-timestamp": 1, "bad-timestamp": 1, "case-without-name": 1,
     }  # fmt: skip
-    log = read(document, event_without_activity="drop", missing_timestamp="keep", bad_timestamp="keep",
-               case_without_name="keep")  # fmt: skip
+    log = read(document, missing_timestamp="keep", bad_timestamp="keep")
     assert values(log, "concept:name") == ["b", "c", "a", "d"]
     log = read(trace(EVENT) + trace() + trace(event(name="b")), duplicate_case_id="drop", empty_trace="drop")
     assert (values(log, "concept:name"), log.cases.num_rows) == (["a"], 1)

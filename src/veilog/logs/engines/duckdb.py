@@ -131,11 +131,11 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     state.rows += size
     state.empty_cases += piece.empty_cases
     rows = RowFindings(findings, piece.line_of, start - state.rows_before)
-    nameless = blank(piece.names)
+    nameless = blank(piece.names) if piece.key is None else np.zeros(size, dtype=np.bool_)
     keep = np.ones(size, dtype=np.bool_)
     if piece.transitions is not None:
         keep &= state.transitions.keep(piece.labels, piece.transitions)
-    names, keep = check_names(piece.names, piece.labels, keep, rows, piece.inexact)
+    names, keep = check_names(piece.names, piece.labels, keep, rows, piece.inexact, piece.key)
     labels = piece.labels if piece.joined is None else piece.joined
     times = piece.times
     keep = check_bad(times, piece.stamps, keep, rows)

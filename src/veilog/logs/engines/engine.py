@@ -136,7 +136,7 @@ def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
         if not count:
             continue
         if findings.policy(rule) == "keep":
-            raise ParameterError("rows-without-order", parameter="on", count=count, rule=rule)
+            raise InputError("rows-without-order", count=count, rule=rule)
         findings.add(rule, Message("example-rows", n=count), count=count)
         dropped = True
     return dropped

@@ -134,4 +134,4 @@ def _codes(column: pa.ChunkedArray) -> IntArray:
 
 
 def _name(log: EventLog, row: int) -> Any:
-    return log.cases.column(ACTIVITY)[log.events.column(CASE_INDEX)[row].as_py()].as_py()
+    return log.case_labels[log.events.column(CASE_INDEX)[row].as_py()].as_py()

@@ -312,9 +312,6 @@ def rows_of_files(
     count = sum(PARQUET.rows(file) for file in files)
     if not count:
         raise InputError("files-without-rows", path=files[0].path)
-    for rule in ("case-without-name", "missing-timestamp"):
-        if findings.policy(rule) == "keep":
-            raise ParameterError("rows-rule-for-files", parameter="on", rule=rule)
     relation = _chosen(connection, rows_in(files), roles, findings)
     relation = named_rows(connection, relation, roles, findings)
     _check_times(connection, relation, roles, files[0])

@@ -69,31 +69,34 @@ class RowFindings:
 
 
 def check_names(
-    names: Any, labels: Any, keep: BoolArray, rows: RowFindings, inexact: BoolArray | None = None
+    names: Any,
+    labels: Any,
+    keep: BoolArray,
+    rows: RowFindings,
+    inexact: BoolArray | None = None,
+    key: Any = None,
 ) -> tuple[Any, BoolArray]:
     """Apply the rules for rows without a case or an activity, or whose case has an ``inexact`` name, to those kept so
-    far; a kept row without a case is a case of its own, named by its place."""
+    far. The names of cases are null where there is none; unless a ``key`` tells cases apart, each such row is one."""
     if inexact is not None and (inexact := inexact & keep).any():
         rows.add("inexact-case-name", inexact, _shorten(names[int(inexact.argmax())].as_py()))
     nameless = blank(names) & keep
     if nameless.any():
-        policy = rows.add("case-without-name", nameless, Message("example-row-without-case"))
-        if policy == "drop":
+        counted = nameless if key is None else nameless & _first_of_each(key)
+        if rows.add("case-without-name", counted, Message("example-row-without-case")) == "drop":
             keep = keep & ~nameless
-        else:
-            numbers = pa.array(np.flatnonzero(nameless) + rows.start + 1).cast(pa.string())
-            prefix = "row "
-            own = pc.binary_join_element_wise(prefix, numbers, "")
-            while pc.any(pc.is_in(names, own)).as_py():  # never merge with a case that happens to be called so
-                prefix = "nameless " + prefix
-                own = pc.binary_join_element_wise(prefix, numbers, "")
-            names = pc.replace_with_mask(names.combine_chunks(), pa.array(nameless), own)
-            names = names if isinstance(names, pa.ChunkedArray) else pa.chunked_array([names])
+        names = pc.if_else(pa.array(nameless), None, names)
     silent = blank(labels) & keep
     if silent.any():
         rows.add("event-without-activity", silent, Message("example-row-without-activity"))
         keep = keep & ~silent
     return names, keep
+
+
+def _first_of_each(values: Any) -> BoolArray:
+    """Where each value is met first."""
+    texts = np.asarray(pc.fill_null(values.cast(pa.string()), "")).astype(str)
+    return np.isin(np.arange(len(texts)), np.unique(texts, return_index=True)[1])
 
 
 def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> BoolArray:
@@ -275,7 +278,8 @@ def log_from_table(
     given = None
     if EVENT_INDEX in table.column_names and EVENT_INDEX not in roles.named:
         given = whole_numbers(table[EVENT_INDEX])
-    names, labels, times, keep = _checked(table, roles, RowFindings(findings, line_of), source)
+    key = None if case_key is None else table[case_key]
+    names, labels, times, keep = _checked(table, roles, RowFindings(findings, line_of), source, key)
     table, names, labels = _rows_of(keep, table, names, labels)
     case, count = _by_appearance(names if case_key is None else table[case_key])
     stamps = _Stamps(np.flatnonzero(keep), times.micros[keep], times.known[keep], np.zeros(len(case), dtype=np.bool_))
@@ -320,7 +324,9 @@ def _check_text(table: pa.Table, source: str | None) -> None:
             raise InputError("column-value-damaged", path=source, name=name) from error
 
 
-def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | None) -> tuple[Any, Any, Times, BoolArray]:
+def _checked(
+    table: pa.Table, roles: Roles, rows: RowFindings, source: str | None, key: Any
+) -> tuple[Any, Any, Times, BoolArray]:
     """Names of cases, activities and times of all rows, and which of them count."""
     findings = rows.findings
     names = text_column(table[roles.case], roles.case, source)
@@ -330,7 +336,7 @@ def _checked(table: pa.Table, roles: Roles, rows: RowFindings, source: str | Non
         transitions = Transitions(roles.lifecycle)
         keep &= transitions.keep(labels, text_column(table[roles.transition], roles.transition, source))
         transitions.done(findings, told_apart=roles.transition in roles.classifier)
-    names, keep = check_names(names, labels, keep, rows, rounded(table[roles.case]))
+    names, keep = check_names(names, labels, keep, rows, rounded(table[roles.case]), key)
     if roles.classifier:
         labels = joined([text_column(table[name], name, source) for name in roles.classifier])
     times = read_times(table[roles.timestamp], roles.timestamp, source, roles.day_order)
@@ -444,17 +450,22 @@ def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: In
 
 
 def _by_appearance(names: Any) -> tuple[IntArray, int]:
-    """Codes 0, 1, ... in the order in which the values first appear, and how many there are."""
+    """Codes 0, 1, ... in the order in which the values first appear, each null one of its own, and how many there
+    are."""
     if not len(names):
         return np.zeros(0, dtype=np.int64), 0
-    changes = np.flatnonzero(pc.not_equal(names.slice(1), names.slice(0, len(names) - 1)).to_numpy())
+    differ = pc.not_equal(names.slice(1), names.slice(0, len(names) - 1))
+    changes = np.flatnonzero(pc.fill_null(differ, True).to_numpy())
     if 0 < 2 * len(changes) < len(names):  # rows that come together are looked at once
         starts = np.concatenate([[0], changes + 1])
         codes, count = _by_appearance(names.take(pa.array(starts)))
         return np.repeat(codes, np.diff(starts, append=len(names))), count
     encoded = names.dictionary_encode().unify_dictionaries()
-    codes = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
+    codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
     count = len(encoded.chunk(0).dictionary)
+    if names.null_count:
+        codes = np.where(codes < 0, count + np.cumsum(codes < 0) - 1, codes)
+        count += names.null_count
     first = np.full(count, len(codes), dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     rank = np.empty(count, dtype=np.int64)
@@ -496,17 +507,26 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
+def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
+    """The cases without events that stay, by the rules for empty cases and for those without a name; None for none."""
+    for rule in ("empty-trace", "case-without-name"):
+        if empty is not None:
+            meets = np.ones(len(empty), dtype=np.bool_) if rule == "empty-trace" else blank(empty[ACTIVITY])
+            count = int(meets.sum())
+            if count and findings.add(rule, Message("example-cases", n=count), count=count) == "drop":
+                empty = empty.filter(pa.array(~meets))
+    return empty or None
+
+
 def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
     """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
-    cases = log.cases
-    if empty is not None and empty.num_rows:
-        policy = findings.add("empty-trace", Message("example-cases", n=empty.num_rows), count=empty.num_rows)
-        if policy != "drop":
-            cases = pa.concat_tables([cases, empty], promote_options="permissive")
+    cases, empty = log.cases, kept_empty(empty, findings)
+    if empty is not None:
+        cases = pa.concat_tables([cases, empty], promote_options="permissive")
     order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")
     names = cases[ACTIVITY].cast(pa.string()).take(pa.array(order)).to_pylist()
     first = {name: position for position, name in reversed(list(enumerate(names)))}
-    repeated = np.array([first[name] != position for position, name in enumerate(names)], dtype=np.bool_)
+    repeated = np.array([bool(name) and first[name] != at for at, name in enumerate(names)], dtype=np.bool_)
     if repeated.any():
         example = repr(names[int(repeated.argmax())])
         if findings.add("duplicate-case-id", example, count=int(repeated.sum())) == "drop":
@@ -544,6 +564,8 @@ def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) 
     """
     table = log.to_arrow(keyed=keyed)
     if case_index:
+        names = log.cases.column(ACTIVITY).take(log.events.column(CASE_INDEX))
+        table = table.set_column(0, table.schema.field(0), names)
         table = table.append_column(CASE_INDEX, log.events.column(CASE_INDEX))
     index = log.events.column(EVENT_INDEX).cast(pa.int64()).to_numpy()
     case = log.events.column(CASE_INDEX).cast(pa.int64()).to_numpy()

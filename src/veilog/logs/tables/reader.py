@@ -24,9 +24,8 @@ from veilog.logs.input.roles import DATA, Roles, guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells import is_text, rounded, text_column, whole_numbers, without_views
-from veilog.logs.tables.events import LineOf, log_from_table, shaped, with_empty_cases
+from veilog.logs.tables.events import LineOf, kept_empty, log_from_table, shaped, with_empty_cases
 from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
-from veilog.messages import Message
 
 BATCH = 1 << 17
 """Rows of a batch, unless somebody wants fewer."""
@@ -210,9 +209,7 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     indexed = EVENT_INDEX in names and EVENT_INDEX not in roles.named
     extra = [EVENT_INDEX] * indexed + ([] if notes.case_key is None else [notes.case_key])
     order = roles.day_order
-    empty = 0 if notes.empty is None else notes.empty.num_rows
-    if empty and findings.add("empty-trace", Message("example-cases", n=empty), count=empty) == "drop":
-        empty = 0
+    empty = len(kept_empty(notes.empty, findings) or ())
     line_of = reader.line_of(source)
     given = roles
     for batch in reader.batches(source, ReadRequest(findings=findings), list(dict.fromkeys([*given.named, *extra]))):

@@ -122,8 +122,10 @@ class Assembler:
         index = np.concatenate(self._event_cases) if self._event_cases else np.zeros(0, dtype=np.int64)
 
         keep_events = self._check_transitions(labels, steps, told_apart=LIFECYCLE in keys)
-        names, keep_cases = self._check_names(names)
-        keep_events = self._check_events(labels, times, keep_events)
+        keep_cases = self._check_names(names)
+        known = parts if keys and ACTIVITY not in keys else [labels]  # whatever makes an activity, at least one of it
+        mute = np.logical_and.reduce([to_numpy(part.is_null()) for part in known])
+        keep_events = self._check_events(mute, times, keep_events)
         keep_cases &= self._check_empty(index, keep_events)
         keep_events &= keep_cases[index]
         self._check_order(index, times, keep_events)
@@ -195,7 +197,7 @@ class Assembler:
 
     # ---- checking
 
-    def _check_names(self, names: pa.Array) -> tuple[pa.Array, BoolArray]:
+    def _check_names(self, names: pa.Array) -> BoolArray:
         lines = np.concatenate(self._case_lines)
         keep = np.ones(self._cases, dtype=np.bool_)
         unnamed = np.flatnonzero(to_numpy(names.is_null()))
@@ -207,16 +209,7 @@ class Assembler:
                 line=int(lines[first]),
                 count=len(unnamed),
             )
-            if policy == "keep":
-                filled, prefix = names.to_pylist(), "#"
-                others = set(filled)
-                while any(f"{prefix}{i + 1}" in others for i in unnamed.tolist()):
-                    prefix = f"#{prefix}"  # no case is called as another is
-                for i in unnamed.tolist():
-                    filled[i] = f"{prefix}{i + 1}"
-                names = from_texts(filled)
-            else:
-                keep[unnamed] = False
+            keep[unnamed] = policy == "keep"
         codes = to_numpy(names.dictionary_encode().indices)
         known = np.flatnonzero(~to_numpy(names.is_null()))
         first_of = known[np.unique(codes[known], return_index=True)[1]]
@@ -225,7 +218,7 @@ class Assembler:
             example, line = repr(names[int(again[0])].as_py()), int(lines[again[0]])
             if self._findings.add("duplicate-case-id", example, line=line, count=len(again)) == "drop":
                 keep[again] = False
-        return names, keep
+        return keep
 
     def _classifier(self, columns: dict[ColumnKey, pa.Array], metadata: Metadata) -> tuple[str, ...]:
         """The attributes that make an activity, where the owner names them or a classifier of the log."""
@@ -245,7 +238,7 @@ class Assembler:
         transitions.done(self._findings, told_apart=told_apart)
         return keep
 
-    def _check_events(self, labels: pa.Array, times: pa.Array, keep: BoolArray) -> BoolArray:
+    def _check_events(self, mute: BoolArray, times: pa.Array, keep: BoolArray) -> BoolArray:
         if not self._events:
             return keep
         lines, keep = np.concatenate(self._event_lines), keep.copy()
@@ -259,7 +252,9 @@ class Assembler:
                 keep[rows] = False
 
         counted = int(keep.sum())
-        check("event-without-activity", np.flatnonzero(to_numpy(labels.is_null())))
+        check("event-without-activity", np.flatnonzero(mute))
+        if counted and not keep.any() and not self._findings.collect_all:
+            raise InputError("events-without-activities", path=self._path)
         bad = np.concatenate(self._bad_times)
         if len(bad) and self._dropping("bad-timestamp"):
             keep[bad] = False

@@ -33,7 +33,7 @@ from veilog._notebook import bar, card, frame, paragraph, table
 from veilog._plain import InJson, ToJson
 from veilog._typing import FloatArray
 from veilog.errors import ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Interval, estimate
@@ -242,7 +242,7 @@ def unique_cases(
         return ()
     for level in search.levels(kind, [k]):
         alone = np.isin(variant_of_cases(held), level.alone)
-        names = held.cases.column(ACTIVITY).filter(pa.array(alone))
+        names = held.case_labels.filter(pa.array(alone))
         return tuple(map(str, names.to_pylist()))
     raise ParameterError("disclosure-work-limit-exceeded", parameter="size", plural=f"{kind}s", k=k)
 
