@@ -41,11 +41,19 @@ HEADER = "case,activity,time\n"
         (["Fall-ID", "Tätigkeit", "Zeitstempel"], ("Fall-ID", "Tätigkeit", "Zeitstempel")),
         (["zaaknummer", "activiteit", "tijdstip"], ("zaaknummer", "activiteit", "tijdstip")),
         (["case_id", "event", "activity", "timestamp", "time"], ("case_id", "activity", "timestamp")),
+        (["case_id", "event", "ts", "start_ts", "date"], ("case_id", "event", "ts")),
+        (["case_id", "event", "ts", "timestamp"], ("case_id", "event", "timestamp")),
+        (["case_id", "event", "start_ts", "end_ts", "ts"], ("case_id", "event", "end_ts")),
+        (["case_id", "event", "start_ts"], ("case_id", "event", "start_ts")),
     ],
 )
 def test_common_names_are_recognised(columns: list[str], roles: tuple[str, str, str]) -> None:
     guess = guess_roles(columns)
     assert (guess.case, guess.activity, guess.timestamp) == roles
+
+
+def test_the_start_of_a_row_is_recognised() -> None:
+    assert guess_roles(["case_id", "event", "start_ts", "end_ts"]).start == "start_ts"
 
 
 def test_given_columns_win_and_how_each_was_found_is_said() -> None:

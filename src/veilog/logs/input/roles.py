@@ -91,7 +91,7 @@ class Roles:
 _NAMES = tables_of("veilog.logs", "column_names")["roles"]
 _TIMESTAMP = _NAMES["timestamp"]
 _COMPLETIONS = f"{_TIMESTAMP[1]} {_TIMESTAMP[-1]}"
-_STARTS = f"{_TIMESTAMP[2]} {_NAMES['starts']}"
+_STARTS = f"{_TIMESTAMP[3]} {_NAMES['starts']}"
 
 
 def guess_roles(
@@ -222,7 +222,7 @@ def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str
         pairs = ((given[:place].strip(), given[place + 1 :].strip()) for place in cuts)
         return next((pair for pair in pairs if pair[0] in columns and pair[1] in columns), None)
     plain = {name: _plain(name) for name in columns}
-    better = {name for tier in _TIMESTAMP[:3] for name in tier.split()}
+    better = {name for tier in _TIMESTAMP[:4] for name in tier.split()}
     if TIMESTAMP in columns or better.intersection(plain.values()):
         return None
     dates, clocks = (
