@@ -40,7 +40,7 @@ class Mess:
     options: dict[str, Any] = field(default_factory=dict)
     kept: str = ""
     """What becomes of the physician, or of whatever else there is, in words."""
-    events: tuple[tuple[str, ...], ...] = tuple(event[:3] for event in EVENTS)
+    events: tuple[tuple[str | None, ...], ...] = tuple(event[:3] for event in EVENTS)
     attribute: str | None = "physician"
     """The attribute of the physician, where there is one."""
     refused: bool = False
@@ -112,7 +112,14 @@ def _with_start(event: tuple[str, ...]) -> list[str]:
     return [*event[:2], event[2].replace(":00:00", ":30:00")[:11] + "07:00:00", event[2], event[3]]
 
 
+def _without_end(event: tuple[str, ...]) -> list[str]:
+    """The row with a start, and an end unless it is of the laboratory."""
+    case, label, start, end, physician = _with_start(event)
+    return [case, label, start, "" if label == "Labor" else end, physician]
+
+
 STARTS = tuple((event[0], event[1], event[2][:11] + "07:00:00") for event in EVENTS)
+HALVES = tuple(start if start[1] == "Labor" else event[:3] for start, event in zip(STARTS, EVENTS, strict=True))
 BOTH = tuple(one for start, event in zip(STARTS, EVENTS, strict=True) for one in (start, event[:3]))
 
 
@@ -301,6 +308,11 @@ MESSY = (
          ("An event has no timestamp although others have one",), refused=True),
     Mess("the same, left out", "a.csv", text(after="P2,Labor,,Ay\n"), ("missing-timestamp", ZONE),
          {"policies": {"missing-timestamp": "drop"}}, kept="the event is left out and counted"),
+    Mess("an event without an activity", "a.csv", text(after="P2,,2024-03-26 12:00:00,Ay\n"),
+         ("event-without-activity", ZONE), kept="the event is left out and counted"),
+    Mess("a row without a case", "a.csv", text(after=",Labor,2024-03-26 12:00:00,Ay\n"),
+         ("case-without-name", ZONE), kept="the row is a case of its own", attribute=None,
+         events=(*(event[:3] for event in EVENTS), (None, "Labor", "2024-03-26 12:00:00"))),
     # life cycles
     Mess("a start and an end in each row", "a.csv",
          text("case,activity,start_time,end_time,physician", row=_with_start),
@@ -312,6 +324,16 @@ MESSY = (
     Mess("the same, as one event that says when it began", "a.csv",
          text("case,activity,start_time,end_time,physician", row=_with_start),
          options={"lifecycle": "intervals"}, kept="the end is the time, `start_timestamp` the start"),
+    Mess("the same, where ends are missing", "a.csv",
+         text("case,activity,start_time,end_time,physician", row=_without_end),
+         ("An event has only one of its start and its end",), refused=True),
+    Mess("the same, with the start in their place", "a.csv",
+         text("case,activity,start_time,end_time,physician", row=_without_end),
+         ("one-time-missing", "start-and-end", ZONE), {"policies": {"one-time-missing": "keep"}},
+         kept="such an event is at its start", events=HALVES),
+    Mess("the same, where the start has another name", "a.csv",
+         text("case,activity,from,end_time,physician", row=_with_start),
+         options={"start": "from", "lifecycle": "intervals"}, kept="the end is the time, `start_timestamp` the start"),
     Mess("starts and completes as rows", "a.csv",
          text("case,activity,timestamp,physician,transition",
               row=lambda e: [*e, "start\n" + ",".join([*e, "complete"])]),

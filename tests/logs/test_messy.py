@@ -21,7 +21,7 @@ def made(mess: Mess, folder: Path) -> Path:
     return path
 
 
-def events(log: EventLog) -> Counter[tuple[str, ...]]:
+def events(log: EventLog) -> Counter[tuple[str | None, ...]]:
     names = log.cases[ACTIVITY].to_pylist()
     rows = zip(*(log.events[name].to_pylist() for name in (CASE_INDEX, ACTIVITY, TIMESTAMP)), strict=True)
     return Counter(

@@ -30,7 +30,7 @@ from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 
-_DECLARED = frozenset({"case", "activity", "timestamp", "lifecycle", "classifier", "time_format"})
+_DECLARED = frozenset({"case", "activity", "timestamp", "start", "lifecycle", "classifier", "time_format"})
 
 
 class HasLog(Protocol):
@@ -65,6 +65,7 @@ def read(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    start: str | None = None,
     index: str | None = None,
     lifecycle: str | None = None,
     classifier: str | None = None,
@@ -84,7 +85,8 @@ def read(
     a table of Ibis.
 
     ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it; a date and a time of
-    day in two columns are ``timestamp="Date+Time"``. ``header`` is the line with the names of the columns, 0 where
+    day in two columns are ``timestamp="Date+Time"``. ``start`` is the column of the start, where the timestamp is the
+    end. ``header`` is the line with the names of the columns, 0 where
     there is none, ``sheet`` one of a workbook, ``object_type`` the type of objects that are the cases of an
     object-centric log. ``lifecycle`` keeps only the events of that transition (``"complete"``), ``"all"`` every one;
     ``"intervals"`` makes a start and its end one event, which has a ``start_timestamp``.
@@ -117,7 +119,7 @@ def validate(
     """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises.
 
     ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
-    ``activity``, ``timestamp``, ``lifecycle``, ``classifier`` and ``time_format``.
+    ``activity``, ``timestamp``, ``start``, ``lifecycle``, ``classifier`` and ``time_format``.
     """
     given = {name: value for name, value in locals().items() if name != "declared"} | declared
     for name in declared.keys() - _DECLARED:
@@ -137,6 +139,7 @@ def read_variants(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    start: str | None = None,
     index: str | None = None,
     lifecycle: str | None = None,
     classifier: str | None = None,

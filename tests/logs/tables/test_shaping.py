@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
+from io import StringIO
 from pathlib import Path
 
 import pandas as pd
@@ -310,3 +311,123 @@ def test_every_transition_may_be_asked_for(tmp_path: Path) -> None:
     assert "lifecycle-transitions" in found(read(tmp_path, text))
     assert "lifecycle-transitions" not in found(read(tmp_path, text, lifecycle="all"))
     assert veilog.read_variants(tmp_path / "log.csv", lifecycle="all").to_dict() == {("a", "a"): 1}
+
+
+HALVES = (
+    "case,activity,begun,done\n1,a,2024-03-13 08:00,2024-03-13 10:00\n1,b,2024-03-13 09:00,\n1,c,,2024-03-13 11:00\n"
+)
+"""A row without an end, and one without a start, under names that say neither."""
+NAMED = {"timestamp": "done", "start": "begun"}
+
+
+@pytest.mark.parametrize(
+    ("how", "kept", "dropped"),
+    [
+        (None, [("b", "09:00"), ("a", "10:00"), ("c", "11:00")], ["a", "c"]),
+        ("complete", [("b", "09:00"), ("a", "10:00"), ("c", "11:00")], ["a", "c"]),
+        ("start", [("a", "08:00"), ("b", "09:00"), ("c", "11:00")], ["a", "b"]),
+        ("intervals", [("b", "09:00"), ("a", "10:00"), ("c", "11:00")], ["a", "c"]),
+    ],
+)
+def test_a_time_that_is_missing_is_taken_from_the_other_column_where_that_is_asked_for(
+    tmp_path: Path, how: str | None, kept: list[tuple[str, str]], dropped: list[str]
+) -> None:
+    asked = {**NAMED, "lifecycle": how}
+    with refused(InputError, "finding-with-example", rule="one-time-missing") as caught:
+        read(tmp_path, HALVES, **asked)
+    assert caught.value.line == (4 if how == "start" else 3)
+    path = tmp_path / "log.csv"
+    for policy, wanted in (("keep", [label for label, _ in kept]), ("drop", dropped)):
+        log = veilog.read(path, policies={"one-time-missing": policy}, **asked)
+        assert log.variants.to_dict() == {tuple(wanted): 1}
+        assert found(log)["one-time-missing"] == 1
+        assert veilog.read_variants(path, policies={"one-time-missing": policy}, **asked) == log.variants
+    log = veilog.read(path, policies={"one-time-missing": "keep"}, **asked)
+    assert [time[11:16] for time in times(log)] == [time for _, time in kept]
+
+
+def test_a_row_without_both_times_has_none_to_take(tmp_path: Path) -> None:
+    text = HALVES + "2,a,2024-03-13 08:00,2024-03-13 10:00\n2,d,,\n"
+    with refused(InputError, "finding-with-example", rule="missing-timestamp") as caught:
+        read(tmp_path, text, policies={"one-time-missing": "keep"}, **NAMED)
+    assert caught.value.line == 6
+
+
+def test_frames_workbooks_and_parquet_take_the_other_time_too(tmp_path: Path) -> None:
+    rows = pd.read_csv(StringIO(HALVES))
+    typed = rows.assign(begun=pd.to_datetime(rows["begun"]), done=pd.to_datetime(rows["done"]))
+    typed.to_parquet(tmp_path / "log.parquet")
+    typed.to_excel(tmp_path / "log.xlsx", index=False)
+    for log_of in (rows, typed, typed.assign(begun=rows["begun"]), tmp_path / "log.parquet", tmp_path / "log.xlsx"):
+        log = veilog.read(log_of, policies={"one-time-missing": "keep"}, **NAMED)
+        assert log.variants.to_dict() == {("b", "a", "c"): 1}
+        assert found(log)["one-time-missing"] == 1
+        assert veilog.read_variants(log_of, policies={"one-time-missing": "keep"}, **NAMED) == log.variants
+
+
+def test_a_time_of_another_zone_counts_as_one(tmp_path: Path) -> None:
+    text = HALVES.replace("2024-03-13 09:00", "2024-03-13T09:00+01:00")
+    kept = {"policies": {"one-time-missing": "keep"}}
+    log = read(tmp_path, text, **kept, **NAMED)
+    assert times(log)[0] == "2024-03-13T08:00:00+00:00"
+    assert found(log)["timestamp-without-zone"] == 2
+    assert log.read_as != read(tmp_path, HALVES, **kept, **NAMED).read_as
+
+
+def test_taking_the_other_time_is_another_way_of_reading(tmp_path: Path) -> None:
+    ways = {read(tmp_path, SPANS, policies={"one-time-missing": policy}).read_as for policy in ("keep", "drop", "fail")}
+    assert len(ways) == 3
+
+
+@given(data=st.data())
+@settings(max_examples=30, deadline=None)
+def test_a_row_that_lacks_a_time_changes_no_other(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("rows")
+    moment = st.sampled_from(["", "2024-03-13 08:00", "2024-03-14T08:00Z", "3/25/2024 7:00", "1710316800"])
+    base = [f"1,a,{a},{b}" for a, b in data.draw(st.lists(st.tuples(moment, moment), min_size=1, max_size=4))]
+    other = [f"2,a,{a},{b}" for a, b in data.draw(st.lists(st.tuples(moment, moment), min_size=1, max_size=2))]
+    policies = {"one-time-missing": data.draw(st.sampled_from(["keep", "drop"])), "missing-timestamp": "keep"}
+    how = data.draw(st.sampled_from([None, "start", "intervals"]))
+
+    def of_first(rows: list[str]) -> object:
+        text = "\n".join(["case,activity,begun,done", *rows]) + "\n"
+        try:
+            log = read(folder, text, policies=policies, lifecycle=how, **NAMED)
+        except InputError as error:
+            return error.code
+        return [row for row in log.to_arrow().select([0, 1, 2]).to_pylist() if row["case:concept:name"] == "1"]
+
+    alone = of_first(base)
+    assert alone == "table-without-events-left" or of_first([*other, *base]) == alone
+
+
+def test_a_start_is_a_column_of_a_table(tmp_path: Path) -> None:
+    with refused(InputError, "column-for-role-missing", given="x", role="start"):
+        read(tmp_path, HALVES, start="x", timestamp="done")
+    with refused(InputError, "column-roles-not-distinct"):
+        read(tmp_path, HALVES, start="done", timestamp="done")
+    with refused(ParameterError, "column-name-not-text"):
+        read(tmp_path, HALVES, start=3)
+    (tmp_path / "log.xes").write_text("<log/>")
+    with refused(ParameterError, "log-option-without-meaning", name="start"):
+        veilog.read(tmp_path / "log.xes", start="begun")
+    assert read(tmp_path, HALVES.replace("done", "ts"), start="begun", lifecycle="all").variants.to_dict() == {
+        ("a", "b", "a", "c"): 1
+    }
+
+
+def test_an_engine_elsewhere_takes_no_time_from_another_column() -> None:
+    ibis = pytest.importorskip("ibis")
+    table = ibis.memtable(pa.table({"case": ["1"], "activity": ["a"], "start": [AT], "end": [AT]}))
+    with refused(ParameterError, "engine-option-not-possible", name="on"):
+        veilog.read_variants(table, policies={"one-time-missing": "keep"})
+
+
+def test_several_files_on_disk_take_no_time_from_another_column(tmp_path: Path) -> None:
+    rows = {"case": ["1"], "activity": ["a"], "begun": [AT], "done": pa.array([None], pa.timestamp("us", "UTC"))}
+    for place in (1, 2):
+        pq.write_table(pa.table(rows), tmp_path / f"{place}.parquet")
+    asked = {"timestamp": "done", "policies": {"one-time-missing": "keep", "missing-timestamp": "drop"}}
+    assert veilog.read_variants(tmp_path, start="begun", **asked).to_dict() == {("a", "a"): 1}

@@ -51,10 +51,10 @@ def _read_released(path: Path, reading: Reading) -> EventLog:
     ones."""
     source = named(path, reading, released=True)
     tabular = table_reader_of(source)
-    names = [] if tabular is None else tabular.columns(source)
-    said = {name for name in (reading.case, reading.activity, reading.timestamp) if name is not None}
-    if {CASE, ACTIVITY} <= set(names) and not said <= set(names):
-        source.options = replace(source.options, case=None, activity=None, timestamp=None, time_format=None)
+    names = {CASE, ACTIVITY} if tabular is None else set(tabular.columns(source))
+    said = {name for name in (reading.case, reading.activity, reading.timestamp, reading.start) if name is not None}
+    if {CASE, ACTIVITY} <= names and not said <= names:
+        source.options = replace(source.options, case=None, activity=None, timestamp=None, start=None, time_format=None)
     return read_released(source, reading)
 
 

@@ -176,6 +176,9 @@ class Reading:
     case: Annotated[str | None, Parameter(help="Column with the name of the case, for tables.")] = None
     activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
     timestamp: Annotated[str | None, Parameter(help="Column of the timestamp, for tables.")] = None
+    start: Annotated[
+        str | None, Parameter(help="Column of the start of an event, for tables; the timestamp is its end.")
+    ] = None
     lifecycle: Annotated[
         str | None,
         Parameter(
@@ -245,6 +248,7 @@ class Reading:
             self.case,
             self.activity,
             self.timestamp,
+            self.start,
             self.lifecycle,
             self.classifier,
             self.time_format,

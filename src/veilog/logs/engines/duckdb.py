@@ -56,7 +56,7 @@ from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, silent
 from veilog.logs.tables.cells import is_text, plain_type
-from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, count_times
+from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, check_spare, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.logs.tables.reader import Piece, TableReader, pieces, table_reader_of
 from veilog.logs.variants import Variants
@@ -139,6 +139,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     labels = piece.labels if piece.joined is None else piece.joined
     times = piece.times
     keep = check_bad(times, piece.stamps, keep, rows)
+    times, keep = check_spare(times, piece.spare, keep, rows)
     absent = ~times.known & ~times.bad & keep
     if absent.any() and not state.absent:
         state.absent_where = rows.where(int(absent.argmax()))
@@ -327,7 +328,7 @@ def oddity(file: Source, roles: Roles) -> Message | None:
     schema = opened(file).schema_arrow
     if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
         return Message("file-cases-need-index")
-    if roles.clock is not None or roles.two_events:
+    if roles.clock is not None or roles.two_events or roles.takes_spare:
         return Message("rows-not-events")
     missing = next((name for name in roles.named if name not in schema.names), None)
     if missing is not None:

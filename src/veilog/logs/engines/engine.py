@@ -169,7 +169,8 @@ def refuse_life_cycle(roles: Roles) -> None:
         raise ParameterError(
             "column-date-apart-from-clock", parameter="timestamp", timestamp=roles.timestamp, clock=roles.clock
         )
-    for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier)):
+    spare = roles.spare if roles.takes_spare else None
+    for name, said in (("lifecycle", roles.lifecycle), ("classifier", roles.classifier), ("on", spare)):
         if said:
             raise ParameterError("engine-option-not-possible", parameter=name, name=name)
 

@@ -56,10 +56,10 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
         check_layout(source)
         names = [] if tabular is None else tabular.columns(source)
         check_width(len(names), 0, 0, source.name)
-        roles = None if tabular is None else roles_among(names, asked.options, source)
+        roles = None if tabular is None else roles_among(names, asked.options, source, asked.findings)
         if roles is not None:
             note(source, roles, asked.findings)
-        taken = _with_own_starts(roles, names) if intervals and roles is not None else roles
+        taken = _with_own_starts(roles, names, asked.findings) if intervals and roles is not None else roles
         log = reader.read(source, replace(asked, roles=taken))
         if intervals:
             transition, start = (LIFECYCLE, START) if taken is None else (taken.transition, taken.begun)
@@ -102,12 +102,13 @@ def used_columns(roles: Roles | None, declared: ReadOptions, classifiers: Classi
     return tuple(name for name in roles.named if name != roles.transition or name in (step, *roles.classifier))
 
 
-def _with_own_starts(roles: Roles, names: list[str]) -> Roles:
-    """The roles where a start and its end are to be one event: where rows are transitions, a start in them is one that
-    an event says itself, and they are no two events."""
-    start = roles.start if roles.transition is not None else None
-    begun = start or (START if START in names and START not in roles.named else None)
-    return replace(roles, start=roles.start if roles.transition is None else None, begun=begun)
+def _with_own_starts(roles: Roles, names: list[str], findings: Findings) -> Roles:
+    """The roles where a start and its end are to be one event: a start in a row is one that its event says itself. A
+    row without an end is none that ends, unless the rows are transitions."""
+    begun = roles.start or (START if START in names and START not in roles.named else None)
+    spare = roles.start if roles.transition is None else None
+    takes = spare is not None and findings.policy("one-time-missing") != "fail"
+    return replace(roles, start=None, begun=begun, spare=spare, takes_spare=takes)
 
 
 def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings: Findings, earlier: Provenance) -> str:
@@ -123,6 +124,7 @@ def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings
         "timestamp": TIMESTAMP if roles is None else roles.timestamp,
         "clock": None if roles is None else roles.clock,
         "start": None if roles is None or not roles.two_events else roles.start,
+        "spare": None if roles is None or not roles.takes_spare else roles.spare,
         "transition": None if roles is None or wanted is None else roles.transition,
         "lifecycle": None if every else wanted,
         "time format": None if declared.time_format is None else declared.time_format.lower(),
@@ -142,7 +144,7 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
         return Grouped(log.variants, *log.span)
     with blaming(source):
         check_layout(source)
-        roles = roles_among(engine.columns(), _ends_alone(asked.options), source)
+        roles = roles_among(engine.columns(), _ends_alone(asked.options), source, asked.findings)
         if source.options.engine == "duckdb" and source.name is not None:
             note(source, roles, asked.findings)
         result = engine.group(roles, asked.findings, asked.progress or silent)
@@ -186,14 +188,19 @@ def columns_of(source: Source) -> list[str] | None:
 
 def check_layout(source: Source) -> None:
     """Refuse what is said about the inside of a file that has no such thing."""
-    here = source.name is not None and source.options.engine in ("duckdb", "spark")
+    here = source.options.engine in ("duckdb", "spark")
     heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
     for name, what in _LAYOUT.items():
         if getattr(source.options, name) is not None and name not in heeds:
             raise ParameterError("log-option-without-meaning", parameter=name, what=what, name=name.replace("_", "-"))
 
 
-_LAYOUT = {"header": "line of a header that could be told", "sheet": "sheets", "object_type": "types of objects"}
+_LAYOUT = {
+    "header": "line of a header that could be told",
+    "sheet": "sheets",
+    "object_type": "types of objects",
+    "start": "columns with roles of their own",
+}
 
 
 def _columns(source: Source) -> list[str] | None:
@@ -201,11 +208,13 @@ def _columns(source: Source) -> list[str] | None:
     return None if reader is None else reader.columns(source)
 
 
-def roles_among(names: list[str], declared: ReadOptions, source: Source) -> Roles:
-    """Return the roles of the columns with these names, as far as nothing else is declared."""
+def roles_among(names: list[str], declared: ReadOptions, source: Source, findings: Findings | None = None) -> Roles:
+    """Return the roles of the columns with these names, as far as nothing else is declared, and as policies say."""
     try:
         classifiers = _classifiers(source) if declared.classifier is not None else ()
-        return declared_roles(names, declared, classifiers, public=_declares(source))
+        roles = declared_roles(names, declared, classifiers, public=_declares(source))
+        takes = roles.spare is not None and findings is not None and findings.policy("one-time-missing") != "fail"
+        return replace(roles, takes_spare=takes)
     except InputError as error:
         raise error.at(source.name) from None
 

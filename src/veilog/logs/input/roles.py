@@ -10,7 +10,7 @@ from typing import Literal
 
 from veilog._tables import tables_of
 from veilog.errors import InputError, ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
+from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, START, TIMESTAMP
 from veilog.logs.findings import Note
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.input.source import ReadOptions
@@ -46,6 +46,10 @@ class Roles:
     """The column of the start, where that of the timestamp is the end."""
     begun: str | None = None
     """The column in which an event says itself when it began, where a start and its end are to be one event."""
+    spare: str | None = None
+    """Of the columns of start and end the one that is not the time of the event."""
+    takes_spare: bool = False
+    """Whether a time that is missing is looked for there."""
 
     @property
     def two_events(self) -> bool:
@@ -65,14 +69,15 @@ class Roles:
     @property
     def named(self) -> tuple[str, ...]:
         """All columns whose values decide which events there are, in which order, and what they are called."""
-        extra = (self.transition, self.clock, self.start if self.two_events else None, self.begun)
+        spare = self.spare if self.takes_spare else None
+        extra = (self.transition, self.clock, self.start if self.two_events else None, self.begun, spare)
         found = (self.case, self.activity, self.timestamp, *extra, *self.classifier)
         return tuple(dict.fromkeys(name for name in found if name is not None))
 
     @property
     def times(self) -> tuple[str, ...]:
         """All columns that are times, or parts of them."""
-        found = (self.timestamp, self.clock, self.start, self.begun)
+        found = (self.timestamp, self.clock, self.start, self.begun, self.spare)
         return tuple(name for name in found if name is not None)
 
     @property
@@ -100,6 +105,7 @@ def guess_roles(
     case: str | None = None,
     activity: str | None = None,
     timestamp: str | None = None,
+    start: str | None = None,
     public: bool = True,
 ) -> Roles:
     """The roles of these columns: those given, else pm4py's names, else usual names (English, German, Dutch, French).
@@ -116,11 +122,19 @@ def guess_roles(
     activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _NAMES["activity"] if public else ())
     both = _date_and_clock(columns, timestamp) if public else None
     timestamp_, clock = both or (timestamp, None)
-    timestamp_, timestamp_found = _find("timestamp", columns, timestamp_, TIMESTAMP, _TIMESTAMP if public else ())
+    ends = [name for name in columns if name != start or name == timestamp_]
+    timestamp_, timestamp_found = _find("timestamp", ends, timestamp_, TIMESTAMP, _TIMESTAMP if public else ())
     if both is not None and timestamp is None:
         timestamp_found = "guessed"
-    _check_three(case_, activity_, timestamp_, columns)
+    if start is not None:
+        _find("start", columns, start, START, ())
+    if len({case_, activity_, timestamp_, start}) < 4:
+        raise InputError(
+            "column-roles-not-distinct", advice=_way_out(columns), case=case_, activity=activity_, timestamp=timestamp_
+        )
     others = [name for name in columns if name not in (case_, activity_, timestamp_, clock)]
+    if start is None and clock is None:
+        start = _start(others, timestamp_)
     return Roles(
         case_,
         activity_,
@@ -130,7 +144,7 @@ def guess_roles(
         timestamp_found,
         transition=_transition(others, public=public),
         clock=clock,
-        start=_start(others, timestamp_) if clock is None else None,
+        start=start,
     )
 
 
@@ -144,10 +158,10 @@ def declared_roles(
     """
     if wants_intervals(declared.lifecycle):
         raise ParameterError("lifecycle-not-merged-here", parameter="lifecycle")
-    named = {"case": declared.case, "activity": declared.activity, "timestamp": declared.timestamp}
+    named = {name: getattr(declared, name) for name in ("case", "activity", "timestamp", "start")}
     roles, lifecycle = guess_roles(columns, **named, public=public), declared.lifecycle
     if lifecycle is None or roles.transition is not None:
-        roles = replace(roles, lifecycle=lifecycle)
+        roles = replace(roles, lifecycle=lifecycle, spare=roles.start if public and lifecycle is None else None)
     elif public:
         roles = _of_rows(roles, lifecycle)
     elif lifecycle.strip().casefold() != EVERY:
@@ -163,13 +177,6 @@ def declared_roles(
     return replace(roles, classifier=keys, day_order=declared.day_order)
 
 
-def _check_three(case: str, activity: str, timestamp: str, columns: Sequence[str]) -> None:
-    if len({case, activity, timestamp}) < 3:
-        raise InputError(
-            "column-roles-not-distinct", advice=_way_out(columns), case=case, activity=activity, timestamp=timestamp
-        )
-
-
 def _of_rows(roles: Roles, lifecycle: str) -> Roles:
     """The roles where each row has a start and an end, one of which, or both, are asked for."""
     wanted = lifecycle.strip().casefold()
@@ -177,7 +184,8 @@ def _of_rows(roles: Roles, lifecycle: str) -> Roles:
         raise no_life_cycle(lifecycle)
     if wanted == EVERY:
         return replace(roles, lifecycle=EVERY)
-    return replace(roles, timestamp=roles.start if wanted == "start" else roles.timestamp, start=None)
+    time, spare = (roles.start, roles.timestamp) if wanted == "start" else (roles.timestamp, roles.start)
+    return replace(roles, timestamp=time, spare=spare, start=None)
 
 
 def classifier_keys(

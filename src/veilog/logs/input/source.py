@@ -318,6 +318,8 @@ class ReadOptions:
     """The column of the case's name, and so on; a date and a time of day in two columns have a ``+`` between."""
     activity: str | None = None
     timestamp: str | None = None
+    start: str | None = None
+    """The column of the start of an event, where the timestamp is its end."""
     lifecycle: str | None = None
     """Only events of this transition count."""
     classifier: str | None = None
@@ -346,7 +348,7 @@ class ReadOptions:
     temp_directory: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("case", "activity", "timestamp", "lifecycle", "classifier", "time_format"):
+        for name in ("case", "activity", "timestamp", "start", "lifecycle", "classifier", "time_format"):
             said = getattr(self, name)
             if said is not None and not isinstance(said, str):
                 raise ParameterError("column-name-not-text", parameter=name, name=name, said=said)

@@ -445,7 +445,7 @@ class _Text(TableReader):
 
     name = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-    heeds = ("header",)
+    heeds = ("header", "start")
 
     def __init__(self, *, spreadsheet_safe: bool = False) -> None:
         self._spreadsheet_safe = spreadsheet_safe

@@ -111,6 +111,34 @@ def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> Bo
     return keep
 
 
+Spare = Callable[[BoolArray], Times | None]
+"""Gives the times of these rows in the other column, of start or end; None where there is none."""
+
+
+def spare_of(rows: pa.Table | pa.RecordBatch, roles: Roles, source: str | None) -> Spare:
+    """What gives the times of these rows in the other column, of start or end, where there are two."""
+    name = roles.spare
+    if name is None:
+        return lambda wanted: None
+    return lambda wanted: read_times(rows.column(name).filter(pa.array(wanted)), name, source, roles.day_order)
+
+
+def check_spare(times: Times, spare: Spare, keep: BoolArray, rows: RowFindings) -> tuple[Times, BoolArray]:
+    """Apply the rule for rows that have only one of start and end to those kept so far: the times with what was taken
+    from the other column, and the rows that count."""
+    half = ~times.known & ~times.bad & keep
+    others = spare(half) if half.any() else None
+    if others is None or not others.known.any():
+        return times, keep
+    half[half] = others.known
+    if rows.add("one-time-missing", half, Message("example-row-one-time")) == "drop":
+        return times, keep & ~half
+    micros = times.micros.copy()
+    micros[half] = others.micros[others.known]
+    both = Times.joined([times, others])
+    return replace(both, micros=micros, known=times.known | half, bad=times.bad), keep
+
+
 def check_absent(times: Times, keep: BoolArray, rows: RowFindings) -> BoolArray:
     """Apply the rules for rows without a timestamp: none has one, or only some lack it. Rows are left out only where
     the owner says so, and then whatever other rows have, so that no case decides about another one."""
@@ -189,7 +217,7 @@ def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Ta
         date, time = (_text(table[name], name) for name in (roles.timestamp, roles.clock))
         both = _together(date, time, f"{roles.timestamp} and {roles.clock}")
         table = table.set_column(table.column_names.index(roles.timestamp), roles.timestamp, both)
-        return table.drop_columns([roles.clock]), replace(roles, clock=None), line_of
+        table, roles = table.drop_columns([roles.clock]), replace(roles, clock=None)
     if not roles.two_events:
         return table, roles, line_of
     rows = table.num_rows
@@ -341,6 +369,7 @@ def _checked(
         labels = joined([text_column(table[name], name, source) for name in roles.classifier])
     times = read_times(table[roles.timestamp], roles.timestamp, source, roles.day_order)
     keep = check_bad(times, table[roles.timestamp], keep, rows)
+    times, keep = check_spare(times, spare_of(table, roles, source), keep, rows)
     keep = check_absent(times, keep, rows)
     timed = int((times.known & keep).sum())
     count_times(findings, timed, naive=times.naive, offsets=times.offsets, cut=times.cut, epochs=times.epochs)

@@ -101,7 +101,7 @@ class _Sheet:
 class _Excel(TableReader):
     name = "Excel"
     suffixes = (".xlsx", ".xlsm")
-    heeds = ("header", "sheet")
+    heeds = ("header", "sheet", "start")
 
     def columns(self, source: Source) -> list[str]:
         return list(source.once(_read).names)

@@ -122,6 +122,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
 class _Pm4py(TableReader):
     name = "pm4py"
     declares = False
+    heeds = ()
 
     def recognises(self, source: Source) -> bool:
         kinds = [kind for kind in type(source.given).__mro__ if kind.__module__.startswith("pm4py.objects.log")]

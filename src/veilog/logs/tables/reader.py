@@ -24,7 +24,7 @@ from veilog.logs.input.roles import DATA, Roles, guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells import is_text, rounded, text_column, whole_numbers, without_views
-from veilog.logs.tables.events import LineOf, kept_empty, log_from_table, shaped, with_empty_cases
+from veilog.logs.tables.events import LineOf, Spare, kept_empty, log_from_table, shaped, spare_of, with_empty_cases
 from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 BATCH = 1 << 17
@@ -59,8 +59,8 @@ class TableReader(ABC):
     declares: bool = True
     """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
     decide what a column means for others: roles go by fixed names."""
-    heeds: tuple[str, ...] = ()
-    """Of ``header``, ``sheet`` and ``object_type`` those that mean something in this format."""
+    heeds: tuple[str, ...] = ("start",)
+    """Of ``header``, ``sheet``, ``object_type`` and ``start`` those that mean something in this format."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes
@@ -194,6 +194,7 @@ class Piece:
     key: Any = None
     line_of: LineOf | None = None
     empty_cases: int = 0
+    spare: Spare = lambda wanted: None
 
 
 def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> Iterator[Piece]:
@@ -212,6 +213,7 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     empty = len(kept_empty(notes.empty, findings) or ())
     line_of = reader.line_of(source)
     given = roles
+    extra += [roles.spare] if roles.spare is not None else []
     for batch in reader.batches(source, ReadRequest(findings=findings), list(dict.fromkeys([*given.named, *extra]))):
         batch, roles, line_of = _shaped(batch, given, line_of)
         stamps = _plain(batch.column(roles.timestamp))
@@ -223,7 +225,8 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
         else:
             times = convert_times(stamps, roles.timestamp, str(source.path))
         key = None if notes.case_key is None else batch.column(notes.case_key).cast(pa.string())
-        yield _piece(batch, roles, stamps, times, indexed, source.path, key=key, empty_cases=empty, line_of=line_of)
+        more = {"key": key, "empty_cases": empty, "line_of": line_of, "spare": spare_of(batch, roles, str(source.path))}
+        yield _piece(batch, roles, stamps, times, indexed, source.path, **more)
         empty = 0
     if empty:  # a file of nothing else
         none = pa.array([], pa.string())
