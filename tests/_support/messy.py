@@ -343,6 +343,9 @@ MESSY = (
          text("case,activity,timestamp,physician,transition",
               row=lambda e: [*e, "start\n" + ",".join([*e, "complete"])]),
          options={"lifecycle": "intervals"}, kept="a start and its end are one event, which has a `start_timestamp`"),
+    Mess("numbers with a decimal comma", "a.csv",
+         text("case;activity;timestamp;physician;cost", row=lambda e: [*e, "1.234,56"]),
+         options={"decimal": ","}, kept="the cost is a number"),
     # damage
     Mess("two columns of one name", "a.csv", text("case,activity,timestamp,case"), ("Two columns are called 'case'.",),
          refused=True),

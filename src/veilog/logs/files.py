@@ -30,7 +30,7 @@ from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
 
-_DECLARED = frozenset({"case", "activity", "timestamp", "start", "lifecycle", "classifier", "time_format"})
+_DECLARED = frozenset({"case", "activity", "timestamp", "start", "lifecycle", "classifier", "time_format", "decimal"})
 
 
 class HasLog(Protocol):
@@ -70,6 +70,7 @@ def read(
     lifecycle: str | None = None,
     classifier: str | None = None,
     time_format: str | None = None,
+    decimal: str | None = None,
     header: int | None = None,
     sheet: str | None = None,
     object_type: str | None = None,
@@ -92,6 +93,7 @@ def read(
     ``"intervals"`` makes a start and its end one event, which has a ``start_timestamp``.
     ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
     classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
+    ``decimal=","`` has numbers of a CSV read with a comma before their decimals.
     ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come
     out of a compressed file, ``processes`` may be more than 1 for large XES files that are not
     compressed. A table of Ibis comes here with all
@@ -119,7 +121,7 @@ def validate(
     """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises.
 
     ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
-    ``activity``, ``timestamp``, ``start``, ``lifecycle``, ``classifier`` and ``time_format``.
+    ``activity``, ``timestamp``, ``start``, ``lifecycle``, ``classifier``, ``time_format`` and ``decimal``.
     """
     given = {name: value for name, value in locals().items() if name != "declared"} | declared
     for name in declared.keys() - _DECLARED:
@@ -144,6 +146,7 @@ def read_variants(
     lifecycle: str | None = None,
     classifier: str | None = None,
     time_format: str | None = None,
+    decimal: str | None = None,
     header: int | None = None,
     sheet: str | None = None,
     object_type: str | None = None,

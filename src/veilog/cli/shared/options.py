@@ -197,6 +197,7 @@ class Reading:
     time_format: Annotated[
         str | None, Parameter(help="Order of dates such as 5/6/2024, for tables: dd/mm/yyyy or mm/dd/yyyy.")
     ] = None
+    decimal: Annotated[str | None, Parameter(help="Decimal sign of the numbers in a CSV or TSV: . or ,")] = None
     header: Annotated[int | None, WHOLE, Parameter(help="Line with the column names, for tables; 0 for none.")] = None
     sheet: Annotated[str | None, Parameter(help="Sheet of a workbook.")] = None
     object_type: Annotated[str | None, Parameter(help="Object type that forms the cases of an object-centric log.")] = (
@@ -243,7 +244,7 @@ class Reading:
     def options(self, grouping: Grouping, *, released: bool = False) -> ReadOptions:
         """What is said about how the log is read. Where in its file it is need not be said of one that was
         ``released``."""
-        layout = (None, None, None) if released else (self.header, self.sheet, self.object_type)
+        layout = (None,) * 4 if released else (self.decimal, self.header, self.sheet, self.object_type)
         return ReadOptions(
             self.case,
             self.activity,

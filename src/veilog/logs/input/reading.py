@@ -200,6 +200,7 @@ _LAYOUT = {
     "sheet": "sheets",
     "object_type": "types of objects",
     "start": "columns with roles of their own",
+    "decimal": "numbers that are written as text",
 }
 
 

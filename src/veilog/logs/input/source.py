@@ -326,6 +326,8 @@ class ReadOptions:
     """The attributes that make an activity, or the name of a classifier of the log."""
     time_format: str | None = None
     """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
+    decimal: str | None = None
+    """What stands before the decimals of a number that is text: a point, unless it is a comma."""
     header: int | None = None
     """The line with the names of the columns, from 1 on; 0 where there is none; None: it is looked for."""
     sheet: str | None = None
@@ -354,6 +356,8 @@ class ReadOptions:
                 raise ParameterError("column-name-not-text", parameter=name, name=name, said=said)
         if self.time_format is not None and self.time_format.lower() not in _TIME_FORMATS:
             raise ParameterError("time-format-unknown", parameter="time_format", time_format=self.time_format)
+        if self.decimal not in (None, ".", ","):
+            raise ParameterError("decimal-sign-unknown", parameter="decimal", decimal=self.decimal)
         for name in ("lifecycle", "classifier"):
             if getattr(self, name) is not None and not getattr(self, name).strip():
                 raise ParameterError("column-name-empty", parameter=name, name=name)

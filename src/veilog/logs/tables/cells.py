@@ -213,14 +213,21 @@ def _as_text(value: Any) -> str | None:
 _INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 _SHORT_INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"
 _FLOAT = r"^(-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)?|nan|-?inf)$"
+_WITH_COMMA = r"^-?(0|[1-9][0-9]*|[1-9][0-9]{0,2}(\.[0-9]{3})+)(,[0-9]+)?$"
+_POINT_OR_COMMA = r"^-?[0-9]+[.,][0-9.,]*$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
-def typed(column: Any) -> Any:
-    """A column of text as the narrowest type that loses nothing, else as it is."""
+def typed(column: Any, *, comma: bool = False) -> Any:
+    """A column of text as the narrowest type that loses nothing, else as it is. With a ``comma`` before the decimals
+    of numbers points stand between thousands."""
     present = pc.if_else(pc.equal(column, ""), None, column)
     if present.null_count == len(present):
         return column
+    if comma and pc.any(pc.match_substring_regex(present, _POINT_OR_COMMA)).as_py():
+        if not _all_match(present, _WITH_COMMA):
+            return column
+        present = pc.replace_substring(pc.replace_substring(present, ".", ""), ",", ".")
     if _all_match(present, _INTEGER):
         try:
             return present.cast(pa.int64())

@@ -445,7 +445,7 @@ class _Text(TableReader):
 
     name = "CSV"
     suffixes = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-    heeds = ("header", "start")
+    heeds = ("header", "start", "decimal")
 
     def __init__(self, *, spreadsheet_safe: bool = False) -> None:
         self._spreadsheet_safe = spreadsheet_safe
@@ -460,7 +460,9 @@ class _Text(TableReader):
         if asked.progress is not None:
             asked.progress("ordering events", None)
         plain = {EVENT_INDEX} | set(() if asked.roles is None else asked.roles.named)
-        return pa.table({name: table[name] if name in plain else typed(table[name]) for name in table.column_names})
+        comma = asked.options.decimal == ","
+        made = (table[name] if name in plain else typed(table[name], comma=comma) for name in table.column_names)
+        return pa.table(list(made), names=table.column_names)
 
     def batches(
         self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH

@@ -60,7 +60,7 @@ class TableReader(ABC):
     """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
     decide what a column means for others: roles go by fixed names."""
     heeds: tuple[str, ...] = ("start",)
-    """Of ``header``, ``sheet``, ``object_type`` and ``start`` those that mean something in this format."""
+    """Of ``header``, ``sheet``, ``object_type``, ``start`` and ``decimal`` those that mean something in this format."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes
