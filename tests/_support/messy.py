@@ -313,6 +313,8 @@ MESSY = (
     Mess("a row without a case", "a.csv", text(after=",Labor,2024-03-26 12:00:00,Ay\n"),
          ("case-without-name", ZONE), kept="the row is a case of its own", attribute=None,
          events=(*(event[:3] for event in EVENTS), (None, "Labor", "2024-03-26 12:00:00"))),
+    Mess("a row that stands there twice", "a.csv", text(after="P2,Entlassung,2024-03-26 11:30:00,Ay\n"),
+         ("repeated-event", ZONE), {"policies": {"repeated-event": "drop"}}, kept="the second one is left out"),
     # life cycles
     Mess("a start and an end in each row", "a.csv",
          text("case,activity,start_time,end_time,physician", row=_with_start),

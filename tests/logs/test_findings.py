@@ -19,6 +19,8 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import RULES, Finding, Findings
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER
+from veilog.logs.stored.storing import store
 from veilog.messages import Message
 
 
@@ -175,6 +177,54 @@ def test_repeated_events_are_those_a_set_would_lose(rows: list[tuple[int, int, i
     )
     again = sum(count - 1 for count in Counter(rows).values())
     assert _noticed(files.read(table)).get("repeated-event", 0) == again
+    once = files.read(table, policies={"repeated-event": "drop"})
+    assert _noticed(once).get("repeated-event", 0) == again
+    names = once.cases["concept:name"].take(once.events["case:index"]).to_pylist()
+    kept = zip(names, *(once.events[name].to_pylist() for name in ("concept:name", "nurse")), strict=True)
+    assert Counter(kept) == Counter((f"c{a}", f"a{b}", None if d else "n") for a, b, _, d in set(rows))
+
+
+DROP = {"repeated-event": "drop"}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx", ".xes", ".parquet"])
+def test_repeated_events_are_left_out_of_every_format(tmp_path: Path, suffix: str) -> None:
+    once = ["1,in,2024-01-01T08:00Z,x", "1,out,2024-01-01T09:00Z,x", "2,in,2024-01-02T09:00Z,y"]
+    files.write(_log(tmp_path, *once, once[1], once[2]), tmp_path / f"twice{suffix}")
+    path = tmp_path / f"twice{suffix}"
+    log = files.read(path, policies=DROP)
+    assert log.variants.to_dict() == {("in", "out"): 1, ("in",): 1}
+    assert _noticed(log) == {"repeated-event": 2}
+    assert files.read_variants(path, policies=DROP) == log.variants
+    files.write(log, tmp_path / f"again{suffix}")
+    again = files.read(tmp_path / f"again{suffix}", policies={"repeated-event": "fail"})
+    assert again.variants == log.variants
+    assert log.read_as != files.read(path).read_as
+
+
+def test_what_is_alike_follows_from_all_values_of_an_attribute_where_its_type_does(tmp_path: Path) -> None:
+    rows = ["1,in,2024-01-01T08:00Z,1.0", "1,in,2024-01-01T08:00Z,1.00"]
+    for more, events in (([], 1), (["2,in,2024-01-01T08:00Z,x"], 3)):
+        _log(tmp_path, *rows, *more)
+        log = files.read(tmp_path / "log.csv", policies=DROP)
+        assert len(log) == events, "that is why"
+        assert ATTRIBUTES_TOGETHER in log.read_together
+        assert ATTRIBUTES_TOGETHER in files.read_variants(tmp_path / "log.csv", policies=DROP).read_together
+        files.write(files.read(tmp_path / "log.csv"), tmp_path / "log.parquet", overwrite=True)
+        assert ATTRIBUTES_TOGETHER in files.read(tmp_path / "log.parquet", policies=DROP).read_together
+        assert ATTRIBUTES_TOGETHER not in files.read(tmp_path / "log.parquet").read_together
+    table = pa.table({"case": ["1"], "activity": ["a"], "time": pa.array([1], pa.timestamp("s"))})
+    assert files.read(table, policies=DROP).read_together == ()
+
+
+def test_a_log_on_disk_or_elsewhere_is_not_searched_for_repeated_events(tmp_path: Path) -> None:
+    log = _log(tmp_path, "1,in,2024-01-01T08:00Z,x", "1,in,2024-01-01T08:00Z,x")
+    files.write(log, tmp_path / "one.parquet")
+    assert store(tmp_path / "one.parquet", policies=DROP) is None, "it is read into memory"
+    files.write(log, tmp_path / "two.parquet")
+    for attempt in (files.read_variants, store):
+        with refused(ParameterError, "engine-option-not-possible", name="on repeated-event=drop"):
+            attempt(str(tmp_path / "*.parquet"), policies=DROP)
 
 
 @pytest.mark.parametrize(("kind", "exact"), [(pa.float64(), 2**53), (pa.float32(), 2**24), (pa.float16(), 2**11)])

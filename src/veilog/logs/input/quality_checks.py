@@ -1,4 +1,4 @@
-"""Checks of a log that was read, and of how wide it is: they are reported to its owner and change nothing.
+"""Checks of a log that was read, and of how wide it is: they are reported to its owner. Repeated events may be dropped.
 
 Every attribute is a column as long as the log, so a small file with an attribute of its own for each event would take
 memory and time that grow with the square of its size. Other checks look at all events of a case, in whatever format
@@ -8,6 +8,7 @@ they came: events that stand there twice, days where times should be, and times 
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,9 @@ _SEASONS = (({*range(3, 12)}, {10, 11, 12, 1, 2, 3, 4}), ({9, 10, 11, 12, 1, 2, 
 """The months of summer and winter time, north and south, with those in which it changes."""
 
 
-def note_events(log: EventLog, findings: Findings) -> None:
+def check_events(log: EventLog, findings: Findings) -> EventLog:
     """Note times that are unlikely, events of a case that are alike in everything, and cases with several events on a
-    day of which no time of the day is known."""
+    day of which no time of the day is known. Return the log, without repeated events where that is asked for."""
     times = log.events.column(TIMESTAMP).cast(pa.int64())
     known = np.asarray(pc.is_valid(times).to_numpy(zero_copy_only=False), dtype=bool)
     micros = np.asarray(pc.fill_null(times, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -63,10 +64,11 @@ def note_events(log: EventLog, findings: Findings) -> None:
     case = log.events.column(CASE_INDEX).to_numpy()
     same = known[1:] & known[:-1] & (case[1:] == case[:-1]) & (micros[1:] == micros[:-1])
     if not same.any():
-        return
+        return log
     tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
     _note_days(log, micros[known], tied, findings)
-    _note_repeated(log, tied, findings)
+    again = _note_repeated(log, tied, findings)
+    return replace(log, events=log.events.filter(pa.array(~again))) if again.any() else log
 
 
 def _note_unlikely(log: EventLog, known: BoolArray, micros: IntArray, findings: Findings) -> None:
@@ -104,8 +106,9 @@ def _are_days(micros: IntArray) -> bool:
     return any(summer <= warm and winter <= cold for warm, cold in _SEASONS)
 
 
-def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> None:
-    """Count the events that have one before them in their case with the same activity, time and attributes."""
+def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> BoolArray:
+    """Count the events that have one before them in their case with the same activity, time and attributes; which of
+    all events are to be left out."""
     codes = [
         _codes(log.events.column(name).take(pa.array(tied))) for name in log.events.column_names if name != EVENT_INDEX
     ]
@@ -114,12 +117,12 @@ def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> None:
     for code in codes:
         alike &= code[order][1:] == code[order][:-1]
     again = tied[order][1:][alike]
+    left_out = np.zeros(len(log), dtype=np.bool_)
     if len(again):
         row = int(again.min())
-        label = log.events.column(ACTIVITY)[row].as_py()
-        findings.add(
-            "repeated-event", Message("example-in-case", value=repr(label), name=_name(log, row)), count=len(again)
-        )
+        example = Message("example-in-case", value=repr(log.events.column(ACTIVITY)[row].as_py()), name=_name(log, row))
+        left_out[again] = findings.add("repeated-event", example, count=len(again)) == "drop"
+    return left_out
 
 
 def _codes(column: pa.ChunkedArray) -> IntArray:

@@ -15,7 +15,7 @@ from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import MapLike, mapped_by
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
-from veilog.logs.input.quality_checks import check_width, note_events
+from veilog.logs.input.quality_checks import check_events, check_width
 from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import AS_IT_IS, Given, Progress, ReadOptions, Source, is_ibis, silent
@@ -67,14 +67,16 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
                 log, asked.findings, transition or LIFECYCLE, start or START, order=asked.options.day_order
             )
     before = asked.findings.result()
-    note_events(log, asked.findings)
+    log = check_events(log, asked.findings)
     if asked.options.mapping is not None:
         asked.options.mapping.note(log.activity_codes[0], asked.findings)
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
-    together = (*asked.findings.read_together(), *not_ours(source))
     metadata, earlier = parted(log.metadata)
-    earlier = earlier.by(used_columns(taken, declared, metadata.classifiers))
+    every = asked.findings.policy("repeated-event") == "drop"  # then every attribute says which events there are
+    used = used_columns(taken, declared, metadata.classifiers)
+    earlier = earlier.by((*used, *log.events.column_names) if every else used)
+    together = (*asked.findings.read_together(), *(told if every else ()), *not_ours(source))
     way = read_as(source, roles, declared, asked.findings, earlier)
     findings = (*log.findings, *noticed)
     read = replace(log, metadata=metadata, findings=findings, read_together=together, attributes_read_together=told)
@@ -139,7 +141,7 @@ def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings
 def grouped(source: Source, asked: ReadRequest) -> Grouped:
     """Return the variants and the first and last time, from where the events are; see :func:`veilog.read_variants`."""
     engine = engine_of(source)
-    if engine is None:
+    if engine is None or needs_whole(source, asked.findings):
         log = whole(source, asked)
         return Grouped(log.variants, *log.span)
     with blaming(source):
@@ -159,6 +161,15 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
     return replace(
         result, variants=variants if asked.options.mapping is None else asked.options.mapping.of_variants(variants)
     )
+
+
+def needs_whole(source: Source, findings: Findings) -> bool:
+    """Return whether the policies need all events and attributes in memory; refused of a log that is no single file."""
+    if findings.policy("repeated-event") != "drop":
+        return False
+    if source.is_elsewhere:
+        raise ParameterError("engine-option-not-possible", parameter="on", name="on repeated-event=drop")
+    return True
 
 
 def _ends_alone(declared: ReadOptions) -> ReadOptions:

@@ -46,7 +46,16 @@ from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import MapLike
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import asked_for, check_layout, earlier_of, engine_of, read_as, roles_among, used_columns
+from veilog.logs.input.reading import (
+    asked_for,
+    check_layout,
+    earlier_of,
+    engine_of,
+    needs_whole,
+    read_as,
+    roles_among,
+    used_columns,
+)
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
@@ -386,7 +395,7 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
     """The log of a source, kept in pieces by its means; see :func:`store`."""
     if where not in ("here", "engine"):
         raise ParameterError("store-place-unknown", parameter="where", where=where)
-    if source.is_file and not source.is_elsewhere and not is_parquet(source):
+    if needs_whole(source, asked.findings) or (source.is_file and not source.is_elsewhere and not is_parquet(source)):
         return None
     there = _engine(source)
     here = isinstance(there, DuckFiles)
