@@ -238,7 +238,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 ROOMS = {
-    "logs.tables": (*("times", "cells", "events", "reader", "csv", "excel", "frames", "parquet"),),
+    "logs.tables": (*("times", "cells", "events", "reader", "csv", "excel", "frames", "parquet", "wide"),),
     "releasing": (
         *("meaning", "checks", "losses", "pending", "result", "prior", "keywords", "request", "owner", "run"),
         *("preview", "twin", "suggest"),

@@ -348,6 +348,9 @@ MESSY = (
     Mess("numbers with a decimal comma", "a.csv",
          text("case;activity;timestamp;physician;cost", row=lambda e: [*e, "1.234,56"]),
          options={"decimal": ","}, kept="the cost is a number"),
+    Mess("a row for each case, a column for each step", "a.csv",
+         lambda: (b"case,Aufnahme,Labor,Entlassung\nP1,2024-03-13 08:15,2024-03-13 09:40,2024-03-25 16:05\n"),
+         ("The table seems to have a row for each case and a column for each step",), refused=True),
     # damage
     Mess("two columns of one name", "a.csv", text("case,activity,timestamp,case"), ("Two columns are called 'case'.",),
          refused=True),

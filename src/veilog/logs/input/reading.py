@@ -228,7 +228,15 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source, finding
         takes = roles.spare is not None and findings is not None and findings.policy("one-time-missing") != "fail"
         return replace(roles, takes_spare=takes)
     except InputError as error:
-        raise error.at(source.name) from None
+        wide = _wide_table_error(source, names) if error.code == "column-role-not-found" else None
+        raise (wide or error).at(source.name) from None
+
+
+def _wide_table_error(source: Source, names: list[str]) -> InputError | None:
+    from veilog.logs.tables.wide import wide_table_error  # loaded where a table is refused alone
+
+    reader = table_reader_of(source.files()[0]) if source.options.engine in ("duckdb", "spark") else None
+    return wide_table_error(source.files()[0], reader, names) if reader is not None and reader.declares else None
 
 
 def _declares(source: Source) -> bool:

@@ -148,6 +148,12 @@ def guess_roles(
     )
 
 
+def has_activity(columns: Sequence[str]) -> bool:
+    """Return whether the name of a column says that it has activities."""
+    usual = {_plain(ACTIVITY), *(name for tier in _NAMES["activity"] for name in tier.split())}
+    return not usual.isdisjoint(map(_plain, columns))
+
+
 def declared_roles(
     columns: Sequence[str], declared: ReadOptions, classifiers: Classifiers = (), *, public: bool = True
 ) -> Roles:

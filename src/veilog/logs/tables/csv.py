@@ -475,6 +475,16 @@ class _Text(TableReader):
         example = Message("example-header", n=dialect.line)
         return Notes(noticed=(Note("title-lines", example, 1, dialect.titles),) if dialect.titles else ())
 
+    def in_pandas(self, source: Source) -> str:
+        dialect = source.once(sniffed)
+        with source.stream() as stream:
+            _, foreign = _as_utf8(stream.read(_SAMPLE), "replace")
+        encoding = _FALLBACK if foreign and dialect.encoding == "utf-8" else dialect.encoding
+        how = {"sep": dialect.delimiter, "encoding": encoding, "skiprows": dialect.line - 1}
+        usual = {"sep": ",", "encoding": "utf-8", "skiprows": 0}
+        said = "".join(f", {name}={value!r}" for name, value in how.items() if value != usual[name])
+        return f"pandas.read_csv({str(source.path)!r}{said}, dtype=str)"
+
     def line_of(self, source: Source) -> LineOf:
         return lambda row: _line_of_row(source, row)
 

@@ -93,6 +93,9 @@ class _Sheet:
     noticed: tuple[Note, ...]
     tables: tuple[str, ...]
     """The sheets with a table."""
+    title: str
+    header: int
+    """The line of the header; 0 where there is none."""
     metadata: Metadata = field(default_factory=Metadata)
     types: Mapping[str, str] = field(default_factory=dict)
     """Of the columns, as a workbook that veilog wrote says them beside its cells."""
@@ -126,6 +129,11 @@ class _Excel(TableReader):
     def notes(self, source: Source) -> Notes:
         sheet = source.once(_read)
         return Notes(sheet.metadata, noticed=sheet.noticed, among=sheet.tables)
+
+    def in_pandas(self, source: Source) -> str:
+        sheet = source.once(_read)
+        skipped = f", skiprows={sheet.header - 1}" if sheet.header > 1 else ""
+        return f"pandas.read_excel({str(source.path)!r}, {sheet.title!r}{skipped}, engine='calamine', dtype=str)"
 
     def line_of(self, source: Source) -> LineOf:
         lines = source.once(_read).lines
@@ -337,7 +345,9 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     sheets.clear()
     held = [(line, row) for line, row in enumerate(islice(_rows(sheet), place, None), place + 1) if _filled(row)]
     names, columns = _named(begun[chosen][place - 1] if place else (), [row for _, row in held])
-    return _Sheet(names, columns, [line for line, _ in held], tuple(said), tuple(tables), metadata, types)
+    return _Sheet(
+        names, columns, [line for line, _ in held], tuple(said), tuple(tables), chosen, place, metadata, types
+    )
 
 
 def _rows(sheet: Any) -> Iterator[_Row]:

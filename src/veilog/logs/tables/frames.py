@@ -67,6 +67,9 @@ def _collected(source: Source) -> pa.Table:
 class _Pandas(TableReader):
     name = "pandas"
 
+    def in_pandas(self, source: Source) -> str:
+        return "log"
+
     def recognises(self, source: Source) -> bool:
         kinds = [kind for kind in type(source.given).__mro__ if kind.__module__.partition(".")[0] == "pandas"]
         return any(kind.__name__ == "DataFrame" for kind in kinds)

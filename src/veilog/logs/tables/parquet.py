@@ -63,6 +63,9 @@ class _Parquet(TableReader):
     ) -> Iterator[pa.RecordBatch]:
         yield from opened(source).iter_batches(size, columns=None if columns is None else list(columns))
 
+    def in_pandas(self, source: Source) -> str:
+        return f"pandas.read_parquet({str(source.path)!r})"
+
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
         """Write the flat table with everything needed to get the same log back."""
         eventless = None

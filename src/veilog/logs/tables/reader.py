@@ -88,6 +88,10 @@ class TableReader(ABC):
         """Return what the file says beside its table."""
         return Notes()
 
+    def in_pandas(self, source: Source) -> str:
+        """Return the Python that gives the table in pandas."""
+        return "log.to_pandas()"
+
     def line_of(self, source: Source) -> LineOf | None:
         """Return what tells on which line of the file a row is, where it has lines."""
         return None
@@ -157,9 +161,14 @@ def is_wide(row: Sequence[str], *, text: bool = False) -> bool:
     return _names_in(row) >= 3 and not prose
 
 
+def is_place(name: str) -> bool:
+    """Return whether this is what a column without a name is called."""
+    return _PLACE.match(name) is not None
+
+
 def headed(row: Sequence[str], place: int) -> bool:
     """Return whether this row may be a header: below a title neither data nor what nameless columns are called."""
-    return not place or not any(DATA.search(name) or _PLACE.match(name) for name in row)
+    return not place or not any(DATA.search(name) or is_place(name) for name in row)
 
 
 _PLACE = re.compile(r"\s*column \d+\s*$")
