@@ -309,10 +309,22 @@ class EventLog:
         return pa.table(plain, names=table.column_names).to_pandas()
 
 
-def as_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+def as_array(column: pa.Array | pa.ChunkedArray) -> Any:
+    """Return a column in one piece, its places in one list of values if it has such."""
+    if not isinstance(column, pa.ChunkedArray):
+        return column
+    return (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).combine_chunks()
+
+
+def as_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
     """Return a column as places in one list of its values."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return encoded.unify_dictionaries().combine_chunks()
+    return as_array(column if pa.types.is_dictionary(column.type) else column.dictionary_encode())
+
+
+def codes_of(column: pa.Array | pa.ChunkedArray) -> IntArray:
+    """Return a number for each value of a column, equal where the values are, -1 for none."""
+    places = pc.fill_null(as_dictionary(column).indices, -1)
+    return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:

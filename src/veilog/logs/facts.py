@@ -16,8 +16,17 @@ import pyarrow.compute as pc
 
 from veilog._plain import InJson, ToJson
 from veilog._tables import tables_of
-from veilog._typing import IntArray
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import (
+    ACTIVITY,
+    CASE_INDEX,
+    EVENT_INDEX,
+    LIFECYCLE,
+    NESTED,
+    TIMESTAMP,
+    EventLog,
+    as_array,
+    codes_of,
+)
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.messages import OwnerMessage
@@ -91,7 +100,7 @@ def attributes_of(log: EventLog) -> tuple[AttributeFacts, ...]:
             if field.name in _RESERVED and field.name != LIFECYCLE:
                 continue
             column = table.column(field.name)
-            values = len(pc.unique(_flat(column.drop_null())))
+            values = len(pc.unique(as_array(column.drop_null())))
             found.append(AttributeFacts(field.name, level, _kind(field.type), values, column.null_count))  # type: ignore[arg-type]
     return tuple(found)
 
@@ -100,7 +109,7 @@ def transitions_of(log: EventLog) -> dict[str, int] | None:
     """Return how many events each transition of a life cycle has, the most frequent first; None without a column."""
     if LIFECYCLE not in log.events.column_names:
         return None
-    column = _flat(log.events.column(LIFECYCLE)).cast(pa.string()).drop_null()
+    column = as_array(log.events.column(LIFECYCLE)).cast(pa.string()).drop_null()
     counts = {entry["values"]: entry["counts"] for entry in pc.value_counts(column).to_pylist()}
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -205,34 +214,19 @@ def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
     """The values of the cases that have one; None if some case has two."""
     own = name.removeprefix("case:")
     if own in log.cases.column_names:
-        return _flat(log.cases.column(own).drop_null())
-    column, offsets = _flat(log.events.column(name if name in log.events.column_names else own)), log.offsets
+        return as_array(log.cases.column(own).drop_null())
+    column, offsets = as_array(log.events.column(name if name in log.events.column_names else own)), log.offsets
     first = pc.index(column.is_valid(), True).as_py()
     if first >= 0:  # most columns change within a case: the first that has a value shows it, whatever the log's size
         case = int(np.searchsorted(offsets, first, side="right")) - 1
         if len(pc.unique(column.slice(offsets[case], offsets[case + 1] - offsets[case]))) > 1:
             return None
-    codes = _codes(column)
+    codes = codes_of(column)
     starts = offsets[:-1][np.diff(offsets) > 0]
     owners = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(codes))))
     if not np.array_equal(codes, codes[starts][owners]):
         return None
     return column.take(pa.array(starts)).drop_null()
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    column = column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column
-    flat = column.combine_chunks()
-    if isinstance(flat, pa.ChunkedArray):
-        flat = flat.chunk(0) if flat.num_chunks else pa.array([], flat.type)
-    return flat
-
-
-def _codes(column: pa.Array) -> IntArray:
-    """A number for each value, -1 for none."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-    return np.asarray(codes, dtype=np.int64)
 
 
 def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | None:

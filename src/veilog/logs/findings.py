@@ -26,6 +26,8 @@ class Rule:
     severity: Severity
     default: Policy
     policies: tuple[Policy, ...]
+    thing: str = "element"
+    """What it leaves out, where it does."""
 
     @property
     def message(self) -> Message:
@@ -41,19 +43,19 @@ class Rule:
 
 
 _RULES = (
-    Rule("case-without-name", "warning", "keep", ("drop", "keep", "fail")),
+    Rule("case-without-name", "warning", "keep", ("drop", "keep", "fail"), "case"),
     Rule("inexact-case-name", "error", "fail", ("keep", "fail")),
-    Rule("event-without-activity", "warning", "drop", ("drop", "fail")),
-    Rule("missing-timestamp", "error", "fail", ("drop", "keep", "fail")),
-    Rule("one-time-missing", "error", "fail", ("drop", "keep", "fail")),
-    Rule("bad-timestamp", "error", "fail", ("drop", "keep", "fail")),
-    Rule("bad-value", "warning", "keep", ("drop", "keep", "fail")),
-    Rule("case-attribute-differs", "warning", "drop", ("drop", "keep", "fail")),
-    Rule("duplicate-case-id", "warning", "keep", ("drop", "keep", "fail")),
-    Rule("empty-trace", "info", "keep", ("drop", "keep", "fail")),
+    Rule("event-without-activity", "warning", "drop", ("drop", "fail"), "event"),
+    Rule("missing-timestamp", "error", "fail", ("drop", "keep", "fail"), "event"),
+    Rule("one-time-missing", "error", "fail", ("drop", "keep", "fail"), "event"),
+    Rule("bad-timestamp", "error", "fail", ("drop", "keep", "fail"), "event"),
+    Rule("bad-value", "warning", "keep", ("drop", "keep", "fail"), "value"),
+    Rule("case-attribute-differs", "warning", "drop", ("drop", "keep", "fail"), "value"),
+    Rule("duplicate-case-id", "warning", "keep", ("drop", "keep", "fail"), "case"),
+    Rule("empty-trace", "info", "keep", ("drop", "keep", "fail"), "case"),
     Rule("duplicate-attribute", "warning", "keep", ("keep", "fail")),
     Rule("unordered-timestamps", "info", "keep", ("keep", "fail")),
-    Rule("repeated-event", "info", "keep", ("drop", "keep", "fail")),
+    Rule("repeated-event", "info", "keep", ("drop", "keep", "fail"), "event"),
     Rule("days-only", "info", "keep", ("keep", "fail")),
     Rule("unlikely-time", "warning", "keep", ("keep", "fail")),
     Rule("no-timestamps", "info", "keep", ("keep", "fail")),
@@ -63,14 +65,14 @@ _RULES = (
     Rule("not-utf8", "warning", "keep", ("keep", "fail")),
     Rule("event-index-missing", "warning", "keep", ("keep", "fail")),
     Rule("lifecycle-transitions", "warning", "keep", ("keep", "fail")),
-    Rule("unpaired-transitions", "warning", "drop", ("drop", "fail")),
-    Rule("title-lines", "info", "drop", ("drop", "fail")),
+    Rule("unpaired-transitions", "warning", "drop", ("drop", "fail"), "event"),
+    Rule("title-lines", "info", "drop", ("drop", "fail"), "line"),
     Rule("date-and-time", "info", "keep", ("keep", "fail")),
     Rule("epoch-numbers", "info", "keep", ("keep", "fail")),
     Rule("start-and-end", "info", "keep", ("keep", "fail")),
-    Rule("other-sheets", "info", "drop", ("drop", "fail")),
-    Rule("event-without-object", "warning", "drop", ("drop", "fail")),
-    Rule("object-without-event", "info", "drop", ("drop", "fail")),
+    Rule("other-sheets", "info", "drop", ("drop", "fail"), "sheet"),
+    Rule("event-without-object", "warning", "drop", ("drop", "fail"), "event"),
+    Rule("object-without-event", "info", "drop", ("drop", "fail"), "object"),
     Rule("event-in-several-cases", "warning", "keep", ("keep", "fail")),
     Rule("events-of-other-objects", "info", "keep", ("keep", "fail")),
     Rule("not-flat", "warning", "drop", ("drop", "fail")),
@@ -80,25 +82,6 @@ _RULES = (
     Rule("stray-text", "warning", "drop", ("drop", "fail")),
     Rule("unused-group-row", "info", "keep", ("keep", "fail")),
 )  # fmt: skip
-
-_THINGS = {
-    "case-without-name": "case",
-    "event-without-activity": "event",
-    "missing-timestamp": "event",
-    "one-time-missing": "event",
-    "bad-timestamp": "event",
-    "bad-value": "value",
-    "case-attribute-differs": "value",
-    "duplicate-case-id": "case",
-    "empty-trace": "case",
-    "repeated-event": "event",
-    "unpaired-transitions": "event",
-    "title-lines": "line",
-    "other-sheets": "sheet",
-    "event-without-object": "event",
-    "object-without-event": "object",
-}
-"""What a rule leaves out."""
 
 DUPLICATES = Message("read-together-duplicates")
 
@@ -135,7 +118,7 @@ class Finding(ToJson):
     @property
     def dropped_thing(self) -> str | None:
         """The kind of what was left out: an event, a case; None where nothing was."""
-        return _THINGS.get(self.rule, "element") if self.policy == "drop" else None
+        return RULES[self.rule].thing if self.policy == "drop" else None
 
     @property
     def dropped(self) -> str | None:

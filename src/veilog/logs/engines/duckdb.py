@@ -49,7 +49,7 @@ from veilog.logs.engines.engine import (
     sql_text,
     timed_key,
 )
-from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.eventlog import EVENT_INDEX, as_dictionary
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
@@ -153,8 +153,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
     state.offsets |= times.offsets
     state.epochs.update(times.epochs)
 
-    encoded = labels.dictionary_encode().combine_chunks()
-    encoded = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    encoded = as_dictionary(labels)
     known = [state.codes.setdefault(label, len(state.codes)) for label in _used(encoded, keep)]
     if len(state.codes) >= 1 << ACTIVITY_BITS:
         raise InputError("activities-too-many", path=findings.path, value=1 << ACTIVITY_BITS)

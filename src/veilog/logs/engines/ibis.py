@@ -40,7 +40,7 @@ from veilog.logs.engines.engine import (
     refuse_type,
     sql_name,
 )
-from veilog.logs.eventlog import EVENT_INDEX
+from veilog.logs.eventlog import EVENT_INDEX, as_array, as_dictionary
 from veilog.logs.findings import Findings
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
@@ -413,11 +413,9 @@ def one_state(table: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def _variants(found: pa.Table) -> Variants:
-    lists = found["v"].combine_chunks() if found["v"].num_chunks != 1 else found["v"].chunk(0)
+    lists = as_array(found["v"])
     lengths = pc.list_value_length(lists).to_numpy().astype(np.int64)
-    activities = pc.list_flatten(lists).dictionary_encode()
-    if isinstance(activities, pa.ChunkedArray):
-        activities = activities.combine_chunks()
+    activities = as_dictionary(pc.list_flatten(lists))
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     return Variants.from_arrays(

@@ -26,6 +26,7 @@ from veilog.logs.eventlog import (
     TIMESTAMP,
     TIMESTAMP_TYPE,
     EventLog,
+    as_dictionary,
 )
 from veilog.logs.findings import Findings
 from veilog.logs.tables.cells import read_times
@@ -248,10 +249,6 @@ class _Encoded:
     """A column of text as codes of names, a missing one being empty."""
 
     def __init__(self, column: Any) -> None:
-        encoded = pc.fill_null(column.cast(pa.string()), "").dictionary_encode()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.unify_dictionaries().combine_chunks()
-        if isinstance(encoded, pa.ChunkedArray):
-            encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], pa.string()).dictionary_encode()
+        encoded = as_dictionary(pc.fill_null(column.cast(pa.string()), ""))
         self.names: list[str] = encoded.dictionary.to_pylist() or [""]
         self.codes = np.asarray(encoded.indices.to_numpy(zero_copy_only=False))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog, codes_of
 from veilog.logs.findings import Findings
 from veilog.messages import Message
 
@@ -127,13 +127,9 @@ def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> BoolArr
 
 def _codes(column: pa.ChunkedArray) -> IntArray:
     """A number for each value, equal where the values are, -1 for none."""
-    plain = column.combine_chunks()
-    if isinstance(plain, pa.ChunkedArray):
-        plain = plain.chunk(0)
-    if pa.types.is_nested(plain.type):
-        plain = pa.array([None if value is None else repr(value) for value in plain.to_pylist()], pa.string())
-    encoded = plain if pa.types.is_dictionary(plain.type) else plain.dictionary_encode()
-    return np.asarray(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    if pa.types.is_nested(column.type):
+        column = pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
+    return codes_of(column)
 
 
 def _name(log: EventLog, row: int) -> Any:

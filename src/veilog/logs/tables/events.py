@@ -26,7 +26,17 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError, OutputError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import (
+    ACTIVITY,
+    CASE_INDEX,
+    EVENT_INDEX,
+    LIFECYCLE,
+    TIMESTAMP,
+    TIMESTAMP_TYPE,
+    EventLog,
+    as_array,
+    codes_of,
+)
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.lifecycle import Transitions, joined
 from veilog.logs.input.roles import Roles
@@ -229,10 +239,8 @@ def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Ta
 
 
 def _text(column: Any, name: str) -> Any:
-    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-    column = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     try:
-        return pc.utf8_trim_whitespace(column.cast(pa.string()))
+        return pc.utf8_trim_whitespace(as_array(column).cast(pa.string()))
     except pa.ArrowException as error:
         raise InputError("column-type-not-timestamps", name=name, type=column.type) from error
 
@@ -466,14 +474,7 @@ def in_cases(name: str, n: int) -> Message:
 
 def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> IntArray:
     """The cases in which a row has another value than the first that is known."""
-    encoded = column.dictionary_encode() if not pa.types.is_dictionary(column.type) else column
-    codes = np.concatenate(
-        [np.zeros(0, dtype=np.int64)]
-        + [
-            pc.fill_null(chunk.indices, 0).to_numpy(zero_copy_only=False)
-            for chunk in encoded.unify_dictionaries().chunks
-        ]
-    )
+    codes = codes_of(column)
     others = codes[known] != codes[row[case[known]]]
     return np.unique(case[known[others]])
 
@@ -489,9 +490,8 @@ def _by_appearance(names: Any) -> tuple[IntArray, int]:
         starts = np.concatenate([[0], changes + 1])
         codes, count = _by_appearance(names.take(pa.array(starts)))
         return np.repeat(codes, np.diff(starts, append=len(names))), count
-    encoded = names.dictionary_encode().unify_dictionaries()
-    codes = np.concatenate([chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False) for chunk in encoded.chunks])
-    count = len(encoded.chunk(0).dictionary)
+    codes = codes_of(names)
+    count = int(codes.max()) + 1
     if names.null_count:
         codes = np.where(codes < 0, count + np.cumsum(codes < 0) - 1, codes)
         count += names.null_count

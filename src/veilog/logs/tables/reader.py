@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from veilog._typing import BoolArray
 from veilog.errors import InputError
-from veilog.logs.eventlog import EVENT_INDEX, EventLog
+from veilog.logs.eventlog import EVENT_INDEX, EventLog, as_array
 from veilog.logs.findings import Findings, Note
 from veilog.logs.input.lifecycle import joined
 from veilog.logs.input.reader import ReadRequest, reader_of
@@ -247,9 +247,7 @@ def _shaped(batch: pa.RecordBatch, roles: Roles, line_of: LineOf | None) -> tupl
     if roles.clock is None and not roles.two_events and table.schema == batch.schema:
         return batch, roles, line_of
     table, roles, line_of = shaped(table, roles, line_of)
-    columns = [part.combine_chunks() for part in table.columns]
-    columns = [part.chunk(0) if isinstance(part, pa.ChunkedArray) else part for part in columns]
-    return pa.RecordBatch.from_arrays(columns, names=table.column_names), roles, line_of
+    return pa.RecordBatch.from_arrays(list(map(as_array, table.columns)), names=table.column_names), roles, line_of
 
 
 def _plain(stamps: Any) -> Any:
