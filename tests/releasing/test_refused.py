@@ -29,7 +29,7 @@ LAPLACE: dict[str, Any] = {"method": "laplace", "epsilon": 1, "depth": 2, "activ
     [
         (
             lambda: veilog.validate("log.xes", actvity="a"),
-            "validate-argument-unknown",
+            "read-argument-unknown",
             {"name": "actvity", "meant": "Did you mean 'activity'?"},
         ),
         (lambda: veilog.risk(LOG, size=None), "disclosure-size-not-whole", {"k": None}),

@@ -5,32 +5,22 @@ from __future__ import annotations
 import contextlib
 import gzip
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeAlias, cast
+from typing import Any, BinaryIO, Protocol, TypeAlias, Unpack, cast
 
 import pyarrow as pa
 
 from veilog._files import Naming, atomic_target, check_writable, path_of
-from veilog.errors import InputError, OutputError, ParameterError, meant
+from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, EventLog
-from veilog.logs.findings import Finding, Policy
-from veilog.logs.input.activity_mapping import MapLike
+from veilog.logs.findings import Finding
 from veilog.logs.input.reader import SUFFIXES, Writer, writer_of
 from veilog.logs.input.reading import asked_for, grouped, whole
-from veilog.logs.input.source import (
-    DEFAULT_LIMIT,
-    Given,
-    Progress,
-    Source,
-    is_ibis,
-    suffix_of,
-)
+from veilog.logs.input.source import EngineKeywords, Given, ReadKeywords, Source, is_ibis, suffix_of
 from veilog.logs.provenance import noted
 from veilog.logs.stored.store import StoredLog
 from veilog.logs.variants import Variants
-
-_DECLARED = frozenset({"case", "activity", "timestamp", "start", "lifecycle", "classifier", "time_format", "decimal"})
 
 
 class HasLog(Protocol):
@@ -59,29 +49,7 @@ def as_log(given: AnyLog | StoredLog) -> Any:
     return read(cast(Given, given))
 
 
-def read(
-    source: Given,
-    *,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
-    start: str | None = None,
-    index: str | None = None,
-    lifecycle: str | None = None,
-    classifier: str | None = None,
-    time_format: str | None = None,
-    decimal: str | None = None,
-    header: int | None = None,
-    sheet: str | None = None,
-    object_type: str | None = None,
-    policies: Mapping[str, Policy] | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    processes: int = 1,
-    progress: Progress | None = None,
-    map: MapLike | None = None,  # noqa: A002 - the option's name
-    level: int = 1,
-    top: int | None = None,
-) -> EventLog:
+def read(source: Given, **options: Unpack[ReadKeywords]) -> EventLog:
     """The event log in a file (by its suffix), a DataFrame of pandas or polars, an Arrow table, an EventLog of pm4py or
     a table of Ibis.
 
@@ -103,65 +71,16 @@ def read(
     ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
     of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names it as a condition.
     """
-    return whole(*asked_for(**locals()))
+    return whole(*asked_for(source, options))
 
 
-def validate(
-    source: Given,
-    *,
-    header: int | None = None,
-    sheet: str | None = None,
-    object_type: str | None = None,
-    policies: Mapping[str, Policy] | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    processes: int = 1,
-    progress: Progress | None = None,
-    **declared: str | None,
-) -> tuple[Finding, ...]:
-    """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises.
-
-    ``header``, ``sheet`` and ``object_type`` are as for :func:`read`, ``declared`` is what it takes of ``case``,
-    ``activity``, ``timestamp``, ``start``, ``lifecycle``, ``classifier``, ``time_format`` and ``decimal``.
-    """
-    given = {name: value for name, value in locals().items() if name != "declared"} | declared
-    for name in declared.keys() - _DECLARED:
-        raise ParameterError(
-            "validate-argument-unknown",
-            parameter=name,
-            name=name,
-            meant=meant(name, sorted(_DECLARED)),
-            names=", ".join(sorted(_DECLARED)),
-        )
-    return whole(*asked_for(**given, collect_all=True)).findings
+def validate(source: Given, **options: Unpack[ReadKeywords]) -> tuple[Finding, ...]:
+    """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises. The
+    ``options`` are those of :func:`read`."""
+    return whole(*asked_for(source, options, collect_all=True)).findings
 
 
-def read_variants(
-    source: Given,
-    *,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
-    start: str | None = None,
-    index: str | None = None,
-    lifecycle: str | None = None,
-    classifier: str | None = None,
-    time_format: str | None = None,
-    decimal: str | None = None,
-    header: int | None = None,
-    sheet: str | None = None,
-    object_type: str | None = None,
-    engine: str = "duckdb",
-    policies: Mapping[str, Policy] | None = None,
-    memory_limit: str = "1GB",
-    threads: int | None = None,
-    temp_directory: str | os.PathLike[str] | None = None,
-    limit: int | None = DEFAULT_LIMIT,
-    processes: int = 1,
-    progress: Progress | None = None,
-    map: MapLike | None = None,  # noqa: A002 - the option's name
-    level: int = 1,
-    top: int | None = None,
-) -> Variants:
+def read_variants(source: Given, **options: Unpack[EngineKeywords]) -> Variants:
     """The variants alone. CSV and Parquet are never loaded whole: DuckDB groups them within ``memory_limit`` and spills
     to ``temp_directory``. Everything else goes through :func:`read`.
 
@@ -171,7 +90,7 @@ def read_variants(
     names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
     ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
-    return grouped(*asked_for(**locals())).variants
+    return grouped(*asked_for(source, options, EngineKeywords)).variants
 
 
 def write(

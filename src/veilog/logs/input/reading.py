@@ -12,32 +12,30 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.engines.engine import Grouped, VariantSource, called
 from veilog.logs.engines.ibis import IbisTable, connected
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
-from veilog.logs.findings import Findings, Policy
-from veilog.logs.input.activity_mapping import MapLike, mapped_by
+from veilog.logs.findings import Findings
+from veilog.logs.input.activity_mapping import mapped_by
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.quality_checks import check_events, check_width
 from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
-from veilog.logs.input.source import AS_IT_IS, Given, Progress, ReadOptions, Source, is_ibis, silent
+from veilog.logs.input.source import AS_IT_IS, Given, ReadKeywords, ReadOptions, Source, is_ibis, silent
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.tables.reader import note, table_reader_of
 
 
 def asked_for(
-    source: Given,
-    *,
-    policies: Mapping[str, Policy] | None = None,
-    progress: Progress | None = None,
-    map: MapLike | None = None,  # noqa: A002 - the option's name
-    level: int = 1,
-    top: int | None = None,
-    collect_all: bool = False,
-    **options: Any,
+    source: Given, given: Mapping[str, Any], kind: type = ReadKeywords, *, collect_all: bool = False
 ) -> tuple[Source, ReadRequest]:
     """Return the source and the request that the arguments of :func:`veilog.read` and its like stand for."""
-    declared = ReadOptions(**options, mapping=mapped_by(map, level, top))
+    options = dict(given)
+    for name in options.keys() - (known := kind.__annotations__.keys()):
+        near, names = meant(name, known), ", ".join(known)
+        raise ParameterError("read-argument-unknown", parameter=name, name=name, meant=near, names=names)
+    policies, progress = options.pop("policies", None) or {}, options.pop("progress", None)
+    groups = [options.pop(name, None) for name in ("map", "level", "top")]
+    declared = ReadOptions(**options, mapping=mapped_by(*groups))
     named = Source(source, declared)
-    return named, ReadRequest(declared, Findings(policies or {}, named.name, collect_all), progress=progress)
+    return named, ReadRequest(declared, Findings(policies, named.name, collect_all), progress=progress)
 
 
 def whole(source: Source, asked: ReadRequest) -> EventLog:

@@ -17,10 +17,10 @@ import stat
 import weakref
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypedDict, TypeVar, cast
 
 from veilog._files import opened_pipe, reason
 from veilog.errors import InputError, ParameterError
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pm4py.objects.log.obj import EventLog as Traces
 
-    from veilog.logs.input.activity_mapping import ActivityMapping
+    from veilog.logs.findings import Policy
+    from veilog.logs.input.activity_mapping import ActivityMapping, MapLike
     from veilog.logs.tables.times import DayOrder
 
 DEFAULT_LIMIT = 64 << 30
@@ -376,6 +377,39 @@ class ReadOptions:
 
 
 AS_IT_IS = ReadOptions()
+
+
+class ReadKeywords(TypedDict, total=False):
+    """What somebody may say to :func:`veilog.read`, for editors and type checkers; see :class:`ReadOptions`."""
+
+    case: str | None
+    activity: str | None
+    timestamp: str | None
+    start: str | None
+    index: str | None
+    lifecycle: str | None
+    classifier: str | None
+    time_format: str | None
+    decimal: str | None
+    header: int | None
+    sheet: str | None
+    object_type: str | None
+    policies: Mapping[str, Policy] | None
+    limit: int | None
+    processes: int
+    progress: Progress | None
+    map: MapLike | None
+    level: int
+    top: int | None
+
+
+class EngineKeywords(ReadKeywords, total=False):
+    """The same for what an engine groups or keeps: see :func:`veilog.read_variants`."""
+
+    engine: str
+    memory_limit: str
+    threads: int | None
+    temp_directory: str | os.PathLike[str] | None
 
 
 class Source:

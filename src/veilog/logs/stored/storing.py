@@ -20,7 +20,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import duckdb
 import numpy as np
@@ -42,8 +42,7 @@ from veilog.logs.engines.engine import (
 )
 from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
-from veilog.logs.findings import Findings, Policy
-from veilog.logs.input.activity_mapping import MapLike
+from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import (
@@ -57,7 +56,7 @@ from veilog.logs.input.reading import (
     used_columns,
 )
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import Given, Progress, ReadOptions, Source, silent
+from veilog.logs.input.source import EngineKeywords, Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
 from veilog.logs.stored.store import StoredLog, keep, misfit
 from veilog.logs.tables.events import in_cases, is_of_cases, log_from_table
@@ -356,26 +355,7 @@ def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Ro
 Where = Literal["here", "engine"]
 
 
-def store(
-    source: Given,
-    *,
-    case: str | None = None,
-    activity: str | None = None,
-    timestamp: str | None = None,
-    index: str | None = None,
-    lifecycle: str | None = None,
-    classifier: str | None = None,
-    engine: str = "duckdb",
-    policies: Mapping[str, Policy] | None = None,
-    memory_limit: str = "1GB",
-    threads: int | None = None,
-    temp_directory: str | Path | None = None,
-    progress: Progress = silent,
-    map: MapLike | None = None,  # noqa: A002 - the option's name
-    level: int = 1,
-    top: int | None = None,
-    where: Where = "here",
-) -> StoredLog | None:
+def store(source: Given, *, where: Where = "here", **options: Unpack[EngineKeywords]) -> StoredLog | None:
     """The log in Parquet files, a table of DuckDB or one of Ibis, kept on disk; see :func:`veilog.read_variants`.
 
     None for one Parquet file where only :func:`veilog.read` can tell what its rows mean. That is where a case or an
@@ -387,8 +367,7 @@ def store(
     With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
     and do what is asked of them.
     """
-    given = {name: value for name, value in locals().items() if name != "where"}
-    return stored(*asked_for(**given), where)
+    return stored(*asked_for(source, options, EngineKeywords), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
