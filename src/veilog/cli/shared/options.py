@@ -244,22 +244,10 @@ class Reading:
     def options(self, grouping: Grouping, *, released: bool = False) -> ReadOptions:
         """What is said about how the log is read. Where in its file it is need not be said of one that was
         ``released``."""
-        layout = (None,) * 4 if released else (self.decimal, self.header, self.sheet, self.object_type)
-        return ReadOptions(
-            self.case,
-            self.activity,
-            self.timestamp,
-            self.start,
-            self.lifecycle,
-            self.classifier,
-            self.time_format,
-            *layout,
-            index=grouping.index,
-            limit=self.most(),
-            engine=grouping.engine,
-            memory_limit=grouping.memory_limit,
-            temp_directory=grouping.temp_directory,
-        )
+        known = {field.name for field in fields(ReadOptions)}
+        said = {name: value for group in (self, grouping) for name, value in vars(group).items() if name in known}
+        left = ("decimal", "header", "sheet", "object_type") if released else ()
+        return ReadOptions(**said | dict.fromkeys(left) | {"limit": self.most()})
 
     def most(self) -> int:
         """The bytes that a compressed log may unpack to."""

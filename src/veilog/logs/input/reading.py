@@ -20,7 +20,8 @@ from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import AS_IT_IS, Given, ReadKeywords, ReadOptions, Source, is_ibis, silent
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
-from veilog.logs.tables.reader import note, table_reader_of
+from veilog.logs.tables.reader import TableReader, note, table_reader_of
+from veilog.logs.tables.wide import wide_table_error
 
 
 def asked_for(
@@ -226,29 +227,27 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source, finding
         takes = roles.spare is not None and findings is not None and findings.policy("one-time-missing") != "fail"
         return replace(roles, takes_spare=takes)
     except InputError as error:
-        wide = _wide_table_error(source, names) if error.code == "column-role-not-found" else None
+        reader = _table_reader_here(source) if error.code == "column-role-not-found" else None
+        wide = None if reader is None or not reader.declares else wide_table_error(source, reader, names)
         raise (wide or error).at(source.name) from None
-
-
-def _wide_table_error(source: Source, names: list[str]) -> InputError | None:
-    from veilog.logs.tables.wide import wide_table_error  # loaded where a table is refused alone
-
-    reader = table_reader_of(source.files()[0]) if source.options.engine in ("duckdb", "spark") else None
-    return wide_table_error(source.files()[0], reader, names) if reader is not None and reader.declares else None
 
 
 def _declares(source: Source) -> bool:
     """Whether it is declared which columns there are; where not, a column is there because some event has it."""
-    here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
-    reader = table_reader_of(source) if here else None
+    reader = _table_reader_here(source)
     return reader is None or reader.declares
 
 
 def _classifiers(source: Source) -> Classifiers:
     """The classifiers that a Parquet file of ours kept from XES."""
-    here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
-    reader = table_reader_of(source) if here else None
+    reader = _table_reader_here(source)
     return () if reader is None else reader.notes(source).metadata.classifiers
+
+
+def _table_reader_here(source: Source) -> TableReader | None:
+    """The reader of a table that is one file, or in memory; None of one that is elsewhere."""
+    here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
+    return table_reader_of(source) if here else None
 
 
 def engine_of(source: Source) -> VariantSource | None:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from veilog._tables import tables_of
 from veilog.errors import InputError, ParameterError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, START, TIMESTAMP
+from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.findings import Note
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.input.source import ReadOptions
@@ -118,16 +118,13 @@ def guess_roles(
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
         raise InputError("column-name-twice", repeated=repeated[0])
-    case_, case_found = _find("case", columns, case, CASE, _NAMES["case"] if public else ())
-    activity_, activity_found = _find("activity", columns, activity, ACTIVITY, _NAMES["activity"] if public else ())
-    both = _date_and_clock(columns, timestamp) if public else None
-    timestamp_, clock = both or (timestamp, None)
-    ends = [name for name in columns if name != start or name == timestamp_]
-    timestamp_, timestamp_found = _find("timestamp", ends, timestamp_, TIMESTAMP, _TIMESTAMP if public else ())
-    if both is not None and timestamp is None:
-        timestamp_found = "guessed"
+    case_, case_found = role_of("case", columns, case, public=public)
+    activity_, activity_found = role_of("activity", columns, activity, public=public)
+    ends = [name for name in columns if name != start or name == timestamp]
+    date, clock = (_date_and_clock(ends, timestamp) if public else None) or (timestamp, None)
+    timestamp_, timestamp_found = role_of("timestamp", ends, timestamp and date, public=public)
     if start is not None:
-        _find("start", columns, start, START, ())
+        role_of("start", columns, start)
     if len({case_, activity_, timestamp_, start}) < 4:
         raise InputError(
             "column-roles-not-distinct", advice=_way_out(columns), case=case_, activity=activity_, timestamp=timestamp_
@@ -150,8 +147,10 @@ def guess_roles(
 
 def has_activity(columns: Sequence[str]) -> bool:
     """Return whether the name of a column says that it has activities."""
-    usual = {_plain(ACTIVITY), *(name for tier in _NAMES["activity"] for name in tier.split())}
-    return not usual.isdisjoint(map(_plain, columns))
+    try:
+        return bool(role_of("activity", columns))
+    except InputError as error:
+        return error.code == "column-role-ambiguous"
 
 
 def declared_roles(
@@ -263,19 +262,24 @@ def _transition(columns: Sequence[str], *, public: bool) -> str | None:
     return None
 
 
-def _find(
-    role: str, columns: Sequence[str], given: str | None, standard: str, tiers: tuple[str, ...]
-) -> tuple[str, Found]:
+_STANDARD = {"case": CASE, "activity": ACTIVITY, "timestamp": TIMESTAMP}
+
+
+def role_of(role: str, columns: Sequence[str], given: str | None = None, *, public: bool = True) -> tuple[str, Found]:
+    """Return the column of a role, and how it was found; see :func:`guess_roles`."""
     if given is not None:
         if given not in columns:
             raise InputError(
                 "column-for-role-missing", advice=_way_out(columns, meant(given, columns)), given=given, role=role
             )
         return given, "given"
+    if role == "timestamp" and public and (both := _date_and_clock(columns, None)):
+        return both[0], "guessed"
+    standard = _STANDARD[role]
     if standard in columns:
         return standard, "pm4py"
     plain = {name: _plain(name) for name in columns}
-    for tier in (_plain(standard), *tiers):
+    for tier in (_plain(standard), *(_NAMES[role] if public else ())):
         matches = [name for name in columns if plain[name] in tier.split()]
         if len(matches) > 1:
             raise InputError(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.reading import roles_of, whole
-from veilog.logs.input.roles import guess_roles
+from veilog.logs.input.roles import role_of
 from veilog.logs.input.source import ReadOptions, Source
 from veilog.logs.tables.reader import table_reader_of
 from veilog.logs.tables.times import DayOrder, parse_times
@@ -127,15 +126,12 @@ def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
 
 def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
     """The column of each role that its name tells, and how: also where another role is not clear."""
-    taken, how = {}, {}
+    taken: dict[str, str] = {}
+    how: dict[str, str] = {}
     for role in ("case", "activity", "timestamp"):
-        others = [other for other in ("case", "activity", "timestamp") if other != role]
-        for two in itertools.permutations(names[:4], 2):  # any: who has this role is told by its own name alone
-            given = {role: getattr(declared, role), **dict(zip(others, two, strict=True))}
-            with contextlib.suppress(InputError):
-                roles = guess_roles(names, **given)
-                taken[role], how[role] = _shown_name(getattr(roles, role)), getattr(roles, f"{role}_found")
-                break
+        with contextlib.suppress(InputError):
+            name, how[role] = role_of(role, names, getattr(declared, role))
+            taken[role] = _shown_name(name)
     return taken, how
 
 
