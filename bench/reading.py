@@ -63,9 +63,10 @@ report(len(read_xes(Path(path), findings=Findings())))
     "veilog, 2 processes": """
 from pathlib import Path
 from veilog.logs.findings import Findings
+from veilog.logs.input.source import ReadOptions
 from veilog.logs.xes.read import read_xes
 START
-report(len(read_xes(Path(path), findings=Findings(), processes=2)))
+report(len(read_xes(Path(path), findings=Findings(), declared=ReadOptions(processes=2))))
 """,
     "r4pm": """
 from r4pm import df

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import unicodedata
@@ -196,12 +197,9 @@ def _names(shape: EventLog) -> Iterator[str]:
     """As ``--unit`` takes them: ``case:`` goes before a case's attribute where its name alone means something else."""
     cases, events = shape.cases.schema, shape.events.schema
     of_cases = frozenset(cases.names)
-    for field in cases:
+    own = (field for field in events if of_cases.isdisjoint((field.name, field.name.removeprefix("case:"))))
+    for field in itertools.chain(cases, own):
         if field.name not in _RESERVED and _may_name(field.type):
-            yield f"case:{field.name}" if field.name in ("case", "person") else field.name
-    for field in events:
-        taken = field.name in of_cases or field.name.removeprefix("case:") in of_cases
-        if field.name not in _RESERVED and not taken and _may_name(field.type):
             yield f"case:{field.name}" if field.name in ("case", "person") else field.name
 
 

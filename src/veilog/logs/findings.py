@@ -7,7 +7,7 @@ element concerned: ``fail`` (reading stops with an :class:`InputError`), ``drop`
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 from veilog._plain import InJson, ToJson
@@ -215,20 +215,10 @@ class Findings:
                 rule=rule,
                 names="|".join(others),
             )
-        known = self._found.get(rule)
-        if known is None:
-            self._found[rule] = Finding(rule, RULES[rule].severity, count, example, line, policy, advice)
-        else:
-            earlier = known.line is None or (line is not None and line < known.line)
-            self._found[rule] = Finding(
-                rule,
-                known.severity,
-                known.count + count,
-                example if earlier and line is not None else known.example,
-                line if earlier and line is not None else known.line,
-                policy,
-                advice or known.of_this_log,
-            )
+        found = self._found.get(rule) or Finding(rule, RULES[rule].severity, 0, example, line, policy)
+        if line is not None and (found.line is None or line < found.line):
+            found = replace(found, example=example, line=line)
+        self._found[rule] = replace(found, count=found.count + count, of_this_log=advice or found.of_this_log)
         if policy == "fail":
             return "drop" if "drop" in RULES[rule].policies else "keep"
         return policy

@@ -144,6 +144,11 @@ def test_gaps_are_counted_and_refused_or_left_out(column: str, rule: str) -> Non
             files.read_variants(there, index="seq", policies={rule: "keep"})
 
 
+def test_a_table_that_is_read_has_its_gaps_counted_once() -> None:
+    log = files.read(on_duckdb(table([("1", "", 0), ("1", "b", 1), ("2", "", 1)])), index="seq")
+    assert {finding.rule: finding.count for finding in log.findings} == {"event-without-activity": 2}
+
+
 def test_empty_names_are_gaps_as_well() -> None:
     there = on_duckdb(table([("1", "", 0), ("1", "b", 1)]))
     assert files.read_variants(there, index="seq").to_dict() == {("b",): 1}

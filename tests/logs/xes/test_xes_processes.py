@@ -14,6 +14,7 @@ from xes_tools import EVENT, event, trace
 import veilog.logs.xes.parts as xes_parts
 from veilog.errors import InputError
 from veilog.logs.findings import Findings
+from veilog.logs.input.source import ReadOptions
 from veilog.logs.xes.read import read_xes
 
 
@@ -40,7 +41,7 @@ def test_several_processes_read_the_same(
     used: list[int] = []
     gather = xes_parts._gather
     monkeypatch.setattr(xes_parts, "_gather", lambda r, b, p: used.append(len(b)) or gather(r, b, p))
-    assert_same(read_xes(path, findings=Findings(), processes=processes), alone)
+    assert_same(read_xes(path, findings=Findings(), declared=ReadOptions(processes=processes)), alone)
     assert used == ([] if packed else [processes - 1])
 
 
@@ -61,7 +62,7 @@ def test_a_file_that_cannot_be_split_is_read_or_refused_as_by_one(
         results = []
         for processes in (1, 2):
             try:
-                results.append(read_xes(path, findings=Findings(LENIENT), processes=processes))
+                results.append(read_xes(path, findings=Findings(LENIENT), declared=ReadOptions(processes=processes)))
             except InputError as error:
                 results.append(error)
         if isinstance(results[0], InputError):
@@ -79,10 +80,10 @@ def test_a_pipe_is_read_once_or_refused(tmp_path: Path, encoding: str) -> None:
     writer = threading.Thread(target=lambda: pipe.write_bytes(content))
     writer.start()
     if encoding == "utf-8":
-        assert len(read_xes(pipe, findings=Findings(), processes=2)) == 1
+        assert len(read_xes(pipe, findings=Findings(), declared=ReadOptions(processes=2))) == 1
     else:
         with refused(InputError, "xes-not-from-pipe"):
-            read_xes(pipe, findings=Findings(), processes=2)
+            read_xes(pipe, findings=Findings(), declared=ReadOptions(processes=2))
     writer.join()
 
 

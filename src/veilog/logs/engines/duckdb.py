@@ -52,13 +52,12 @@ from veilog.logs.engines.engine import (
 from veilog.logs.eventlog import EVENT_INDEX, as_dictionary
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, silent
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, check_spare, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-from veilog.logs.tables.reader import Piece, TableReader, pieces, table_reader_of
+from veilog.logs.tables.reader import Piece, pieces, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 
@@ -201,21 +200,12 @@ class DuckFiles:
     options: ReadOptions = AS_IT_IS
 
     def columns(self) -> list[str]:
-        return self._reader.columns(self.files[0])
-
-    @property
-    def _reader(self) -> TableReader:
         found = table_reader_of(self.files[0])
         assert found is not None, "only tables are grouped"
-        return found
+        return found.columns(self.files[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         files = self.files
-        once = findings.policy("duplicate-case-id") != "keep" and len(files) == 1
-        if once and self._reader.notes(files[0]).case_key is not None:
-            # Only the whole log tells which were first.
-            log = self._reader.read(files[0], ReadRequest(findings=findings, roles=roles))
-            return Grouped(log.variants, *log.span)
         with connected(self.options) as connection:
             progress("looking at the events", None)
             events = _plain_parquet(connection, files, roles, findings)

@@ -183,7 +183,8 @@ class IbisTable:
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
                 raise InputError("table-too-large", path=self.name, rows=rows, read_whole=_READ_WHOLE)
-            self._checked(roles, findings, progress)
+            apart = Findings(findings.policies, findings.path, findings.collect_all)  # what is read is counted then
+            self._checked(roles, apart, progress)
             progress("fetching the events", None)
             table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
             return fetched(table.order_by(self.order or roles.timestamp))

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._files import path_of, reason, text_of
+from veilog._typing import Int32Array, IntArray
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Findings
@@ -67,13 +68,8 @@ class ActivityMapping:
     def of_log(self, log: EventLog) -> EventLog:
         """Return the log with its activities mapped."""
         labels, codes = log.activity_codes
-        named = self._named(labels, log.source)
-        names = list(dict.fromkeys(named)) or [""]
-        place = {name: i for i, name in enumerate(names)}
-        mapped = np.array([place[name] for name in named], dtype=np.int32)
-        column = pa.DictionaryArray.from_arrays(
-            pa.array(mapped[codes] if len(mapped) else np.zeros(0, dtype=np.int32)), pa.array(names, pa.string())
-        )
+        names, mapped = self._mapped(labels, codes, log.source)
+        column = pa.DictionaryArray.from_arrays(pa.array(mapped), pa.array(names or [""], pa.string()))
         at = log.events.column_names.index(ACTIVITY)
         events = log.events.set_column(at, log.events.schema.field(at), pa.chunked_array([column]))
         return replace(log, events=events, mapped=(*log.mapped, self.told))
@@ -85,24 +81,25 @@ class ActivityMapping:
 
     def of_variants(self, variants: Variants) -> Variants:
         """Return the variants of the log with its activities mapped."""
-        named = self._named(variants.labels, None)
-        names = tuple(dict.fromkeys(named))
-        place = {name: i for i, name in enumerate(names)}
-        mapped = np.array([place[name] for name in named], dtype=np.int32)
-        codes = mapped[variants.codes] if len(mapped) else variants.codes
+        names, codes = self._mapped(variants.labels, variants.codes, None)
         found = Variants.from_arrays(names, codes, variants.offsets, variants.counts)
         told = (*variants.mapped, self.told)
         return replace(found, read_together=variants.read_together, mapped=told, read_as=variants.read_as)
 
-    def _named(self, labels: Iterable[str], source: str | None) -> list[str]:
-        """The group of each label, in their order; a group is its own, so that a release can be compared with a log."""
+    def _mapped(
+        self, labels: Iterable[str], codes: IntArray | Int32Array, source: str | None
+    ) -> tuple[list[str], Int32Array]:
+        """The groups of these labels, and which of them each event has; a group is its own, so that a release can be
+        compared with a log."""
         known, rows = list(labels), {name: name for name in self.names} | dict(self.groups)
         missing = sorted({label for label in known if label not in rows})
         if missing and self.else_ is None:
             code = "map-rows-missing" if len(missing) > _NAMED else "map-row-missing"
             names, more = ", ".join(map(repr, missing[:_NAMED])), len(missing) - _NAMED
             raise InputError(code, path=source, names=names, more=more)
-        return [rows.get(label, self.else_ or "") for label in known]
+        named = [rows.get(label, self.else_ or "") for label in known]
+        place = {name: i for i, name in enumerate(dict.fromkeys(named))}
+        return list(place), np.array([place[name] for name in named] or [0], dtype=np.int32)[codes]
 
 
 def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> ActivityMapping:
@@ -112,7 +109,8 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
     list as they are, or those of them that have a group in it; all others are one group, :data:`OTHER`.
     """
     _check("level", level)
-    rows, name = (_rows(given.items()), "a list") if isinstance(given, Mapping) else _in_file(path_of(given, "map"))
+    rows = _rows(given.items()) if isinstance(given, Mapping) else _read(path_of(given, "map"))
+    name = "a list" if isinstance(given, Mapping) else path_of(given, "map").name
     if not rows:
         raise InputError("map-empty", path=name)
     deepest = max(len(groups) for groups in rows.values())
@@ -129,10 +127,6 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
         found, else_ = dict(list(found.items())[:top]), OTHER
         how = f"the first {top} of {how}"
     return ActivityMapping(found, else_, Message(GROUPED, how=how, digest=digest))
-
-
-def _in_file(path: Path) -> tuple[dict[str, tuple[str, ...]], str]:
-    return _read(path), path.name
 
 
 def mapped_by(given: MapLike | None, level: int | None = None, top: int | None = None) -> ActivityMapping | None:

@@ -108,8 +108,12 @@ def _with_own_starts(roles: Roles, names: list[str], findings: Findings) -> Role
     row without an end is none that ends, unless the rows are transitions."""
     begun = roles.start or (START if START in names and START not in roles.named else None)
     spare = roles.start if roles.transition is None else None
-    takes = spare is not None and findings.policy("one-time-missing") != "fail"
-    return replace(roles, start=None, begun=begun, spare=spare, takes_spare=takes)
+    return replace(_with_spare(roles, spare, findings), start=None, begun=begun)
+
+
+def _with_spare(roles: Roles, spare: str | None, findings: Findings) -> Roles:
+    """The roles where this column is the other one of start and end, as policies say what becomes of its times."""
+    return replace(roles, spare=spare, takes_spare=bool(spare) and findings.policy("one-time-missing") != "fail")
 
 
 def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings: Findings, earlier: Provenance) -> str:
@@ -164,11 +168,11 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
 
 def needs_whole(source: Source, findings: Findings) -> bool:
     """Return whether the policies need all events and attributes in memory; refused of a log that is no single file."""
-    if findings.policy("repeated-event") != "drop":
-        return False
-    if source.is_elsewhere:
+    repeated = findings.policy("repeated-event") == "drop"
+    if repeated and source.is_elsewhere:
         raise ParameterError("engine-option-not-possible", parameter="on", name="on repeated-event=drop")
-    return True
+    reader = None if findings.policy("duplicate-case-id") == "keep" else _table_reader_here(source)
+    return repeated or (reader is not None and reader.notes(source).case_key is not None)
 
 
 def _ends_alone(declared: ReadOptions) -> ReadOptions:
@@ -224,8 +228,7 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source, finding
     try:
         classifiers = _classifiers(source) if declared.classifier is not None else ()
         roles = declared_roles(names, declared, classifiers, public=_declares(source))
-        takes = roles.spare is not None and findings is not None and findings.policy("one-time-missing") != "fail"
-        return replace(roles, takes_spare=takes)
+        return roles if findings is None else _with_spare(roles, roles.spare, findings)
     except InputError as error:
         reader = _table_reader_here(source) if error.code == "column-role-not-found" else None
         wide = None if reader is None or not reader.declares else wide_table_error(source, reader, names)

@@ -79,12 +79,7 @@ class RowFindings:
 
 
 def check_names(
-    names: Any,
-    labels: Any,
-    keep: BoolArray,
-    rows: RowFindings,
-    inexact: BoolArray | None = None,
-    key: Any = None,
+    names: Any, labels: Any, keep: BoolArray, rows: RowFindings, inexact: BoolArray | None = None, key: Any = None
 ) -> tuple[Any, BoolArray]:
     """Apply the rules for rows without a case or an activity, or whose case has an ``inexact`` name, to those kept so
     far. The names of cases are null where there is none; unless a ``key`` tells cases apart, each such row is one."""

@@ -29,7 +29,7 @@ from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycl
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import classifier_keys
-from veilog.logs.input.source import AS_IT_IS, DEFAULT_LIMIT, ReadOptions, Source
+from veilog.logs.input.source import AS_IT_IS, ReadOptions, Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
@@ -203,12 +203,8 @@ class Assembler:
         unnamed = np.flatnonzero(to_numpy(names.is_null()))
         if len(unnamed):
             first = int(unnamed[0])
-            policy = self._findings.add(
-                "case-without-name",
-                Message("example-of-case", name=first + 1),
-                line=int(lines[first]),
-                count=len(unnamed),
-            )
+            shown, line = Message("example-of-case", name=first + 1), int(lines[first])
+            policy = self._findings.add("case-without-name", shown, line=line, count=len(unnamed))
             keep[unnamed] = policy == "keep"
         codes = to_numpy(names.dictionary_encode().indices)
         known = np.flatnonzero(~to_numpy(names.is_null()))
@@ -405,14 +401,8 @@ class _Xes:
 
     def read(self, source: Source, asked: ReadRequest) -> EventLog:
         path, say = source.path, asked.progress
-        return read_xes(
-            path,
-            findings=asked.findings,
-            limit=source.options.limit,
-            processes=asked.options.processes,
-            progress=None if say is None else lambda fraction: say(f"reading {path.name}", fraction),
-            declared=asked.options,
-        )
+        told = None if say is None else lambda fraction: say(f"reading {path.name}", fraction)
+        return read_xes(path, findings=asked.findings, progress=told, declared=asked.options)
 
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
         write_xes(log, file)
@@ -430,22 +420,21 @@ def read_xes(
     path: Path,
     *,
     findings: Findings,
-    limit: int | None = DEFAULT_LIMIT,
-    processes: int = 1,
     progress: Progress | None = None,
     declared: ReadOptions = AS_IT_IS,
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
-    Everything in the file ends up in the event log or in ``findings``. ``limit`` bounds what a compressed file may
-    unpack to, ``processes`` is how many may share a large file (the result is the same), ``progress`` is called with
-    the fraction read so far. A document that does not end properly, declares entities or refers to anything outside
-    itself is refused (:class:`InputError` with line and column).
+    Everything in the file ends up in the event log or in ``findings``. Of what is ``declared`` the limit bounds what a
+    compressed file may unpack to, and so many processes may share a large file (the result is the same). ``progress``
+    is called with the fraction read so far. A document that does not end properly, declares entities or refers to
+    anything outside itself is refused (:class:`InputError` with line and column).
     """
+    limit = declared.limit
     reading = XesReading(Path(path), limit, drop_bad=findings.policy("bad-value") == "drop")
     findings.path = findings.path or str(path)
     before = findings.copy()
-    blocks = read_in_parts(reading, processes, progress)
+    blocks = read_in_parts(reading, declared.processes, progress)
     if blocks is not None:
         try:
             return _assemble(blocks, reading, findings, declared)
