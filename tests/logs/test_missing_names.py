@@ -23,7 +23,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP, EventLog
 from veilog.logs.stored.storing import store
 from veilog.measures.persons import check_apart
-from veilog.privacy.part import Part, names_of_units
+from veilog.privacy.partition import Partition, names_of_units
 
 Row = tuple[str | None, str | None, str]
 ROWS: tuple[Row, ...] = (
@@ -212,7 +212,7 @@ def test_a_position_is_no_name_that_tells_a_case(tmp_path: Path) -> None:
 def test_a_ledger_that_remembers_cases_leaves_out_those_without_a_name(tmp_path: Path) -> None:
     log = veilog.read(in_xes(ROWS, tmp_path))
     ledger = Ledger.open(tmp_path / "l.ledger", account="ward", create=True)
-    units = ledger.units(log, Part.of("month=2024-03"), "case", names_of_units(log, None))
+    units = ledger.units(log, Partition.of("month=2024-03"), "case", names_of_units(log, None))
     assert units.new.tolist() == [True, False, True]
     assert len(units.digests) == 2 * 16
 
