@@ -27,8 +27,8 @@ from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, write
-from veilog.logs.stored.store import StoredLog
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.variants import Variants
 from veilog.measures import compare

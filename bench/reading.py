@@ -56,7 +56,7 @@ report(None)
     "veilog, 1 process": """
 from pathlib import Path
 from veilog.logs.findings import Findings
-from veilog.logs.xes.read import read_xes
+from veilog.logs.xes.reader import read_xes
 START
 report(len(read_xes(Path(path), findings=Findings())))
 """,
@@ -64,7 +64,7 @@ report(len(read_xes(Path(path), findings=Findings())))
 from pathlib import Path
 from veilog.logs.findings import Findings
 from veilog.logs.input.source import ReadOptions
-from veilog.logs.xes.read import read_xes
+from veilog.logs.xes.reader import read_xes
 START
 report(len(read_xes(Path(path), findings=Findings(), declared=ReadOptions(processes=2))))
 """,

@@ -20,7 +20,7 @@ from columns import Column
 from large import given_spark
 from large_releases import make, with_times
 from veilog.experiments.experiment import Cell, Given, Measured
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 
 
 def descendants() -> dict[int, list[str]]:

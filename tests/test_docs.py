@@ -19,7 +19,7 @@ from veilog import METHODS, cli
 from veilog.ledger import rules
 from veilog.logs.input import quality_checks, source
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
-from veilog.logs.tables import excel, reader
+from veilog.logs.tables import excel, table_reader
 from veilog.measures import MEASURES
 from veilog.methods._events.times import calendar
 from veilog.methods._sampling import transitions
@@ -196,7 +196,7 @@ LIMITS = {
     "attributes of a log": quality_checks.MOST_COLUMNS,
     "a text, a name or a value": source.MAX_VALUE >> 20,
     "unpacked size of a compressed log": source.DEFAULT_LIMIT >> 30,
-    "events in memory (amun, pripel, libra, tlkc, pretsa; tables of engines)": reader.LARGE,
+    "events in memory (amun, pripel, libra, tlkc, pretsa; tables of engines)": table_reader.LARGE,
     "events of a generated log, held in memory": transitions.LARGEST_RELEASE,
     "events of an Excel sheet": excel.MOST_EVENTS,
     "events of a workbook on the pages": releasing._WORKBOOK,

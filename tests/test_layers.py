@@ -114,7 +114,7 @@ DATA_TYPES = {
         "listed",
     },
     "veilog.logs.variants": {"Sequences", "Variants"},
-    "veilog.logs.stored.store": {"StoredLog"},
+    "veilog.logs.storage.stored_log": {"StoredLog"},
     "veilog.messages": {"Message", "as_message"},
 }
 """What the kernel may know of event logs and messages: data types, and of one of them the names of its columns and how
@@ -238,7 +238,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 
 ROOMS = {
-    "logs.tables": (*("times", "cells", "events", "reader", "csv", "excel", "frames", "parquet", "wide"),),
+    "logs.tables": (*("times", "cells", "events", "table_reader", "csv", "excel", "frames", "parquet", "wide"),),
     "releasing": (
         *("meaning", "checks", "losses", "pending", "result", "prior", "keywords", "request", "owner", "run"),
         *("preview", "twin", "suggest"),

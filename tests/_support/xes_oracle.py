@@ -15,7 +15,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIME
 from veilog.logs.findings import Findings
 from veilog.logs.xes.columns import field_key, field_type
 from veilog.logs.xes.parts import XesReading, read_blocks
-from veilog.logs.xes.read import _assemble
+from veilog.logs.xes.reader import _assemble
 
 SCALARS = ("string", "date", "int", "float", "boolean", "id")
 LENIENT = {

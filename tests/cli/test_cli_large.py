@@ -9,10 +9,9 @@ from commands import error_of
 
 from veilog.cli import main
 from veilog.cli.shared import reading
-from veilog.logs.stored import storing
-from veilog.logs.stored import storing as sorting
+from veilog.logs.storage import loader
 from veilog.logs.synthetic.hospital import hospital
-from veilog.logs.tables import reader
+from veilog.logs.tables import table_reader
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--allow-no-protection"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
@@ -39,8 +38,8 @@ def test_the_release_is_that_of_the_log_in_memory(
 ) -> None:
     options = [*options, "--no-compare", "--seed", "5"]
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
-    monkeypatch.setattr(reader, "LARGE", 10)
-    monkeypatch.setattr(sorting, "_PIECE", 300)
+    monkeypatch.setattr(table_reader, "LARGE", 10)
+    monkeypatch.setattr(loader, "_PIECE", 300)
     monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
     assert (tmp_path / "disk.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
@@ -80,7 +79,7 @@ def test_the_release_of_several_files_or_a_table_is_that_of_the_log_in_memory(
 ) -> None:
     options = [*options, "--no-compare", "--seed", "5"]
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
-    monkeypatch.setattr(sorting, "_PIECE", 300)
+    monkeypatch.setattr(loader, "_PIECE", 300)
     spill = tmp_path / "spill"
     spill.mkdir()
     monkeypatch.setattr(reading, "read_log", None)
@@ -109,8 +108,8 @@ def test_a_method_that_needs_all_events_says_how_many_will_do(
     where: str,
     options: list[str],
 ) -> None:
-    monkeypatch.setattr(storing, "LARGE", 1000)
-    monkeypatch.setattr(storing, "stored", None)
+    monkeypatch.setattr(loader, "LARGE", 1000)
+    monkeypatch.setattr(loader, "stored", None)
     (log, *engine), ledger = elsewhere[where], tmp_path / "ledger"
     options = [*options, "--ledger", str(ledger)]
     error = error_of(capsys, "release", log, tmp_path / "out.xes", *options, *engine)
@@ -130,7 +129,7 @@ def test_a_disk_that_fills_up_charges_nothing(
     def full(*arguments: object, **options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
+    monkeypatch.setattr("veilog.logs.storage.stored_log.ipc.new_file", full)
     (log, *engine), ledger, spill = elsewhere["table"], tmp_path / "ledger", tmp_path / "spill"
     spill.mkdir()
     options = [*EVOLVE, "--times", "0.3", "--ledger", str(ledger), "--temp-directory", str(spill)]
@@ -142,7 +141,7 @@ def test_a_disk_that_fills_up_charges_nothing(
 
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "LARGE", 10)
+    monkeypatch.setattr(table_reader, "LARGE", 10)
     monkeypatch.setattr(reading, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
@@ -154,7 +153,7 @@ def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, mon
 def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(reader, "LARGE", 10)
+    monkeypatch.setattr(table_reader, "LARGE", 10)
     monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
     assert "\nutility " in capsys.readouterr().out

@@ -12,7 +12,7 @@ from refusals import refused
 import veilog
 from veilog.errors import BudgetError
 from veilog.ledger.ledger import Ledger
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.privacy.partition import Partition
 
 ZONED, LOCAL = "2024-04-01T00:30:00+02:00", "2024-04-01T00:30:00"

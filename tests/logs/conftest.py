@@ -10,7 +10,7 @@ from xes_tools import Reader
 
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings, Policy
-from veilog.logs.xes.read import read_xes
+from veilog.logs.xes.reader import read_xes
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from veilog.logs.files import read_variants
 from veilog.logs.findings import DUPLICATES
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, UNKNOWN, Provenance, parted
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.messages import Message
 
 ROWS = """Visit,Stay,activity,timestamp,age

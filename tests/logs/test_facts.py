@@ -13,7 +13,7 @@ import pytest
 import veilog
 from veilog.logs import files
 from veilog.logs.facts import PersonColumn, attributes_of, names_persons, person_columns, transitions_of, unit_columns
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 
 CASES = 800
 
@@ -71,7 +71,7 @@ def test_most_of_the_cases_of_nearly_everybody_count_with_what_is_proposed(
 
 
 def test_pieces_on_disk_tell_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.logs.stored.storing._PIECE", 300)
+    monkeypatch.setattr("veilog.logs.storage.loader._PIECE", 300)
     pq.write_table(hospital(), tmp_path / "log.parquet")
     kept = store(tmp_path / "log.parquet")
     assert kept is not None

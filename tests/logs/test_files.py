@@ -20,7 +20,7 @@ from veilog._files import Naming, atomic_target, check_writable
 from veilog.errors import InputError, OutputError
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input.reading import roles_of
+from veilog.logs.input.loader import roles_of
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Source
 from veilog.logs.synthetic.hospital import hospital

@@ -20,7 +20,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import RULES, Finding, Findings
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.messages import Message
 
 

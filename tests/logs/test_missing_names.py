@@ -21,7 +21,7 @@ import veilog
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import ACTIVITY, CASE, TIMESTAMP, EventLog
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.measures.persons import check_apart
 from veilog.privacy.partition import Partition, names_of_units
 

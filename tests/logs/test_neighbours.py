@@ -24,7 +24,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, TIMESTAMP, EventLog
 from veilog.logs.findings import DUPLICATES
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 
@@ -232,7 +232,7 @@ LARGE_OTHERS = {
 @pytest.mark.parametrize("where", ["folder", "log", "backward"])
 def test_one_more_case_changes_no_other_on_disk(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither what the others hold nor in which order they come, from several files, a table or a view of it."""
-    monkeypatch.setattr("veilog.logs.stored.storing._PIECE", 10)
+    monkeypatch.setattr("veilog.logs.storage.loader._PIECE", 10)
     schema = pa.schema(
         {"case": pa.string(), "activity": pa.string(), "timestamp": pa.timestamp("us", "UTC"), "colour": pa.string()}
     )

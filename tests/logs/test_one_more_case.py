@@ -18,7 +18,7 @@ import pytest
 import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, LIFECYCLE, START, TIMESTAMP, EventLog
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 
 Row = dict[str, Any]
 NOON = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)

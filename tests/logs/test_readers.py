@@ -20,8 +20,8 @@ from refusals import refused
 import veilog
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input import reader as readers
-from veilog.logs.input.reader import Reader, ReadRequest, known_suffixes, reader_of
+from veilog.logs.input import formats as readers
+from veilog.logs.input.formats import Reader, ReadRequest, known_suffixes, reader_of
 from veilog.logs.input.source import Source
 from veilog.logs.ocel import JSON, SQLITE, XML
 from veilog.logs.synthetic.hospital import hospital
@@ -29,8 +29,8 @@ from veilog.logs.tables.csv import TEXT
 from veilog.logs.tables.excel import EXCEL
 from veilog.logs.tables.frames import ARROW, PANDAS, PM4PY, POLARS
 from veilog.logs.tables.parquet import PARQUET
-from veilog.logs.tables.reader import BATCH, TableReader
-from veilog.logs.xes.read import XES
+from veilog.logs.tables.table_reader import BATCH, TableReader
+from veilog.logs.xes.reader import XES
 from veilog.messages import Message
 from veilog.testing import check_reader
 

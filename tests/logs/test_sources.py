@@ -18,9 +18,9 @@ import veilog
 from veilog.cli import main
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input import reader
-from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import grouped, roles_of, whole
+from veilog.logs.input import formats
+from veilog.logs.input.formats import ReadRequest
+from veilog.logs.input.loader import grouped, roles_of, whole
 from veilog.logs.input.source import Source, consumed_fraction, suffix_of
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import csv
@@ -45,7 +45,7 @@ class Watch:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.sniffed, self.found = path, 0, 0
         # Arrow opens a Parquet file by itself.
-        original, sniff, find = pa.OSFile, csv.sniffed, reader._reader_of_file
+        original, sniff, find = pa.OSFile, csv.sniffed, formats._reader_of_file
 
         def parquet(where: str) -> pa.OSFile:
             _opened.append(where)
@@ -55,13 +55,13 @@ class Watch:
             self.sniffed += 1
             return sniff(source)
 
-        def found(source: Source) -> reader.Reader:
+        def found(source: Source) -> formats.Reader:
             self.found += 1
             return find(source)
 
         monkeypatch.setattr(pa, "OSFile", parquet)
         monkeypatch.setattr(csv, "sniffed", counted)
-        monkeypatch.setattr(reader, "_reader_of_file", found)
+        monkeypatch.setattr(formats, "_reader_of_file", found)
         _opened.clear()
         _watched[:] = [str(path)]
 

@@ -15,7 +15,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import START
 from veilog.logs.input import lifecycle
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 
 ROWS = """case,activity,lifecycle:transition,timestamp
 1,a,start,2024-01-01 10:00

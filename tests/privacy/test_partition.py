@@ -20,7 +20,7 @@ from test_stored_questions import in_pieces
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.curator import Curator

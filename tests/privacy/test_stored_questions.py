@@ -17,7 +17,7 @@ import veilog
 from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, EventLog
-from veilog.logs.stored.store import StoredLog, keep
+from veilog.logs.storage.stored_log import StoredLog, keep
 from veilog.logs.synthetic.hospital import hospital, started
 from veilog.methods import METHODS
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding

@@ -14,7 +14,7 @@ from test_persons import kept, log
 
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import Unit, WithoutPerson, bounded
 

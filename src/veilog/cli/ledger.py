@@ -37,9 +37,9 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import EntryRef, Ledger
 from veilog.ledger.rules import ComposedCost
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input.reading import columns_of
+from veilog.logs.input.loader import columns_of
 from veilog.logs.input.source import Source
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.accounting import parse_delta

@@ -29,7 +29,7 @@ from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
 from veilog.logs.input.activity_mapping import as_csv, proposed
-from veilog.logs.input.reading import whole as read_whole
+from veilog.logs.input.loader import whole as read_whole
 from veilog.messages import Message
 
 

@@ -19,7 +19,7 @@ from veilog.errors import InputError, VeilogError
 from veilog.experiments import papers
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input.reader import SUFFIXES
+from veilog.logs.input.formats import SUFFIXES
 from veilog.logs.input.source import suffix_of
 from veilog.logs.variants import Variants
 

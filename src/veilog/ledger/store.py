@@ -38,7 +38,7 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.entry import AccountRow, Cost, Entry, Holder, State, as_read
 from veilog.ledger.rules import Composed, Counting, read
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.account.accounting import compose

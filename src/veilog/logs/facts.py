@@ -28,7 +28,7 @@ from veilog.logs.eventlog import (
     as_array,
     codes_of,
 )
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.messages import OwnerMessage
 

@@ -15,11 +15,11 @@ from veilog._files import Naming, atomic_target, check_writable, path_of
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Finding
-from veilog.logs.input.reader import SUFFIXES, Writer, writer_of
-from veilog.logs.input.reading import asked_for, grouped, whole
+from veilog.logs.input.formats import SUFFIXES, Writer, writer_of
+from veilog.logs.input.loader import asked_for, grouped, whole
 from veilog.logs.input.source import EngineKeywords, Given, ReadKeywords, Source, is_ibis, suffix_of
 from veilog.logs.provenance import noted
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 
 
@@ -180,7 +180,7 @@ def check_target(path: str | os.PathLike[str], *, overwrite: bool = True, spread
 def check_texts(path: str | os.PathLike[str], texts: Iterable[str]) -> None:
     """Raise :class:`OutputError` for a label or a value that the format of ``path`` cannot hold."""
     if suffix_of(Path(path)) in (".xes", ".xes.gz"):
-        from veilog.logs.xes.write import escape
+        from veilog.logs.xes.writer import escape
 
         for text in texts:
             escape(text, ACTIVITY)

@@ -24,12 +24,12 @@ from veilog.errors import InputError
 from veilog.logs.engines.engine import sql_name
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Note
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.quality_checks import check_width
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.tables.cells import typed
-from veilog.logs.tables.reader import Notes, TableReader
-from veilog.logs.xes.scan import CheckedParser
+from veilog.logs.tables.table_reader import Notes, TableReader
+from veilog.logs.xes.scanner import CheckedParser
 from veilog.messages import Message
 
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

@@ -15,7 +15,7 @@ from typing import Any
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.findings import DUPLICATES
 from veilog.logs.input.activity_mapping import GROUPED
-from veilog.logs.input.reader import BY_ADD_ON
+from veilog.logs.input.formats import BY_ADD_ON
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.variants import Variants
 from veilog.messages import Message, message_from

@@ -31,7 +31,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import Norm
 
 if TYPE_CHECKING:
-    from veilog.logs.stored.store import StoredLog
+    from veilog.logs.storage.stored_log import StoredLog
 
 T = TypeVar("T")
 

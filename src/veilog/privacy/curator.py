@@ -52,7 +52,7 @@ from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
 if TYPE_CHECKING:
-    from veilog.logs.stored.store import StoredLog
+    from veilog.logs.storage.stored_log import StoredLog
 
 
 IntArray = npt.NDArray[np.int64]

@@ -51,7 +51,7 @@ from veilog.privacy.mechanisms.mechanism import (
 from veilog.privacy.mechanisms.noise import Randomness
 
 if TYPE_CHECKING:
-    from veilog.logs.stored.store import StoredLog
+    from veilog.logs.storage.stored_log import StoredLog
 
 
 IntArray = npt.NDArray[np.int64]

@@ -61,7 +61,7 @@ from veilog.messages import Message
 from veilog.privacy.persons import NUMBER, WORDS, attribute_key, columns_of_persons, owners
 
 if TYPE_CHECKING:
-    from veilog.logs.stored.store import StoredLog
+    from veilog.logs.storage.stored_log import StoredLog
 
 
 BoolArray = npt.NDArray[np.bool_]

@@ -51,7 +51,7 @@ from veilog.privacy.partition import Partition
 from veilog.privacy.persons import Owners, columns_of_persons, owners
 
 if TYPE_CHECKING:
-    from veilog.logs.stored.store import StoredLog
+    from veilog.logs.storage.stored_log import StoredLog
 
 
 IntArray = npt.NDArray[np.int64]

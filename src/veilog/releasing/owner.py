@@ -30,7 +30,7 @@ from veilog.ledger.ledger import EntryRef, Ledger
 from veilog.ledger.store import Data
 from veilog.logs.eventlog import TIMESTAMP, EventLog, listed
 from veilog.logs.facts import person_columns
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import OwnerMessage
 from veilog.methods._events.assemble import Details

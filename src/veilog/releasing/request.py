@@ -22,7 +22,7 @@ from veilog.errors import InputError, ParameterError, UndeclaredError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS, Method, Settings, method_named

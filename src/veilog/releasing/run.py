@@ -19,7 +19,7 @@ from veilog.ledger.ledger import EntryRef, Ledger, Reservation, settling
 from veilog.ledger.store import Units
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.messages import Message, OwnerMessage, as_message

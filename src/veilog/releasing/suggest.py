@@ -30,7 +30,7 @@ from veilog._plain import InJson, ToJson
 from veilog.errors import ParameterError, VeilogError
 from veilog.ledger.ledger import EntryRef
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
 from veilog.messages import Message
 from veilog.methods import METHODS

@@ -20,7 +20,7 @@ from veilog.errors import ParameterError
 from veilog.ledger.ledger import EntryRef, settling
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.twins import BINS, HEADS, MOST_CASES, LengthDistribution, Sizes, log_of, twin_of
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.account.accounting import Number, parse_epsilon, whole_number

@@ -17,7 +17,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.metadata import Attribute
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method

@@ -17,12 +17,12 @@ import pyarrow as pa
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.input.formats import Reader, ReadRequest
 from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
-from veilog.logs.input.reader import Reader, ReadRequest
 from veilog.logs.input.roles import declared_roles
 from veilog.logs.input.source import AS_IT_IS, Given, ReadOptions, Source
 from veilog.logs.tables.events import log_from_table
-from veilog.logs.tables.reader import TableReader
+from veilog.logs.tables.table_reader import TableReader
 
 _STEPS = f"{ACTIVITY} {LIFECYCLE}"
 _WAYS = tuple(

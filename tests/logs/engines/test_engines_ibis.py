@@ -22,10 +22,10 @@ from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs import files
 from veilog.logs.engines import ibis as engines_ibis
 from veilog.logs.eventlog import EVENT_INDEX
-from veilog.logs.input.reading import roles_of
+from veilog.logs.input.loader import roles_of
 from veilog.logs.input.source import ReadOptions, Source
-from veilog.logs.stored import storing
-from veilog.logs.stored.storing import store
+from veilog.logs.storage import loader
+from veilog.logs.storage.loader import store
 from veilog.logs.variants import Variants
 
 ibis = pytest.importorskip("ibis")
@@ -335,7 +335,7 @@ def test_a_table_of_spark_with_all_its_columns_is_the_log_read_whole(
     request.addfinalizer(lambda: spark.catalog.dropTempView("log"))
     there = ibis.pyspark.connect(spark).table("log")
     whole = files.read(events)
-    monkeypatch.setattr(storing, "_AT_ONCE", 1)
+    monkeypatch.setattr(loader, "_AT_ONCE", 1)
     log = store(there, index="seq", temp_directory=tmp_path)
     assert log is not None
     assert log.variants == whole.variants

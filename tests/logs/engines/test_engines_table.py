@@ -14,7 +14,7 @@ from refusals import refused
 from veilog.cli import main
 from veilog.errors import EngineError, InputError
 from veilog.logs import files
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.logs.variants import Variants
 
 TIMES = pa.timestamp("us", "UTC")

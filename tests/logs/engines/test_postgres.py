@@ -26,10 +26,10 @@ from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
 from veilog.logs.engines.engine import called
 from veilog.logs.eventlog import EVENT_INDEX
-from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import grouped
+from veilog.logs.input.formats import ReadRequest
+from veilog.logs.input.loader import grouped
 from veilog.logs.input.source import ReadOptions, Source
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 from veilog.logs.synthetic.hospital import hospital
 
 pytest.importorskip("ibis")

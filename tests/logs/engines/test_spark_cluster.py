@@ -119,8 +119,8 @@ STORED = (
     + """
 import ibis
 import numpy as np
-from veilog.logs.stored import spark as stored_spark
-from veilog.logs.stored.storing import store
+from veilog.logs.storage import spark as stored_spark
+from veilog.logs.storage.loader import store
 
 stored_spark._PIECE = 2000
 spark.conf.set("spark.sql.shuffle.partitions", "4")

@@ -20,7 +20,7 @@ from refusals import refused
 import veilog
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, EVENT_INDEX, LIFECYCLE, TIMESTAMP
-from veilog.logs.stored.storing import store
+from veilog.logs.storage.loader import store
 
 NOON = datetime.datetime(2024, 3, 1, 12, tzinfo=datetime.UTC)
 CASES, LABELS = ["a", "b", "a", "b"], ["w", "x", "y", "z"]

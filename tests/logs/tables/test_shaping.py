@@ -17,7 +17,7 @@ from table_tools import found, read, times
 
 import veilog
 from veilog.errors import InputError, ParameterError
-from veilog.logs.tables.reader import header_among
+from veilog.logs.tables.table_reader import header_among
 from veilog.logs.tables.times import convert_times, parse_times
 
 AT = datetime(2024, 3, 13, 8, 15, 30, 123456, tzinfo=UTC)

@@ -310,7 +310,7 @@ def test_a_row_without_an_activity_is_dropped_or_stops(tmp_path: Path) -> None:
         (b"PK\x03\x04\x14\0\0\0\x08\0", "not a text file"),
         (
             '<?xml version="1.0"?>\n<log xes.version="1.0">\n<trace/>\n</log>\n',
-            "This is XML, not a table. Call a log in XES .xes",
+            "This is XML, not a table",
         ),
         (b"\x1f\x8b\x08 not gzip", "gzip"),
         (b"\x81\x8d" * 10, "looks like"),

@@ -14,7 +14,7 @@ from refusals import refused
 
 import veilog
 from veilog.errors import InputError
-from veilog.logs.input.reading import roles_of
+from veilog.logs.input.loader import roles_of
 from veilog.logs.input.source import ReadOptions, Source
 
 HEADER = ["visit", "Größe", "Aufnahme", "Röntgen", "Labor", "Entlassung"]

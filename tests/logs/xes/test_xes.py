@@ -15,8 +15,8 @@ from xes_tools import EVENT, Reader, event, found, trace, values
 from veilog.logs.eventlog import NESTED, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute
-from veilog.logs.xes.read import read_xes
-from veilog.logs.xes.write import write_xes
+from veilog.logs.xes.reader import read_xes
+from veilog.logs.xes.writer import write_xes
 
 # ---- real logs
 

@@ -13,7 +13,7 @@ import veilog.logs.xes.parts as xes_parts
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings
-from veilog.logs.xes.read import read_xes
+from veilog.logs.xes.reader import read_xes
 
 SEED = """<?xml version="1.0" encoding="UTF-8"?>
 <!-- a comment with <event> and "quotes" -->

@@ -15,7 +15,7 @@ import veilog.logs.xes.parts as xes_parts
 from veilog.errors import InputError
 from veilog.logs.findings import Findings
 from veilog.logs.input.source import ReadOptions
-from veilog.logs.xes.read import read_xes
+from veilog.logs.xes.reader import read_xes
 
 
 def big_log(cases: int) -> bytes:

@@ -9,7 +9,7 @@ from xes_oracle import facts, oracle
 from xes_tools import EVENT, Reader, event, found, refusal, trace, values
 
 from veilog.logs.findings import Findings
-from veilog.logs.xes.read import read_xes
+from veilog.logs.xes.reader import read_xes
 
 
 def test_missing_names_activities_and_times_stop_the_reader_at_their_line(read: Reader) -> None:

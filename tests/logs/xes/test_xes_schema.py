@@ -23,7 +23,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, LIFECYCLE, EventLog
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.xes.columns import field_key, legal_keys
-from veilog.logs.xes.write import write_xes
+from veilog.logs.xes.writer import write_xes
 from veilog.releasing.result import Release, as_released
 
 LOG = hospital(150, seed=1)

@@ -23,8 +23,8 @@ from veilog.logs import files
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LABEL_TYPE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.xes.read import read_xes
-from veilog.logs.xes.write import write_xes
+from veilog.logs.xes.reader import read_xes
+from veilog.logs.xes.writer import write_xes
 
 TEXT = st.text(
     st.characters(codec="utf-8", exclude_characters="\ufffe\uffff", exclude_categories=("Cs", "Cc")), max_size=8

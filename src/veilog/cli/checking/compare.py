@@ -28,9 +28,9 @@ from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
 from veilog.logs.findings import Finding
-from veilog.logs.input.reading import engine_of
+from veilog.logs.input.loader import engine_of
 from veilog.logs.input.source import Source
-from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.table_reader import table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs

@@ -27,7 +27,7 @@ from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import suffix_of
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.tables.excel import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage

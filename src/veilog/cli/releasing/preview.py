@@ -48,7 +48,7 @@ from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage

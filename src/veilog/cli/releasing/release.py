@@ -44,9 +44,9 @@ from veilog.ledger.accounts import LastSpan, last_span
 from veilog.ledger.store import Data
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
-from veilog.logs.input.reading import columns_of
+from veilog.logs.input.loader import columns_of
 from veilog.logs.input.source import suffix_of
-from veilog.logs.stored.store import StoredLog
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs

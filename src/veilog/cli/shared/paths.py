@@ -54,7 +54,7 @@ def check_formats(arguments: Mapping[str, Any]) -> None:
 
 def received(format_: str | None, limit: int) -> Path:
     """Return a file with what comes from standard input, in a log's format; it is gone when the command ends."""
-    from veilog.logs.input.reader import known_suffixes  # loaded with numbers, for which a start does not wait
+    from veilog.logs.input.formats import known_suffixes  # loaded with numbers, for which a start does not wait
 
     suffix = _suffix(format_, known_suffixes(), coming=True)
     if any(place.name.startswith("stdin") for folder in _folders for place in folder.iterdir()):
@@ -75,7 +75,7 @@ def received(format_: str | None, limit: int) -> Path:
 
 def outgoing(format_: str | None) -> Path:
     """Return a file to write what goes to standard output to; :func:`send` sends it."""
-    from veilog.logs.input.reader import SUFFIXES
+    from veilog.logs.input.formats import SUFFIXES
 
     return _folder() / f"stdout{_suffix(format_, SUFFIXES, coming=False)}"
 

@@ -32,12 +32,12 @@ from veilog.logs import files
 from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings
-from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import grouped, roles_of, whole
+from veilog.logs.input.formats import ReadRequest
+from veilog.logs.input.loader import grouped, roles_of, whole
 from veilog.logs.input.source import Progress, Source
-from veilog.logs.stored.store import StoredLog
-from veilog.logs.stored.storing import stored, whole_of
-from veilog.logs.tables.reader import is_large, table_reader_of
+from veilog.logs.storage.loader import stored, whole_of
+from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.releasing.request import ReleaseRequest
 

@@ -57,7 +57,7 @@ from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, si
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, check_spare, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-from veilog.logs.tables.reader import Piece, pieces, table_reader_of
+from veilog.logs.tables.table_reader import Piece, pieces, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 

@@ -42,11 +42,11 @@ from veilog.logs.engines.engine import (
 )
 from veilog.logs.eventlog import EVENT_INDEX, as_array, as_dictionary
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Progress, Source, is_ibis, silent
 from veilog.logs.tables.events import count_times
-from veilog.logs.tables.reader import TableReader
+from veilog.logs.tables.table_reader import TableReader
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 

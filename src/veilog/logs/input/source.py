@@ -344,7 +344,7 @@ class ReadOptions:
     processes: int = 1
     """How many may share a large file."""
     engine: str = "duckdb"
-    """What groups the events into variants; see :func:`veilog.logs.input.reading.engine_of`."""
+    """What groups the events into variants; see :func:`veilog.logs.input.loader.engine_of`."""
     memory_limit: str = "1GB"
     """What an engine that runs here may use, and so on."""
     threads: int | None = None

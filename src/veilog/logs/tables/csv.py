@@ -26,11 +26,11 @@ from pyarrow import csv as arrow_csv
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Note
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import MAX_VALUE, Source, consumed_fraction, suffix_of
 from veilog.logs.tables.cells import typed, written
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
-from veilog.logs.tables.reader import BATCH, Notes, TableReader, headed, is_wide, usual
+from veilog.logs.tables.table_reader import BATCH, Notes, TableReader, headed, is_wide, usual
 from veilog.messages import Message
 
 _SAMPLE = 1 << 16

@@ -35,12 +35,12 @@ from veilog._files import reason
 from veilog.errors import InputError, MissingExtraError, OutputError, meant
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Note
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import Source, check_stored, check_unpacked
 from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
 from veilog.logs.tables.cells import number_of_time, written
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
-from veilog.logs.tables.reader import Notes, TableReader, header_among
+from veilog.logs.tables.table_reader import Notes, TableReader, header_among
 from veilog.messages import Message
 
 _UNZIPPED = 1 << 30

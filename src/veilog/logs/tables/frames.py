@@ -12,11 +12,11 @@ import pyarrow as pa
 from veilog.errors import InputError
 from veilog.logs.eventlog import ACTIVITY, CASE, CASE_INDEX, EVENT_INDEX, TIMESTAMP
 from veilog.logs.findings import Findings
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Attribute, Metadata
 from veilog.logs.tables.cells import from_values, plain_type
-from veilog.logs.tables.reader import Notes, TableReader
+from veilog.logs.tables.table_reader import Notes, TableReader
 
 
 class _Arrow(TableReader):

@@ -23,11 +23,11 @@ import pyarrow.parquet as pq
 from veilog._files import reason
 from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import Source, check_stored
 from veilog.logs.metadata import Metadata, metadata_from, metadata_to
 from veilog.logs.tables.events import flat_table
-from veilog.logs.tables.reader import BATCH, Notes, TableReader, table_reader_of
+from veilog.logs.tables.table_reader import BATCH, Notes, TableReader, table_reader_of
 
 _KEY = b"veilog"
 _UNZIPPED = 1 << 30

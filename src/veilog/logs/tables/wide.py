@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from veilog.errors import InputError
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.roles import has_activity
 from veilog.logs.input.source import Source
 from veilog.logs.tables.cells import is_text, plain_type, read_times
-from veilog.logs.tables.reader import TableReader, is_place
+from veilog.logs.tables.table_reader import TableReader, is_place
 
 _LOOKED_AT = 1000
 """Rows that tell which columns are times, of a table that is refused whatever they hold."""

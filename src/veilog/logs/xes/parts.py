@@ -23,7 +23,7 @@ from veilog._process import interpreter
 from veilog.errors import InputError
 from veilog.logs.findings import Note
 from veilog.logs.input.source import GZIP_MAGIC, MAX_VALUE, consumed_fraction, open_input
-from veilog.logs.xes.scan import ByteSource, Fast, Plain, Scanner, XesBlock, count_lines, too_long
+from veilog.logs.xes.scanner import ByteSource, Fast, Plain, Scanner, XesBlock, count_lines, too_long
 from veilog.logs.xes.values import Element, TextPiece, Unusual, parse_piece, stray_note, unescape
 
 Progress = Callable[[float], None]

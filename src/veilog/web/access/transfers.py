@@ -22,7 +22,7 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from veilog.logs.input.reader import known_suffixes
+from veilog.logs.input.formats import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
 _FIELDS = 20

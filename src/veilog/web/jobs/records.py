@@ -100,7 +100,7 @@ class LogRecord:
     size: int
     created: float
     format: str
-    """One of :func:`veilog.logs.input.reader.known_suffixes`."""
+    """One of :func:`veilog.logs.input.formats.known_suffixes`."""
     columns: dict[str, str]
     """The columns for case, activity and timestamp that were chosen by hand; what is missing is guessed."""
     reading: JobRecord | None

@@ -22,7 +22,7 @@ from veilog.ledger.accounts import Account
 from veilog.ledger.entry import Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
-from veilog.logs.input.reader import known_suffixes
+from veilog.logs.input.formats import known_suffixes
 from veilog.measures.disclosure.measure import KNOWN
 from veilog.measures.singling_out.words import own_path_in_words
 from veilog.measures.use_cases import USE_CASES

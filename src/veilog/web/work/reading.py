@@ -18,11 +18,11 @@ from veilog._language import day_in_words, gettext, gettext_noop
 from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, NESTED, EventLog
 from veilog.logs.findings import RULES, Finding, Findings, Policy
-from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import roles_of, whole
+from veilog.logs.input.formats import ReadRequest
+from veilog.logs.input.loader import roles_of, whole
 from veilog.logs.input.roles import role_of
 from veilog.logs.input.source import ReadOptions, Source
-from veilog.logs.tables.reader import table_reader_of
+from veilog.logs.tables.table_reader import table_reader_of
 from veilog.logs.tables.times import DayOrder, parse_times
 from veilog.messages import Message
 from veilog.report.explorer import clean, short

@@ -17,11 +17,11 @@ from veilog import Domain
 from veilog.errors import EngineError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import Source
-from veilog.logs.stored import storing as sorting
-from veilog.logs.stored.store import StoredLog, keep
-from veilog.logs.stored.storing import store
+from veilog.logs.storage import loader
+from veilog.logs.storage.loader import store
+from veilog.logs.storage.stored_log import StoredLog, keep
 from veilog.logs.synthetic.hospital import hospital
-from veilog.logs.tables import reader
+from veilog.logs.tables import table_reader
 from veilog.privacy.cases import AllCases, Cases, Coding, RawCases
 
 START = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
@@ -85,8 +85,8 @@ def test_the_pieces_are_the_log(
         table = table.append_column(name, [values])
     pq.write_table(table, path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting, "_PIECE", size)
-        patch.setattr(sorting, "_BATCH", batch)
+        patch.setattr(loader, "_PIECE", size)
+        patch.setattr(loader, "_BATCH", batch)
         log = store(path, threads=1)
     assert log is not None
     whole = veilog.read(path)
@@ -101,7 +101,7 @@ def test_the_pieces_are_the_log(
 
 def test_a_case_larger_than_a_piece_stays_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_rows(tmp_path / "log.parquet", [("p", "a", i % 6, None) for i in range(50)] + [("q", "b", 1, "x")])
-    monkeypatch.setattr(sorting, "_PIECE", 10)
+    monkeypatch.setattr(loader, "_PIECE", 10)
     log = store(tmp_path / "log.parquet")
     assert log is not None
     assert [len(piece) for piece in log.pieces()] == [50, 1]
@@ -138,11 +138,11 @@ def test_only_large_parquet_files_are_large(tmp_path: Path, monkeypatch: pytest.
     log = hospital(5, seed=1)
     for suffix in (".parquet", ".csv"):
         veilog.write(log, tmp_path / f"log{suffix}")
-    assert not reader.is_large(Source(tmp_path / "log.parquet"))
-    monkeypatch.setattr(reader, "LARGE", len(log) - 1)
-    assert reader.is_large(Source(tmp_path / "log.parquet"))
-    assert not reader.is_large(Source(tmp_path / "log.csv"))
-    assert not reader.is_large(Source(tmp_path / "none.parquet"))
+    assert not table_reader.is_large(Source(tmp_path / "log.parquet"))
+    monkeypatch.setattr(table_reader, "LARGE", len(log) - 1)
+    assert table_reader.is_large(Source(tmp_path / "log.parquet"))
+    assert not table_reader.is_large(Source(tmp_path / "log.csv"))
+    assert not table_reader.is_large(Source(tmp_path / "none.parquet"))
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,7 +152,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     write_rows(tmp_path / "log.parquet", [("p", "a", 1, None)])
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr("veilog.logs.stored.store.ipc.new_file", full)
+    monkeypatch.setattr("veilog.logs.storage.stored_log.ipc.new_file", full)
     with refused(EngineError, "store-disk-failed"):
         store(tmp_path / "log.parquet", temp_directory=spill)
     assert list(spill.iterdir()) == []

@@ -25,15 +25,15 @@ from veilog.logs.eventlog import (
     EventLog,
 )
 from veilog.logs.findings import Findings
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
 from veilog.logs.input.quality_checks import check_width
-from veilog.logs.input.reader import ReadRequest
 from veilog.logs.input.roles import classifier_keys
 from veilog.logs.input.source import AS_IT_IS, ReadOptions, Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
-from veilog.logs.xes.scan import XesBlock
+from veilog.logs.xes.scanner import XesBlock
 from veilog.logs.xes.values import (
     NO_ZONE,
     Element,
@@ -46,7 +46,7 @@ from veilog.logs.xes.values import (
     read_metadata,
     to_numpy,
 )
-from veilog.logs.xes.write import write_xes, write_xes_pieces
+from veilog.logs.xes.writer import write_xes, write_xes_pieces
 from veilog.messages import Message
 
 _TIME = ColumnKey(TIMESTAMP, "date")
@@ -390,7 +390,7 @@ Progress = Callable[[float], None]
 
 
 class _Xes:
-    """See :class:`veilog.logs.input.reader.Reader` and :class:`veilog.logs.input.reader.Writer`."""
+    """See :class:`veilog.logs.input.formats.Reader` and :class:`veilog.logs.input.formats.Writer`."""
 
     name = "XES"
     suffixes = (".xes", ".xes.gz")

@@ -39,7 +39,7 @@ _EXCEL = "veilog.logs.tables.excel:EXCEL"
 _TEXT = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _FOR_SPREADSHEETS = "veilog.logs.tables.csv:FOR_SPREADSHEETS"
 _WRITTEN = {
-    (".xes", ".xes.gz"): "veilog.logs.xes.read:XES",
+    (".xes", ".xes.gz"): "veilog.logs.xes.reader:XES",
     _TEXT: "veilog.logs.tables.csv:TEXT",
     (".parquet",): "veilog.logs.tables.parquet:PARQUET",
     (".xlsx",): _EXCEL,
@@ -85,7 +85,7 @@ class ReadRequest:
 
 @runtime_checkable
 class Reader(Protocol):
-    """One format of logs. A format of tables derives from :class:`veilog.logs.tables.reader.TableReader`."""
+    """One format of logs. A format of tables derives from :class:`veilog.logs.tables.table_reader.TableReader`."""
 
     name: str
     """As messages say it."""

@@ -23,13 +23,11 @@ from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
 from veilog.logs.findings import Policy
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import ReadOptions, Source
-from veilog.logs.stored import storing
-from veilog.logs.stored import storing as fetching
-from veilog.logs.stored import storing as sorting
-from veilog.logs.stored.store import StoredLog
-from veilog.logs.stored.storing import store, whole_of
+from veilog.logs.storage import loader
+from veilog.logs.storage.loader import store, whole_of
+from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.hospital import hospital
 
 pytestmark = pytest.mark.filterwarnings(
@@ -94,14 +92,14 @@ def told(log: EventLog) -> dict[str, list[Any]]:
 
 def in_small_pieces(patch: pytest.MonkeyPatch, size: int) -> None:
     """As if the rows came a few at a time; DuckDB gives two thousand at once or more."""
-    real = sorting._batches
+    real = loader._batches
 
     def batches(found: Any) -> Iterator[pa.RecordBatch]:
         for batch in real(found):
             yield from pa.Table.from_batches([batch]).to_batches(max_chunksize=max(1, size // 2))
 
-    patch.setattr(sorting, "_batches", batches)
-    patch.setattr(sorting, "_PIECE", size)
+    patch.setattr(loader, "_batches", batches)
+    patch.setattr(loader, "_PIECE", size)
 
 
 @pytest.mark.nightly
@@ -115,8 +113,8 @@ def test_every_source_gives_the_log_that_is_read(
     several = as_folder(folder / "several", events, min(cut, len(rows)))
     with pytest.MonkeyPatch.context() as patch:
         in_small_pieces(patch, size)
-        patch.setattr(fetching, "_AT_ONCE", 1)
-        patch.setattr(fetching, "_BATCH", 4)
+        patch.setattr(loader, "_AT_ONCE", 1)
+        patch.setattr(loader, "_BATCH", 4)
         logs = [
             store(several, threads=1),
             store("log", engine=engine, threads=1),
@@ -310,8 +308,8 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     )
     for source in elsewhere:
         assert told(whole_of(source, ReadRequest(), "pripel")) == told(veilog.read(events))
-    monkeypatch.setattr(storing, "LARGE", 1)
-    monkeypatch.setattr(storing, "stored", None)
+    monkeypatch.setattr(loader, "LARGE", 1)
+    monkeypatch.setattr(loader, "stored", None)
     for source in elsewhere:
         with refused(ParameterError, "store-events-too-many", method="pripel", count=2):
             whole_of(source, ReadRequest(), "pripel")
@@ -369,12 +367,12 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
     given = {"log": "log", "several": as_folder(tmp_path / "several", hundred(), 9), "ibis": on_ibis(hundred())}[where]
     index = "seq" if where == "ibis" else None
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.logs.stored.store.ipc.new_file", fails(OSError(28, "No space left on device")))
+        patch.setattr("veilog.logs.storage.stored_log.ipc.new_file", fails(OSError(28, "No space left on device")))
         with refused(EngineError, "store-disk-failed"):
             store(given, engine=engine, index=index, temp_directory=spill)
     assert list(spill.iterdir()) == []
     full = duckdb.IOException("IO Error: Could not write file: No space left on device")
-    for place in ("veilog.logs.stored.storing.in_order", *(["veilog.logs.stored.storing._put"] * (where == "ibis"))):
+    for place in ("veilog.logs.storage.loader.in_order", *(["veilog.logs.storage.loader._put"] * (where == "ibis"))):
         with monkeypatch.context() as patch:
             patch.setattr(place, fails(full))
             with refused(EngineError, "engine-disk-full"):
@@ -405,7 +403,7 @@ def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monke
     """A query that is cancelled, a connection that breaks, Ctrl-C: after the first piece was written."""
     engine = as_database(tmp_path, hundred())
     in_small_pieces(monkeypatch, 20)
-    real = sorting.in_order
+    real = loader.in_order
 
     def half(error: BaseException) -> Callable[..., Iterator[pa.Table]]:
         def tables(*arguments: Any) -> Iterator[pa.Table]:
@@ -421,7 +419,7 @@ def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monke
         (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
         (RuntimeError("Query interrupted"), KeyboardInterrupt, "^$"),
     ):
-        monkeypatch.setattr(storing, "in_order", half(error))
+        monkeypatch.setattr(loader, "in_order", half(error))
         with pytest.raises(kind, match=said):
             store("log", engine=engine, temp_directory=spill)
         assert list(spill.iterdir()) == []
@@ -434,7 +432,7 @@ def test_an_engine_that_breaks_off_is_told_in_one_line(spill: Path, monkeypatch:
         yield hundred().to_batches()[0]
         raise RuntimeError("canceling statement due to user request\n  at line 1\n  at line 2")
 
-    monkeypatch.setattr(fetching, "_streamed", batches)
+    monkeypatch.setattr(loader, "_streamed", batches)
     with refused(EngineError, "engine-gave-up"):
         store(there, index="seq", temp_directory=spill)
     assert list(spill.iterdir()) == []
@@ -443,15 +441,15 @@ def test_an_engine_that_breaks_off_is_told_in_one_line(spill: Path, monkeypatch:
 def test_rows_that_do_not_come_by_case_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise a case could be in two pieces, and count twice."""
     engine = as_database(tmp_path, hundred())
-    monkeypatch.setattr(sorting, "_PIECE", 20)
-    real = sorting._batches
+    monkeypatch.setattr(loader, "_PIECE", 20)
+    real = loader._batches
 
     def shuffled(found: Any) -> Iterator[pa.RecordBatch]:
         table = pa.Table.from_batches(list(real(found)))
         rows = np.random.default_rng(1).permutation(len(table))
         yield from table.take(pa.array(rows)).to_batches(max_chunksize=20)
 
-    monkeypatch.setattr(sorting, "_batches", shuffled)
+    monkeypatch.setattr(loader, "_batches", shuffled)
     with refused(EngineError, "rows-not-sorted"):
         store("log", engine=engine)
 

@@ -2,7 +2,7 @@
 
 All pieces together are one log. Their :class:`ChunkStore` decides where they are: on a disk of this machine (below, two
 files a piece and a table, numbers to be mapped and texts packed), or on the workers of a Spark cluster
-(:mod:`veilog.logs.stored.spark`), which run what is asked of a piece where it lies. What a function is given there is
+(:mod:`veilog.logs.storage.spark`), which run what is asked of a piece where it lies. What a function is given there is
 the same event log, column by column.
 """
 

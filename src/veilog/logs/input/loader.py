@@ -14,13 +14,13 @@ from veilog.logs.engines.ibis import IbisTable, connected
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.activity_mapping import mapped_by
+from veilog.logs.input.formats import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.quality_checks import check_events, check_width
-from veilog.logs.input.reader import ReadRequest, blaming, not_ours, reader_of
 from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
 from veilog.logs.input.source import AS_IT_IS, Given, ReadKeywords, ReadOptions, Source, is_ibis, silent
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
-from veilog.logs.tables.reader import TableReader, note, table_reader_of
+from veilog.logs.tables.table_reader import TableReader, note, table_reader_of
 from veilog.logs.tables.wide import wide_table_error
 
 

@@ -18,8 +18,8 @@ from veilog._typing import BoolArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import EVENT_INDEX, EventLog, as_array
 from veilog.logs.findings import Findings, Note
+from veilog.logs.input.formats import ReadRequest, reader_of
 from veilog.logs.input.lifecycle import joined
-from veilog.logs.input.reader import ReadRequest, reader_of
 from veilog.logs.input.roles import DATA, Roles, guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
@@ -47,7 +47,7 @@ class Notes:
 
 
 class TableReader(ABC):
-    """A format of tables with a row for each event; see :class:`veilog.logs.input.reader.Reader`.
+    """A format of tables with a row for each event; see :class:`veilog.logs.input.formats.Reader`.
 
     Its columns are all that is known beforehand, its rows come as one table or in batches. Which column is what, and
     what becomes of a row in which something is missing or wrong, is decided here as for every table.

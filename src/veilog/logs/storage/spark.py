@@ -36,10 +36,10 @@ from veilog.logs.engines.spark import quoted
 from veilog.logs.eventlog import EVENT_INDEX, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping
-from veilog.logs.input.reader import ReadRequest
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import silent
-from veilog.logs.stored.store import Chunk, Kind, Scope, StoredLog, as_kept, misfit, piece_of
+from veilog.logs.storage.stored_log import Chunk, Kind, Scope, StoredLog, as_kept, misfit, piece_of
 from veilog.logs.tables.events import log_from_table
 
 _AT_ONCE = 16

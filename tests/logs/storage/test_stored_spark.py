@@ -22,11 +22,10 @@ from veilog import Domain
 from veilog.errors import EngineError, InputError, ParameterError, QuestionError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import CASE_INDEX, EVENT_INDEX, EventLog
-from veilog.logs.stored import spark
-from veilog.logs.stored import spark as spark_storing
-from veilog.logs.stored.spark import OnSpark
-from veilog.logs.stored.store import Chunk, Scope, StoredLog, keep
-from veilog.logs.stored.storing import store
+from veilog.logs.storage import spark
+from veilog.logs.storage.loader import store
+from veilog.logs.storage.spark import OnSpark
+from veilog.logs.storage.stored_log import Chunk, Scope, StoredLog, keep
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy import cases
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
@@ -96,7 +95,7 @@ def there(tables: Tables) -> Any:
 
 def stored(table: Any, **options: Any) -> StoredLog:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(spark_storing, "_PIECE", 4000)
+        patch.setattr(spark, "_PIECE", 4000)
         log = store(table, index="seq", where="engine", **options)
     assert log is not None
     return log

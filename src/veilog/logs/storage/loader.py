@@ -43,9 +43,9 @@ from veilog.logs.engines.engine import (
 from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
+from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.lifecycle import Transitions
-from veilog.logs.input.reader import ReadRequest
-from veilog.logs.input.reading import (
+from veilog.logs.input.loader import (
     asked_for,
     check_layout,
     earlier_of,
@@ -58,10 +58,10 @@ from veilog.logs.input.reading import (
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import EngineKeywords, Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
-from veilog.logs.stored.store import StoredLog, keep, misfit
+from veilog.logs.storage.stored_log import StoredLog, keep, misfit
 from veilog.logs.tables.events import in_cases, is_of_cases, log_from_table
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
-from veilog.logs.tables.reader import LARGE, note
+from veilog.logs.tables.table_reader import LARGE, note
 
 _PIECE = 400_000
 """Events of a piece, unless one case alone has more."""
@@ -428,7 +428,7 @@ def _engine(source: Source) -> VariantSource:
 def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
     if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
         raise ParameterError("store-source-not-spark", parameter="where")
-    from veilog.logs.stored.spark import kept_by_spark
+    from veilog.logs.storage.spark import kept_by_spark
 
     return kept_by_spark(there, roles, asked)
 
