@@ -41,7 +41,7 @@ def test_its_numbers_are_those_of_the_frontier(found: veilog.Benchmark, log: vei
     frame = found.to_frame()
     row = frame[(frame.compared == "laplace") & (frame.epsilon == 1) & (frame.run == 1)].iloc[0]
     _, settings = compared(CERTIFIED, "0.001")["laplace"]
-    again = measure(Given(None, part=log), Cell("", "laplace", (("budget-not-positive", "1"), *settings), 1)).values
+    again = measure(Given(None, part=log), Cell("", "laplace", (("epsilon", "1"), *settings), 1)).values
     for name in ("similarity", "risk", "next_activity", "rules", "size_ratio", "real"):
         assert row[name] == again[name]
 

@@ -170,7 +170,7 @@ def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_private
 def test_the_label_of_one_case_is_published_where_the_log_says_what_is_public(tmp_path: Path) -> None:
     """What the condition is about: the same comparison fails where the labels are those of the log."""
     domain = Domain(activities="log", max_length=15)
-    with pytest.raises(AssertionError, match="another question"):
+    with pytest.raises(AssertionError, match="another query"):
         recorded_and_replayed(planned("evolve", domain=domain, epsilon=4), LOG, NEIGHBOURS["a label of its own"])
 
 

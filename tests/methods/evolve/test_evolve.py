@@ -1,7 +1,6 @@
 """evolve: what it costs, that only questions touch the data, that it is repeatable, and how near it comes."""
 
 import math
-import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
+from veilog.messages import Message
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
@@ -158,24 +158,24 @@ def test_too_many_activities_are_refused_with_advice_before_anything_is_asked() 
 @pytest.mark.slow
 def test_the_release_says_what_it_is_and_which_epsilon_would_do() -> None:
     released = openly.release(LOG, "evolve", epsilon=0.1, seed=1)
-    text = " ".join(map(str, released.remarks))
-    assert "weighted synthetic prototypes" in text
-    found = re.search(r"epsilon of about (\S+) would do", text)
-    assert found
-    assert 0.3 < float(found[1]) < 2.0, "700 cases times epsilon are enough, and the log has 800"
+    said = {remark.code: remark.values for remark in released.remarks}
+    assert "evolve-release-synthetic" in said
+    advice = said["evolve-cases-few"]["fewer"]
+    assert isinstance(advice, Message) and advice.code == "epsilon-would-do"
+    assert 0.3 < float(str(advice.values["epsilon"])) < 2.0, "700 cases times epsilon are enough, and the log has 800"
     enough = openly.release(LOG, "evolve", epsilon=2, seed=1)
-    assert "would do" not in " ".join(map(str, enough.remarks))
-    wide = openly.release(variants_only(300, 70, 8.0), "evolve", epsilon=1, seed=1).remarks
-    assert "evolve-release-sketch" in [remark.code for remark in wide]
-    assert "epsilon of about" not in " ".join(map(str, wide)), "of so many activities it stays a sketch"
+    assert "evolve-cases-few" not in [remark.code for remark in enough.remarks]
+    wide = {r.code: r.values for r in openly.release(variants_only(300, 70, 8.0), "evolve", epsilon=1, seed=1).remarks}
+    assert "evolve-release-sketch" in wide
+    assert "epsilon-would-do" not in str(wide["evolve-cases-few"]), "of so many activities it stays a sketch"
 
 
 @pytest.mark.nightly
 def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     _, curator, _ = run(variants_only(2000, 80, 6.0), "3", 1)
-    use_cases = [charge.purpose for charge in curator.guarantee().charges]
-    assert use_cases[1].startswith("cases with an activity (80 sums)")
-    assert use_cases[2].startswith("directly-follows relations")
+    purposes = [charge.purpose for charge in curator.guarantee().charges]
+    assert purposes[1].startswith("cases with an activity (80 sums)")
+    assert purposes[2].startswith("directly-follows relations")
 
 
 @pytest.mark.nightly
