@@ -146,7 +146,7 @@ def test_digests_and_key_are_in_no_export_and_take_16_bytes_a_unit(tmp_path: Pat
         ((_, digests),) = book.connection.execute("SELECT * FROM units").fetchall()
         key = book.key
     assert len(digests) == 16 * 41
-    assert b"m0" not in digests
+    assert b"m0\x00" not in digests
     for name in ("out.json", "out.csv"):
         ledger.export(tmp_path / name)
         text = (tmp_path / name).read_text()
