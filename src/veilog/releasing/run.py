@@ -148,6 +148,8 @@ def run_plan(
         check_times(request, log)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     load_libraries(request)
+    if request.prior is not None and ledger is not None:
+        request = replace(request, prior=request.prior.with_releases(ledger.proven))
     looked_at = log if request.subset is None else request.subset.of_log(log)
     units = unseen_units(request, looked_at, log, ledger)
     if units is not None and not isinstance(looked_at, Variants):
