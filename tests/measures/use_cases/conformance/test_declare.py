@@ -10,7 +10,7 @@ from refusals import refused
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance import read_model
-from veilog.measures.use_cases.conformance.declare import TEMPLATES, Constraint, held, mined
+from veilog.measures.use_cases.conformance.declare import held, mined
 from veilog.measures.use_cases.conformance.use_case import support_error
 
 ONE_OF_EACH = (

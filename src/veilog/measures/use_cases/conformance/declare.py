@@ -13,57 +13,14 @@ from functools import cache
 import numpy as np
 
 from veilog._typing import BoolArray, IntArray
-from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-
-COUNTED = ("existence", "absence", "exactly")
-"""Templates of one activity and a number of times."""
-UNARY = (*COUNTED, "init", "end")
-BINARY = (
-    "responded existence",
-    "response",
-    "precedence",
-    "succession",
-    "chain response",
-    "chain precedence",
-    "not co-existence",
-)
-TEMPLATES = (*UNARY, *BINARY)
+from veilog.rules.constraints import COUNTED, Constraint
 
 SUPPORT = 0.95
 """From which support on a constraint of the original's own is one that it is checked for."""
 FREQUENT = 0.05
 """Share of the cases that have to activate it."""
 MOST_ACTIVITIES = 50
-
-
-@dataclass(frozen=True)
-class Constraint:
-    """A template with its activities; ``times`` only for those that count."""
-
-    template: str
-    activities: tuple[str, ...]
-    times: int = 1
-
-    def __post_init__(self) -> None:
-        if self.template not in TEMPLATES:
-            raise ParameterError(
-                "constraint-template-unknown", parameter="model", template=self.template, names=", ".join(TEMPLATES)
-            )
-        needed = 1 if self.template in UNARY else 2
-        if len(self.activities) != needed:
-            code = "constraint-of-one-activity" if needed == 1 else "constraint-of-two-activities"
-            raise ParameterError(code, parameter="model", value=self, template=self.template)
-        if needed == 2 and self.activities[0] == self.activities[1]:
-            raise ParameterError("constraint-activities-same", parameter="model", value=self)
-        if self.times != 1 and self.template not in COUNTED:
-            raise ParameterError("constraint-number-not-taken", parameter="model", value=self, template=self.template)
-        if self.times < (0 if self.template == "exactly" else 1):
-            raise ParameterError("constraint-times-out-of-range", parameter="model", value=self, times=self.times)
-
-    def __str__(self) -> str:
-        number = str(self.times) if self.template in COUNTED else ""
-        return f"{self.template}{number}[{', '.join(self.activities)}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,8 +133,8 @@ _RULES: dict[str, Rule] = {
     "existence": lambda at, a, times: (at.all, at.count(a) >= times),
     "absence": lambda at, a, times: (at.all, at.count(a) < times),
     "exactly": lambda at, a, times: (at.all, at.count(a) == times),
-    "init": lambda at, a: (at.all, at.first(a) == 0),
-    "end": lambda at, a: (at.all, at.at_end(a)),
+    "init": lambda at, *several: (at.all, np.logical_or.reduce([at.first(a) == 0 for a in several])),
+    "end": lambda at, *several: (at.all, np.logical_or.reduce([at.at_end(a) for a in several])),
     "responded existence": lambda at, a, b: (at.count(a) > 0, at.count(b) > 0),
     "response": _response,
     "precedence": _precedence,
