@@ -80,10 +80,8 @@ def _refused(code: str, rule: Rule, **values: object) -> ParameterError:
 
 def _contradiction(rules: Sequence[Rule]) -> ParameterError:
     numbers = ", ".join(str(rule.number) for rule in rules)
-    code = "rules-contradict-in-pair" if len(rules) == 2 else "rules-contradict"
-    return ParameterError(
-        code, parameter="rules", numbers=numbers, rules=Message.joined(rule.message for rule in rules)
-    )
+    told = Message.joined(rule.message for rule in rules)
+    return ParameterError("rules-contradict", parameter="rules", numbers=numbers, rules=told)
 
 
 def _check_alone(rule: Rule, domains: Domains) -> None:
