@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.logs.eventlog import EventLog
+from veilog.logs.eventlog import EventLog, as_array, as_dictionary
 
 EXCHANGES, DONATIONS = 40, 20
 """So often values that break a rule are exchanged with those of other cases, or replaced by such, at random."""
@@ -38,12 +38,9 @@ class ColumnValues:
         if _dated(column.type):
             column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None))).cast(pa.int64())
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            return ColumnValues(np.asarray(column.cast(pa.float64(), safe=False).to_numpy(), dtype=np.float64))
-        texts = column if pa.types.is_dictionary(column.type) else column.cast(pa.string())
-        whole = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-        coded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
-        if isinstance(coded, pa.ChunkedArray):
-            coded = coded.chunk(0) if coded.num_chunks else pa.array([], pa.string()).dictionary_encode()
+            numbers = as_array(column.cast(pa.float64(), safe=False))
+            return ColumnValues(numbers.to_numpy(zero_copy_only=False).astype(np.float64))
+        coded = as_dictionary(column if pa.types.is_dictionary(column.type) else column.cast(pa.string()))
         return ColumnValues.of_texts(
             tuple(map(str, coded.dictionary.to_pylist())),
             pc.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False).astype(np.int64),

@@ -21,6 +21,9 @@ from veilog.rules.constraints import Constraint
 
 MOST_TRIED = 20_000
 """So many states of a search are looked at, before it is given up."""
+REPLACED = 1.01
+"""A replaced event counts for a little more than one left out or put in: cut cases lack events rather than have wrong
+ones."""
 
 _States = tuple[int, ...]
 
@@ -30,7 +33,7 @@ class _Place(NamedTuple):
 
     read: int
     states: _States
-    changes: int
+    changes: float
     length: int
     last: tuple[int, object] | None
     """The last activity made, and the same of what was made before it."""
@@ -175,7 +178,7 @@ class Automata:
             code = trace[read]
             yield _Place(read + 1, self._next(states, code), changes, length + 1, (code, last))
             for other in self.named:
-                yield _Place(read + 1, self._next(states, other), changes + 1, length + 1, (other, last))
+                yield _Place(read + 1, self._next(states, other), changes + REPLACED, length + 1, (other, last))
             yield _Place(read + 1, states, changes + 1, length, last)
         if length + 1 + len(trace) - read <= longest:
             for other in self.named:

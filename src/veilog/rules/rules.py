@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
@@ -25,7 +23,7 @@ from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.rules.attributes import AttributeRule, AttributeTable
+from veilog.rules.attributes import AttributeRule, AttributeTable, ColumnValues
 from veilog.rules.automata import Automata
 from veilog.rules.constraints import Constraint
 from veilog.rules.reading import Rule, RuleEntry, entries_of, rule_of
@@ -41,6 +39,13 @@ class BrokenRules:
     cases: int
     each: tuple[int | None, ...]
     any: int
+
+    @property
+    def obeyed(self) -> tuple[float | None, ...]:
+        """The share of the cases that obey all rules, and that obey each; None where the log has not what it is about,
+        or no case."""
+        broken = (self.any, *self.each)
+        return tuple(None if of is None or not self.cases else 1 - of / self.cases for of in broken)
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,16 +182,16 @@ class Rules:
 
     def _broken_events(self, log: EventLog) -> BrokenRules:
         labels, codes = log.activity_codes
-        table, times = AttributeTable.of_log(log), _microseconds(log)
+        table, times, timed = AttributeTable.of_log(log), _microseconds(log), not log.artificial_times
         broken = self._broken_flow(labels, codes, log.offsets)
         each: list[int | None] = []
         for row, rule in enumerate(self.items):
-            if rule.time is not None:
+            if rule.time is not None and timed:
                 of_case, wrong = rule.time.broken(labels, codes, table.owners, times)
                 broken[row, of_case[wrong]] = True
             if rule.attribute is not None and table.has(rule.attribute):
                 broken[row, table.cases_breaking(rule.attribute)] = True
-            there = rule.attribute is None or table.has(rule.attribute)
+            there = (rule.attribute is None or table.has(rule.attribute)) and (rule.time is None or timed)
             each.append(int(broken[row].sum()) if there else None)
         return BrokenRules(log.number_of_cases, tuple(each), int(broken.any(axis=0).sum()))
 
@@ -198,5 +203,4 @@ def _automata(constraints: tuple[Constraint, ...], labels: tuple[str, ...]) -> A
 
 def _microseconds(log: EventLog) -> FloatArray:
     """The times of events; NaN where there is none."""
-    column = log.events.column(TIMESTAMP)
-    return np.asarray(pc.cast(column.cast(pa.int64()), pa.float64(), safe=False).to_numpy(), dtype=np.float64)
+    return ColumnValues.of(log.events.column(TIMESTAMP)).numbers

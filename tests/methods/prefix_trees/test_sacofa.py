@@ -120,7 +120,9 @@ def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mech
 def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
-    released = release(SMALL, "sacofa", epsilon=900, seed=1, depth=5, rules_file=str(path), rest="drop").variants.to_dict()
+    released = release(
+        SMALL, "sacofa", epsilon=900, seed=1, depth=5, rules_file=str(path), rest="drop"
+    ).variants.to_dict()
     assert released == {("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100}
 
 
