@@ -44,9 +44,7 @@ def test_one_of_several_activities_may_come_first_or_last() -> None:
 
 
 SOME = st.lists(
-    st.builds(
-        constraint, st.sampled_from(TEMPLATES), st.sampled_from("abc"), st.sampled_from("d"), st.just(1)
-    ),
+    st.builds(constraint, st.sampled_from(TEMPLATES), st.sampled_from("abc"), st.sampled_from("d"), st.just(1)),
     min_size=1,
     max_size=3,
 )

@@ -261,12 +261,13 @@ class AttributeTable:
                 broken = [(rule, np.flatnonzero(self.broken(rule))) for rule in level]
                 if not any(len(rows) for _, rows in broken):
                     break
-                for rule, rows in broken:
+                for rule, rows in ((rule, rows) for rule, rows in broken if len(rows)):
+                    self._open(self._target(rule))
                     self._exchange(rule, rows, level, rng, mutual=tried < EXCHANGES)
             for rule in level:
-                name = self._target(rule)
-                self._open(name)
-                self._source[name][self.broken(rule)] = -1
+                broken, name = self.broken(rule), self._target(rule)
+                if broken.any():
+                    self._source[name][broken] = -1
         return {name: self._drawn(name) for name in self._source}
 
     def _target(self, rule: AttributeRule) -> str:
@@ -289,7 +290,6 @@ class AttributeTable:
         mutual: bool,
     ) -> None:
         name = self._target(rule)
-        self._open(name)
         source, shift = self._source[name], self._shift[name]
         rows = rng.permutation(rows)
         other = rng.integers(len(source), size=len(rows))

@@ -13,6 +13,7 @@ import numpy as np
 
 from veilog._typing import BoolArray
 from veilog.errors import ParameterError, meant
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, START, TIMESTAMP
 from veilog.messages import Message
 from veilog.rules.attributes import ColumnValues, ValueCondition
 from veilog.rules.automata import Automata
@@ -21,6 +22,8 @@ from veilog.rules.reading import Rule
 from veilog.rules.rules import Rules
 from veilog.rules.times import ANY
 
+_OF_EVENTS = {ACTIVITY, TIMESTAMP, START, CASE_INDEX, EVENT_INDEX, NESTED}
+"""Columns that are no attributes: rules on activities and on times are about them."""
 _OTHER = "\0other"
 _MOST_VALUES = 12
 """Of an attribute so many values are tried at most, those at the bounds of rules first."""
@@ -66,7 +69,7 @@ def check_activities(rules: Rules, activities: Iterable[str] | None) -> None:
 
 def check_columns(rules: Rules, columns: Iterable[str]) -> None:
     """Refuse rules on attributes that a log does not have."""
-    known = {name.removeprefix("case:") for name in columns}
+    known = {name.removeprefix("case:") for name in columns} - _OF_EVENTS
     for rule in rules.items:
         names = () if rule.attribute is None else rule.attribute.attributes
         unknown = [name for name in names if name.removeprefix("case:") not in known]

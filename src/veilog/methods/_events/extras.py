@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._typing import IntArray
-from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE
+from veilog.logs.eventlog import START, TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
@@ -108,12 +108,10 @@ def _obeying(
     """The columns with values redrawn where they break a rule."""
     owners = np.repeat(np.arange(len(cases)), cases.lengths)
     going, starts = np.flatnonzero(cases.lengths), np.zeros(len(cases), dtype=np.int64)
-    of_times = {}
     if times is not None:
         starts[going] = times[cases.offsets[going]]
-        of_times = {TIMESTAMP: pa.array(times).cast(TIMESTAMP_TYPE)}
     codes = cases.rows(0, len(cases)).codes.astype(np.int64)
-    table = AttributeTable(owners, cases.labels, codes, starts, columns.cases, {**columns.events, **of_times})
+    table = AttributeTable(owners, cases.labels, codes, starts, columns.cases, columns.events)
     drawn = table.redrawn(rules.attributes, rng)
     of_events = {name: drawn.get(name, column) for name, column in columns.events.items()}
     return ReleasedColumns(of_events, {name: drawn.get(name, column) for name, column in columns.cases.items()})
