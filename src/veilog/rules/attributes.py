@@ -265,9 +265,9 @@ class AttributeTable:
                     self._open(self._target(rule))
                     self._exchange(rule, rows, level, rng, mutual=tried < EXCHANGES)
             for rule in level:
-                broken, name = self.broken(rule), self._target(rule)
-                if broken.any():
-                    self._source[name][broken] = -1
+                left = self.broken(rule)
+                if left.any():
+                    self._source[self._target(rule)][left] = -1
         return {name: self._drawn(name) for name in self._source}
 
     def _target(self, rule: AttributeRule) -> str:
