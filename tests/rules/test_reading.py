@@ -74,14 +74,14 @@ def test_json_and_lists_state_the_same(tmp_path: Path) -> None:
         assert other.times == rules.times
         assert other.attributes == rules.attributes
     assert [rule.line for rule in listed.items] == [None] * len(LINES)
-    assert again.items[0].line == 3 and again.items[1].line == 6
+    assert again.items[0].line == 4 and again.items[1].line == 7
 
 
 def test_tables_of_toml_have_lines_too(tmp_path: Path) -> None:
     path = file_of(tmp_path / "rules.toml", '[[rules]]\nfirst = "A"\n\n[[rules]]\nfrist = "B"\n')
     with refused(InputError, "rule-form-unknown", number=2, keys="frist") as caught:
         Rules.of(path)
-    assert caught.value.line == 4
+    assert caught.value.line == 5
 
 
 def test_a_list_of_declare_constraints_is_rules(tmp_path: Path) -> None:

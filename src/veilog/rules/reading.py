@@ -58,7 +58,7 @@ class Rule:
         return tuple(dict.fromkeys(named))
 
 
-def entries_of(path: Path) -> tuple[list[Any], list[int]]:
+def entries_of(path: Path) -> tuple[list[Any], list[int | None]]:
     """Return the entries of a file, and the lines at which they begin."""
     try:
         text = text_of(path)
@@ -83,39 +83,21 @@ def entries_of(path: Path) -> tuple[list[Any], list[int]]:
         content = next(iter(content.values()), None)
     if not isinstance(content, list):
         raise InputError("rules-not-list", path=path)
-    return content, list(_places(text))
+    return content, list(_places(text, content))
 
 
-def _places(text: str) -> Iterator[int]:
-    """The lines at which the entries of the first array of a TOML or JSON text begin, or its tables."""
-    tables = [number for number, line in enumerate(text.splitlines(), 1) if line.strip().startswith("[[")]
-    if tables and not text.lstrip().startswith("[["):
-        tables = [] if re.search(r"^\s*rules\s*=", text, re.MULTILINE) else tables
-    if tables:
-        yield from tables
-        return
-    depth, fresh, quoted, line = 0, False, "", 1
-    for token in re.finditer(r"\\.|#[^\n]*|[\[{]|[\]}]|[\"']|,|\n|[^\s]", text):
-        found = token[0]
-        line += found == "\n"
-        if quoted:
-            quoted = "" if found == quoted else quoted
-            continue
-        if found.startswith("#") or found == "\n":
-            continue
-        if fresh and depth == 1 and found not in ",]":
-            yield line
-            fresh = False
-        if found in ("[", "{"):
-            opens = depth == 0 and found == "["
-            depth += found == "[" or depth > 0
-            fresh = fresh or opens
-        elif found in ("]", "}"):
-            depth -= depth > 0
-        elif found in "\"'":
-            quoted = found
-        elif found == "," and depth == 1:
-            fresh = True
+def _places(text: str, entries: list[Any]) -> Iterator[int | None]:
+    """The line of the first key of each entry: texts are looked for one after the other, comments aside."""
+    text, at = re.sub(r"(?m)^[^\S\n]*#.*$", "", text), 0
+    for entry in entries:
+        words = [entry] if not isinstance(entry, dict) else [part for pair in entry.items() for part in pair]
+        words = [part for word in words for part in (word if isinstance(word, list) else [word])]
+        found = []
+        for word in words:
+            place = text.find(str(word), at)
+            found.append(None if place < 0 else text.count("\n", 0, place) + 1)
+            at = at if place < 0 else place + len(str(word))
+        yield found[0] if found else None
 
 
 def rule_of(number: int, entry: Any, path: Path | None, line: int | None) -> Rule:

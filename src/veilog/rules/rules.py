@@ -70,10 +70,9 @@ class Rules:
         entries, lines = entries_of(path) if path is not None else (list(given), [])  # type: ignore[arg-type]
         if not entries:
             raise InputError("rules-empty", path=path)
-        items = []
-        for number, entry in enumerate(entries, 1):
-            line = lines[number - 1] if number <= len(lines) else None
-            items.append(rule_of(number, entry, path, line))
+        places = lines or [None] * len(entries)
+        numbered = enumerate(zip(entries, places, strict=True), 1)
+        items = [rule_of(number, entry, path, line) for number, (entry, line) in numbered]
         return Rules(tuple(items), None if path is None else str(given))
 
     def to_json(self) -> list[RuleEntry]:

@@ -181,7 +181,7 @@ def test_lists_of_constraints_are_read_as_text_and_as_json(tmp_path: Path) -> No
         ("Response[A, B]\nwhat is this", "constraint-number-unknown"),
         ("Response[A]", "constraint-of-two-activities"),
         ("Alternate Response[A, B]", "constraint-template-unknown"),
-        ("Init[A, B]", "constraint-of-one-activity"),
+        ("Existence[A, B]", "constraint-of-one-activity"),
         ("Response[A, A]", "constraint-activities-same"),
         ("Response2[A, B]", "constraint-number-not-taken"),
         ("Existence0[A]", "constraint-times-out-of-range"),
