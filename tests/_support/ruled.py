@@ -10,7 +10,7 @@ from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 DAY = 86_400_000_000
 RULES: list[dict[str, Any] | str] = [
@@ -38,7 +38,7 @@ def ruled_hospital(cases: int, seed: int) -> EventLog:
     """Return a log of so many cases that all obey the rules."""
     rng = np.random.default_rng(seed)
     log = hospital(3 * cases, seed)
-    rules = Rules.of(RULES)
+    rules = ReleaseRules.of(RULES)
     assert rules is not None
     labels, codes = log.activity_codes
     flow = rules.automata(labels).allowed(codes, log.offsets) & (np.diff(log.offsets) <= 20)
@@ -65,7 +65,7 @@ def ruled_hospital(cases: int, seed: int) -> EventLog:
 
 def late(log: EventLog, labels: list[str], codes: Any) -> Any:
     """Return which cases break the rule on times."""
-    rules = Rules.of(RULES)
+    rules = ReleaseRules.of(RULES)
     assert rules is not None
     owners = np.repeat(np.arange(log.number_of_cases), np.diff(log.offsets))
     times = log.events.column(TIMESTAMP).cast(pa.int64()).to_numpy().astype(float)
@@ -77,6 +77,6 @@ def late(log: EventLog, labels: list[str], codes: Any) -> Any:
 
 def breaking(log: EventLog | Variants, rules: Any = RULES) -> int:
     """Return how many cases break a rule."""
-    found = Rules.of(rules)
+    found = ReleaseRules.of(rules)
     assert found is not None
     return found.broken_in(log).any

@@ -17,7 +17,7 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import ReleaseRequest, plan
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 LOG = ruled_hospital(150, seed=1)
 FLOW = [rule for rule in RULES if isinstance(rule, dict) and not rule.keys() & {"attribute", "from"}]
@@ -177,7 +177,7 @@ def test_real_variants_are_left_out_and_not_repaired() -> None:
 
 
 def test_repaired_cases_stay_as_many() -> None:
-    rules = Rules.of([{"last": "c"}, {"activity": "b", "at_most": 1}])
+    rules = ReleaseRules.of([{"last": "c"}, {"activity": "b", "at_most": 1}])
     assert rules is not None
     variants = Variants.from_dict({("a", "b", "b"): 3, ("a", "b", "c"): 4, (): 2})
     assert rules.repaired(variants).to_dict() == {("a", "b", "c"): 7, ("c",): 2}

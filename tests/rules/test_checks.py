@@ -9,11 +9,11 @@ from ruled import DECLARED, RULES
 
 from veilog.errors import ParameterError
 from veilog.rules.checks import check, check_activities, check_columns
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 
 def checked(entries: list[Any], activities: Any = None, longest: int | None = None, **domains: Any) -> None:
-    rules = Rules.of(entries)
+    rules = ReleaseRules.of(entries)
     assert rules is not None
     check(rules, activities, longest, domains)
 
@@ -84,7 +84,7 @@ def test_what_is_declared_is_held_against_the_rules() -> None:
 
 
 def test_what_a_log_has_is_held_against_the_rules() -> None:
-    rules = Rules.of(RULES)
+    rules = ReleaseRules.of(RULES)
     assert rules is not None
     check_columns(rules, ["case:age", "ward", "birth", "admission", "dose"])
     with refused(ParameterError, "rule-attribute-unknown", number=10, name="dose"):
@@ -94,7 +94,7 @@ def test_what_a_log_has_is_held_against_the_rules() -> None:
 
 
 def test_ten_rules_and_many_are_checked_within_a_second() -> None:
-    rules = Rules.of(RULES)
+    rules = ReleaseRules.of(RULES)
     assert rules is not None
     started = time.process_time()
     check(rules, DECLARED.alphabet, DECLARED.longest, DECLARED.attributes)

@@ -9,7 +9,7 @@ from refusals import refused
 
 from veilog.errors import InputError
 from veilog.rules.constraints import Constraint
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import TimeRule
 
 TOML = """# "a comment" with [brackets, {
@@ -31,7 +31,7 @@ LINES = [3, 4, 5, 6, 7, 9, 10, 11, 12, 13]
 
 
 def read(entry: Any) -> Any:
-    found = Rules.of([entry])
+    found = ReleaseRules.of([entry])
     assert found is not None
     return found.items[0]
 
@@ -42,7 +42,7 @@ def file_of(path: Path, text: str) -> Path:
 
 
 def test_a_file_states_rules_of_all_kinds(tmp_path: Path) -> None:
-    rules = Rules.of(file_of(tmp_path / "rules.toml", TOML))
+    rules = ReleaseRules.of(file_of(tmp_path / "rules.toml", TOML))
     assert rules is not None
     assert [rule.line for rule in rules.items] == LINES
     assert [rule.constraints for rule in rules.items] == [
@@ -64,10 +64,10 @@ def test_a_file_states_rules_of_all_kinds(tmp_path: Path) -> None:
 
 
 def test_json_and_lists_state_the_same(tmp_path: Path) -> None:
-    rules = Rules.of(file_of(tmp_path / "rules.toml", TOML))
+    rules = ReleaseRules.of(file_of(tmp_path / "rules.toml", TOML))
     assert rules is not None
-    again = Rules.of(file_of(tmp_path / "rules.json", json.dumps({"rules": rules.to_json()}, indent=1)))
-    listed = Rules.of(rules.to_json())
+    again = ReleaseRules.of(file_of(tmp_path / "rules.json", json.dumps({"rules": rules.to_json()}, indent=1)))
+    listed = ReleaseRules.of(rules.to_json())
     assert again is not None and listed is not None
     for other in (again, listed):
         assert other.constraints == rules.constraints
@@ -80,18 +80,18 @@ def test_json_and_lists_state_the_same(tmp_path: Path) -> None:
 def test_tables_of_toml_have_lines_too(tmp_path: Path) -> None:
     path = file_of(tmp_path / "rules.toml", '[[rules]]\nfirst = "A"\n\n[[rules]]\nfrist = "B"\n')
     with refused(InputError, "rule-form-unknown", number=2, keys="frist") as caught:
-        Rules.of(path)
+        ReleaseRules.of(path)
     assert caught.value.line == 5
 
 
 def test_a_list_of_declare_constraints_is_rules(tmp_path: Path) -> None:
     path = file_of(tmp_path / "model.txt", "activity A\n\n# init\nInit[A]\nAbsence2[B]\n")
-    rules = Rules.of(path)
+    rules = ReleaseRules.of(path)
     assert rules is not None
     assert rules.constraints == (Constraint("init", ("A",)), Constraint("absence", ("B",), 2))
     assert [rule.line for rule in rules.items] == [4, 5]
     with refused(InputError, "constraint-condition-not-supported") as caught:
-        Rules.of(file_of(path, "Init[A]\nResponse[A, B] |A.x > 1 |\n"))
+        ReleaseRules.of(file_of(path, "Init[A]\nResponse[A, B] |A.x > 1 |\n"))
     assert caught.value.line == 2
 
 
@@ -137,13 +137,13 @@ def test_files_that_hold_no_rules_are_refused(
     tmp_path: Path, name: str, text: str, code: str, line: int | None
 ) -> None:
     with refused(InputError, code) as caught:
-        Rules.of(file_of(tmp_path / name, text))
+        ReleaseRules.of(file_of(tmp_path / name, text))
     assert caught.value.line == line
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with refused(InputError, "rules-file-not-readable"):
-        Rules.of(tmp_path / "no.toml")
+        ReleaseRules.of(tmp_path / "no.toml")
     (tmp_path / "r.toml").write_bytes(b"\xff\xfe\xff")
     with refused(InputError, "rules-file-not-utf8"):
-        Rules.of(tmp_path / "r.toml")
+        ReleaseRules.of(tmp_path / "r.toml")

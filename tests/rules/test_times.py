@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.logs.variants import Repeated, Variants
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import TimeRule, direct_bounds, microseconds_in, obeying, possible
 
 MINUTE = 60_000_000
@@ -114,7 +114,7 @@ def test_times_that_obey_stay() -> None:
 
 
 def test_a_variant_for_which_there_are_no_times_does_not_obey() -> None:
-    rules = Rules.of(
+    rules = ReleaseRules.of(
         [
             {"from": "A", "to": "B", "at_least": "2 h"},
             {"from": "B", "to": "C", "at_least": "2 h"},

@@ -35,7 +35,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""
@@ -158,7 +158,7 @@ def certified_relation(
 
 
 def noisy_relation(
-    curator: Curator, epsilon: Fraction, settings: PairSettings, rules: Rules | None, *, once: bool = False
+    curator: Curator, epsilon: Fraction, settings: PairSettings, rules: ReleaseRules | None, *, once: bool = False
 ) -> tuple[IntArray, int]:
     """Return the relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds; ``once``: a
     case counts each pair once."""

@@ -18,7 +18,7 @@ from veilog.methods.benchmark_facts import ahead_in, measured
 from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import Fact
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
@@ -82,7 +82,7 @@ class Request:
     """What is public about the process: traces of other cases, or of a model."""
     prior_of_model: bool = False
     """Whether the prior is of models alone, so that how frequent its traces are means nothing."""
-    rules: Rules | None = None
+    rules: ReleaseRules | None = None
     """What every released case obeys: a method that draws cases draws none that breaks them, as far as it can; the rest
     is repaired after it."""
     beside: Callable[[str, Variants], None] = lambda name, variants: None

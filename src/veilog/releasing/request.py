@@ -46,7 +46,7 @@ from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.releasing.result import Release
 from veilog.rules.checks import check as check_rules
 from veilog.rules.checks import check_activities, check_columns
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
 """A ledger; None for the one of this user, and False for none."""
@@ -302,14 +302,14 @@ class ReleaseRequest:
     ] = None
     """What is public about the process."""
     rules: Annotated[
-        Rules | None,
+        ReleaseRules | None,
         Option(
             "File (TOML, JSON, or text with declare constraints) of public rules that every released case obeys.",
             "rules",
             python="RulesChoice | None",
             works=("release",),
             group="content",
-            read=Rules.of,
+            read=ReleaseRules.of,
             form=(),
         ),
     ] = None
@@ -475,7 +475,7 @@ class ReleaseRequest:
         if self.method.full_log and isinstance(log, StoredLog):
             raise ParameterError("method-log-on-disk", parameter="log", name=self.method.name)
 
-    def _check_rules(self, rules: Rules, log: EventLog | StoredLog | Variants) -> None:
+    def _check_rules(self, rules: ReleaseRules, log: EventLog | StoredLog | Variants) -> None:
         """Refuse rules on what the log does not have, where that is public by the word of its owner."""
         if self.declared.activities == FROM_LOG:
             check_activities(rules, variants_of(log).labels)
@@ -530,7 +530,7 @@ class ReleaseRequest:
             found = {name: _text(value) if value else None}
         elif isinstance(value, PublicPrior):
             found = {"prior": value.names, "prior_map": value.mapping}
-        elif isinstance(value, Rules):
+        elif isinstance(value, ReleaseRules):
             found = {name: value.source or value.to_json()}
         elif value == usual:
             return {}

@@ -18,8 +18,8 @@ from veilog.messages import Message
 from veilog.rules.attributes import ColumnValues, ValueCondition
 from veilog.rules.automata import Automata
 from veilog.rules.constraints import Constraint
-from veilog.rules.reading import Rule
-from veilog.rules.rules import Rules
+from veilog.rules.reading import ReleaseRule
+from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import ANY
 
 _OF_EVENTS = {ACTIVITY, TIMESTAMP, START, CASE_INDEX, EVENT_INDEX, NESTED}
@@ -30,7 +30,7 @@ _MOST_VALUES = 12
 Domains = Mapping[str, tuple[str, ...] | tuple[float, float]]
 
 
-def check(rules: Rules, activities: Sequence[str] | None, longest: int | None, domains: Domains) -> None:
+def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | None, domains: Domains) -> None:
     """Refuse rules that contradict each other, or the declared activities, length of cases and values of attributes.
 
     Raises:
@@ -57,7 +57,7 @@ def check(rules: Rules, activities: Sequence[str] | None, longest: int | None, d
         raise ParameterError("rules-need-longer-cases", parameter="rules", events=len(shortest), longest=longest)
 
 
-def check_activities(rules: Rules, activities: Iterable[str] | None) -> None:
+def check_activities(rules: ReleaseRules, activities: Iterable[str] | None) -> None:
     """Refuse rules on activities that are not among the public ones."""
     known = set(activities or ())
     for rule in rules.items if activities is not None else ():
@@ -67,7 +67,7 @@ def check_activities(rules: Rules, activities: Iterable[str] | None) -> None:
             raise _refused("rule-activity-unknown", rule, name=unknown[0], meant=near)
 
 
-def check_columns(rules: Rules, columns: Iterable[str]) -> None:
+def check_columns(rules: ReleaseRules, columns: Iterable[str]) -> None:
     """Refuse rules on attributes that a log does not have."""
     known = {name.removeprefix("case:") for name in columns} - _OF_EVENTS
     for rule in rules.items:
@@ -77,17 +77,17 @@ def check_columns(rules: Rules, columns: Iterable[str]) -> None:
             raise _refused("rule-attribute-unknown", rule, name=unknown[0], meant=meant(unknown[0], known))
 
 
-def _refused(code: str, rule: Rule, **values: object) -> ParameterError:
+def _refused(code: str, rule: ReleaseRule, **values: object) -> ParameterError:
     return ParameterError(code, parameter="rules", number=rule.number, rule=rule.message, **values)
 
 
-def _contradiction(rules: Sequence[Rule]) -> ParameterError:
+def _contradiction(rules: Sequence[ReleaseRule]) -> ParameterError:
     numbers = ", ".join(str(rule.number) for rule in rules)
     told = Message.joined(rule.message for rule in rules)
     return ParameterError("rules-contradict", parameter="rules", numbers=numbers, rules=told)
 
 
-def _check_alone(rule: Rule, domains: Domains) -> None:
+def _check_alone(rule: ReleaseRule, domains: Domains) -> None:
     """Refuse a rule that nothing can obey, or with values that are not declared."""
     if rule.constraints and not _occurs(rule.constraints, None):
         raise _refused("rule-impossible", rule)
@@ -106,12 +106,12 @@ def _check_alone(rule: Rule, domains: Domains) -> None:
         raise _refused("rule-impossible", rule)
 
 
-def _contradict(rules: Sequence[Rule], domains: Domains) -> bool:
+def _contradict(rules: Sequence[ReleaseRule], domains: Domains) -> bool:
     """Return whether some rules cannot be obeyed together, though each can by itself."""
     return _orders_contradict(rules) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
 
 
-def _orders_contradict(rules: Sequence[Rule]) -> bool:
+def _orders_contradict(rules: Sequence[ReleaseRule]) -> bool:
     ours = [rule for rule in rules if rule.constraints]
     if len(ours) < 2 or (len(ours) == 2 and not _related(*ours)):
         return False
@@ -122,7 +122,7 @@ def _orders_contradict(rules: Sequence[Rule]) -> bool:
     return False
 
 
-def _related(one: Rule, other: Rule) -> bool:
+def _related(one: ReleaseRule, other: ReleaseRule) -> bool:
     """Return whether two rules name an activity in common, or have a template in common: others leave each other
     alone."""
     templates = ({constraint.template for constraint in rule.constraints} for rule in (one, other))
@@ -140,7 +140,7 @@ def _occurs(constraints: Sequence[Constraint], name: str | None) -> bool:
     return Automata.of(wanted, _labels(wanted)).nearest(()) is not None
 
 
-def _pair_contradicts(one: Rule, other: Rule, domains: Domains) -> bool:
+def _pair_contradicts(one: ReleaseRule, other: ReleaseRule, domains: Domains) -> bool:
     if one.time is not None and other.time is not None:
         same = (one.time.first, one.time.second) == (other.time.first, other.time.second)
         return same and max(one.time.least, other.time.least) > min(one.time.most, other.time.most)
@@ -159,7 +159,7 @@ def _pair_contradicts(one: Rule, other: Rule, domains: Domains) -> bool:
     )
 
 
-def _satisfied(rules: Sequence[Rule], when: ValueCondition | None, domains: Domains) -> bool:
+def _satisfied(rules: Sequence[ReleaseRule], when: ValueCondition | None, domains: Domains) -> bool:
     """Return whether values can obey rules on attributes while a condition holds: all combinations of those values at
     which a rule changes, and of some between them, are tried."""
     ours = [rule.attribute for rule in rules if rule.attribute is not None]

@@ -37,7 +37,7 @@ _FORMS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class ReleaseRule:
     """One rule: constraints on the order of activities, a rule on times, or one on attributes."""
 
     number: int
@@ -100,11 +100,11 @@ def _places(text: str, entries: list[Any]) -> Iterator[int | None]:
         yield found[0] if found else None
 
 
-def rule_of(number: int, entry: Any, path: Path | None, line: int | None) -> Rule:
+def rule_of(number: int, entry: Any, path: Path | None, line: int | None) -> ReleaseRule:
     """Return the rule that an entry states; an :class:`InputError` names its line and what to write."""
     if isinstance(entry, str):
         constraint = constraint_in(entry, path, line)
-        return Rule(number, entry, Message("rule-declared", text=entry), line, (constraint,))
+        return ReleaseRule(number, entry, Message("rule-declared", text=entry), line, (constraint,))
     keys = set(entry) if isinstance(entry, Mapping) else set()
     found = _Entry(number, entry if isinstance(entry, Mapping) else {}, path, line)
     if len(keys) == 1 and keys <= _PAIRED.keys() | _ONE_OF.keys():
@@ -120,7 +120,7 @@ def rule_of(number: int, entry: Any, path: Path | None, line: int | None) -> Rul
         if not isinstance(times, int):
             raise found.wrong("times", "number")
         constraint = constraint_of(str(entry["template"]), names, times, path, line)
-        return Rule(number, entry, Message("rule-declared", text=constraint), line, (constraint,))
+        return ReleaseRule(number, entry, Message("rule-declared", text=constraint), line, (constraint,))
     said = ", ".join(sorted(map(str, keys))) or repr(entry)
     raise InputError("rule-form-unknown", path=path, line=line, number=number, keys=said)
 
@@ -149,12 +149,12 @@ class _Entry:
             raise self.wrong(key)
         return tuple(given)
 
-    def made(self, code: str, *constraints: Constraint, **values: Any) -> Rule:
+    def made(self, code: str, *constraints: Constraint, **values: Any) -> ReleaseRule:
         """Return the rule with its words."""
         time, attribute = values.pop("time", None), values.pop("attribute", None)
-        return Rule(self.number, self.entry, Message(code, **values), self.line, constraints, time, attribute)
+        return ReleaseRule(self.number, self.entry, Message(code, **values), self.line, constraints, time, attribute)
 
-    def of_order(self, key: str) -> Rule:
+    def of_order(self, key: str) -> ReleaseRule:
         """Return a rule on which activities come first, last, before or after each other, or never together."""
         names = self.names(key, 1 if key in _ONE_OF else 2)
         shown = ", ".join(map(repr, names))
@@ -163,7 +163,7 @@ class _Entry:
         pairs = itertools.combinations(names, 2) if key == "exclusive" else itertools.pairwise(names)
         return self.made(f"rule-{key}", *(Constraint(_PAIRED[key], pair) for pair in pairs), names=shown)
 
-    def of_number(self) -> Rule:
+    def of_number(self) -> ReleaseRule:
         """Return a rule on how often an activity occurs."""
         (name,) = self.names("activity", 1)[:1]
         found, numbers = [], {}
@@ -177,7 +177,7 @@ class _Entry:
         code = "rule-often" if len(found) == 2 else "rule-at-least" if numbers["at_most"] is None else "rule-at-most"
         return self.made(code, *found, name=repr(name), **{key: n for key, n in numbers.items() if n is not None})
 
-    def of_time(self) -> Rule:
+    def of_time(self) -> ReleaseRule:
         """Return a rule on the time between two activities."""
         ends = {}
         for key in ("at_least", "at_most"):
@@ -193,7 +193,7 @@ class _Entry:
         told = {key: str(self.entry[key]) for key in ends if key in self.entry}
         return self.made(code, time=time, first=repr(time.first), second=repr(time.second), **told)
 
-    def of_attribute(self) -> Rule:
+    def of_attribute(self) -> ReleaseRule:
         """Return a rule on values."""
         found = {}
         for key in ("attribute", "if"):

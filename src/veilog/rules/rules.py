@@ -26,10 +26,10 @@ from veilog.messages import Message
 from veilog.rules.attributes import AttributeRule, AttributeTable, ColumnValues
 from veilog.rules.automata import Automata
 from veilog.rules.constraints import Constraint
-from veilog.rules.reading import Rule, RuleEntry, entries_of, rule_of
+from veilog.rules.reading import ReleaseRule, RuleEntry, entries_of, rule_of
 from veilog.rules.times import TimeRule, possible
 
-RulesChoice: TypeAlias = "Rules | str | Path | Iterable[RuleEntry]"
+RulesChoice: TypeAlias = "ReleaseRules | str | Path | Iterable[RuleEntry]"
 
 
 @dataclass(frozen=True)
@@ -49,22 +49,22 @@ class BrokenRules:
 
 
 @dataclass(frozen=True, eq=False)
-class Rules:
+class ReleaseRules:
     """All rules of a release."""
 
-    items: tuple[Rule, ...]
+    items: tuple[ReleaseRule, ...]
     source: str | None = None
     """The file that they are in, as it was given."""
 
     @staticmethod
-    def of(given: RulesChoice | None) -> Rules | None:
+    def of(given: RulesChoice | None) -> ReleaseRules | None:
         """Return the rules in a file (TOML, JSON, or text with declare constraints) or a list; None for none.
 
         Raises:
             InputError: A rule is not understood; the error names its line and what to write.
 
         """
-        if given is None or isinstance(given, Rules):
+        if given is None or isinstance(given, ReleaseRules):
             return given
         path = Path(given) if isinstance(given, str | Path) else None
         entries, lines = entries_of(path) if path is not None else (list(given), [])  # type: ignore[arg-type]
@@ -73,7 +73,7 @@ class Rules:
         places = lines or [None] * len(entries)
         numbered = enumerate(zip(entries, places, strict=True), 1)
         items = [rule_of(number, entry, path, line) for number, (entry, line) in numbered]
-        return Rules(tuple(items), None if path is None else str(given))
+        return ReleaseRules(tuple(items), None if path is None else str(given))
 
     def to_json(self) -> list[RuleEntry]:
         """Return the rules as a list that :meth:`of` reads."""

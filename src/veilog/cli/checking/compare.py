@@ -39,7 +39,7 @@ from veilog.measures.use_cases import USE_CASES, Asked
 from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message
 from veilog.report.release_facts import told_by_file
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 WHOLE = 128 << 20
 """Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
@@ -184,7 +184,7 @@ def compare(
     """
     out = Output(json, original, released)
     _check_chart(chart)
-    wanted, asked, rules = measured.wanted, measured.asked(whose.asked()), Rules.of(measured.rules)
+    wanted, asked, rules = measured.wanted, measured.asked(whose.asked()), ReleaseRules.of(measured.rules)
     first, noticed = read_to_measure(named(original, reading, grouping), reading, grouping, most=None)
     person = whose.column(first)
     after = _read_released(released, reading)
@@ -217,7 +217,7 @@ def compare(
         _draw(out, result, chart)
 
 
-def _obedience(rules: Rules, original: EventLog | Variants, released: EventLog) -> list[dict[str, Any]]:
+def _obedience(rules: ReleaseRules, original: EventLog | Variants, released: EventLog) -> list[dict[str, Any]]:
     """The share of the cases of both logs that obey all rules, and each."""
     words = [None, *(rule.message for rule in rules.items)]
     shares = (rules.broken_in(log).obeyed for log in (original, released))

@@ -23,7 +23,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 from veilog.rules.attributes import AttributeTable
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import TimeRule, obeying
 
 TIMES_OF_DELTA = Fraction(1, 10)
@@ -60,7 +60,7 @@ def enriched(
     delta_times: Fraction,
     flow: Callable[[Fraction], Variants],
     remark: Callable[[Message], None],
-    rules: Rules | None = None,
+    rules: ReleaseRules | None = None,
 ) -> Enriched:
     """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
 
@@ -103,7 +103,7 @@ def enriched(
 
 
 def _obeying(
-    columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: Rules, rng: np.random.Generator
+    columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: ReleaseRules, rng: np.random.Generator
 ) -> ReleasedColumns:
     """The columns with values redrawn where they break a rule."""
     owners = np.repeat(np.arange(len(cases)), cases.lengths)

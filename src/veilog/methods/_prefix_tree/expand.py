@@ -22,7 +22,7 @@ from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import MOST_ROUNDS, Assign, Rounds, SparseHistogram, rounds_pay, strength_within
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""
@@ -135,7 +135,7 @@ def grow(
 
 
 def obeying_continuations(
-    activities: tuple[str, ...], rules: Rules | None
+    activities: tuple[str, ...], rules: ReleaseRules | None
 ) -> Callable[[NoisyPrefixTree], BoolArray | None]:
     """Return a function that tells which continuations of a tree's last level a case that obeys public rules can have,
     called once a level; None of a tree without rules."""

@@ -34,7 +34,7 @@ from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussi
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.privacy.curator import Curator
 from veilog.rules.automata import Automata
-from veilog.rules.rules import Rules
+from veilog.rules.rules import ReleaseRules
 
 _NO_DELTA = Fraction(0)
 
@@ -81,7 +81,11 @@ class ProcessSketch:
 
 
 def sketched(
-    curator: Curator, plan: EvolvePlan, real: Variants | None, rng: np.random.Generator, rules: Rules | None = None
+    curator: Curator,
+    plan: EvolvePlan,
+    real: Variants | None,
+    rng: np.random.Generator,
+    rules: ReleaseRules | None = None,
 ) -> ProcessSketch:
     """Ask how cases are prepared, and for the chain of the process, whose walks obey the rules."""
     shortened, known = prepared(curator, plan, real, rules)
@@ -90,7 +94,7 @@ def sketched(
     return ProcessSketch(shortened, known, replace(chain, rules=automata), doubt)
 
 
-def automata_of(rules: Rules | None, shortened: Shortened, activities: tuple[str, ...]) -> Automata | None:
+def automata_of(rules: ReleaseRules | None, shortened: Shortened, activities: tuple[str, ...]) -> Automata | None:
     """Return what decides over the states of prepared cases whether they obey the rules; None without rules."""
     if rules is None or not rules.constraints:
         return None
@@ -98,7 +102,7 @@ def automata_of(rules: Rules | None, shortened: Shortened, activities: tuple[str
 
 
 def prepared(
-    curator: Curator, plan: EvolvePlan, real: Variants | None, rules: Rules | None = None
+    curator: Curator, plan: EvolvePlan, real: Variants | None, rules: ReleaseRules | None = None
 ) -> tuple[Shortened, RealVariants | None]:
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
     frequent ones, and in both cases to those that rules name; and the real variants so prepared, if there are any."""
@@ -123,7 +127,7 @@ def reduced_to(everything: Shortened, kept: Int32Array | IntArray) -> Shortened:
     return replace(everything, states=states, size=len(kept))
 
 
-def named_by(rules: Rules | None, activities: tuple[str, ...]) -> IntArray:
+def named_by(rules: ReleaseRules | None, activities: tuple[str, ...]) -> IntArray:
     """Return the codes of the activities that rules name: a trace may need them, however rare they are."""
     named = set() if rules is None else {name for rule in rules.items for name in rule.activities}
     return np.array([code for code, name in enumerate(activities) if name in named], dtype=np.int64)
