@@ -28,6 +28,7 @@ LAYERS = (
         "_typing",
     },
     {"logs"},
+    {"rules"},
     {"mining"},
     {"modelfile"},
     {"privacy"},

@@ -39,7 +39,7 @@ NASTY = (
         "1e-999",
     ),
     *("x" * 10_000, "a,b," * 500, "None", "true", "[]", "{}", "case", "person", "case:concept:name", "2024-01-01"),
-    *("' OR 1=1 --", "; rm -rf /", "|id", "`id`", "$(id)", "%s%n", "a\nb", "log", "evolve", "rules=/etc/passwd"),
+    *("' OR 1=1 --", "; rm -rf /", "|id", "`id`", "$(id)", "%s%n", "a\nb", "log", "evolve", "rules_file=/etc/passwd"),
     *("\ud800", "9999-99-99", "١"),
 )
 FORM = "application/x-www-form-urlencoded"

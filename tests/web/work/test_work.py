@@ -185,8 +185,8 @@ def test_a_form_is_read_as_people_write_numbers() -> None:
         {"method": "evolve", "epsilon": "1", "max_length": "x"},
         {"method": "evolve", "epsilon": "1", "window_start": "2024-01-01"},
         {"method": "evolve", "epsilon": "1", "activities": "a" * 30_000},
-        {"method": "sacofa", "epsilon": "1", "p_rules": "/etc/passwd"},
-        {"method": "pripel", "epsilon": "1", "p_query": "sacofa", "p_query_parameters": "rules=/etc/passwd"},
+        {"method": "sacofa", "epsilon": "1", "p_rules_file": "/etc/passwd"},
+        {"method": "pripel", "epsilon": "1", "p_query": "sacofa", "p_query_parameters": "rules_file=/etc/passwd"},
     ],
 )
 def test_what_cannot_be_meant_is_refused_without_any_data(form: dict[str, str]) -> None:
@@ -197,7 +197,7 @@ def test_what_cannot_be_meant_is_refused_without_any_data(form: dict[str, str]) 
 def test_no_parameter_that_is_offered_names_a_file() -> None:
     offered_names = {p.name: p.what for method in METHODS.values() for p in offered(method)}
     assert not [name for name, what in offered_names.items() if what.startswith(("file", "path"))]
-    assert [p.name for p in METHODS["sacofa"].parameters if p.what.startswith("file")] == ["rules"]
+    assert [p.name for p in METHODS["sacofa"].parameters if p.what.startswith("file")] == ["rules_file"]
 
 
 # The dry run.

@@ -9,6 +9,7 @@ from veilog.cli.display.measures import comparison_table as comparison_table
 from veilog.cli.display.measures import comparison_view as comparison_view
 from veilog.cli.display.measures import risk_lines as risk_lines
 from veilog.cli.display.measures import risk_table as risk_table
+from veilog.cli.display.measures import rules_table as rules_table
 from veilog.cli.display.measures import unique_line as unique_line
 from veilog.cli.display.releases import account_line as account_line
 from veilog.cli.display.releases import account_table as account_table

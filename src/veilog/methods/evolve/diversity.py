@@ -73,6 +73,8 @@ class Edits:
     single: BoolArray
     """Activities that occur at most once in each trace."""
     longest: int
+    obeys: Callable[[Traces], BoolArray]
+    """Which traces obey the rules of the release."""
 
     @staticmethod
     def of(fine: Weighted, chain: Chain, longest: int) -> Edits:
@@ -85,6 +87,7 @@ class Edits:
             flow / np.where(strongest > 0, strongest, 1.0),
             chain.once | ~again,
             longest,
+            chain.obeys,
         )
 
     def applied(self, fine: Weighted, copies: IntArray, rarest: float, rng: np.random.Generator) -> Weighted:
@@ -96,8 +99,9 @@ class Edits:
         taken, left = set(texts), fine.counts.copy()
         new: list[str] = []
         for row in np.flatnonzero(fine.counts > copies).tolist():
-            others = (text for text in self.drawn(texts[row], rarest, rng) if text not in taken)
-            found = list(itertools.islice(others, int(left[row] - copies[row])))
+            others = [text for text in self.drawn(texts[row], rarest, rng) if text not in taken]
+            allowed = self.obeys(traces_of(others)).tolist()
+            found = list(itertools.islice(itertools.compress(others, allowed), int(left[row] - copies[row])))
             left[row] -= len(found)
             taken.update(found)
             new += found

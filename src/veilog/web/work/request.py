@@ -28,7 +28,7 @@ _ON_ITS_WAY = 10.0
 IDENTIFYING, RELEASE = "identifying", "release"
 """What a column was said to be when the log was brought."""
 
-_FILES = ("rules",)
+_FILES = ("rules_file",)
 """Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
 _LONGEST = 20_000
 UNPROTECTED = "unprotected"
