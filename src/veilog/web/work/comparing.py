@@ -16,7 +16,7 @@ from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered
-from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
+from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.release_facts import told_by_release
 from veilog.report.use_cases import shown
@@ -88,15 +88,15 @@ def _side_by_side(
         return None
     comparison = inside.comparison
     singled = None if comparison is None else comparison.singling_out
-    before, after = _maps(sides)
+    steps = _steps(sides)
     return Beside(
         before=Statistics.of(log.variants, None, None),
         verdict="" if comparison is None else verdict_of(comparison, of_people=False),
         kept=None if comparison is None else tuple(kept_lines(comparison)),
         not_compared=inside.not_compared,
         explorer=shown_rows(released.variants, log.variants),
-        map=after,
-        map_before=before,
+        map=drawn(steps[0], arranged(steps), steps[1]),
+        steps=steps[1],
         durations=facts.durations,
         durations_of=facts.durations_of,
         no_durations=facts.no_durations,
@@ -113,13 +113,11 @@ def _side_by_side(
     )
 
 
-def _maps(sides: ComparisonInput) -> tuple[FlowMap, FlowMap]:
-    """The maps of both logs in the same places, with how long steps take where the logs have times that mean it."""
+def _steps(sides: ComparisonInput) -> tuple[FlowSteps, FlowSteps]:
+    """The steps of both logs, with how long they take where the logs have times that mean it."""
     released = sides.released
     timed = released.log if told_by_release(released).timed else None
-    both = steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
-    places = arranged(both, more=True)
-    return drawn(both[0], places), drawn(both[1], places)
+    return steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
 
 
 def _chart(comparison: Comparison | None) -> str | None:

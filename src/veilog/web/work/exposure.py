@@ -86,7 +86,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
         explorer=shown_rows(variants),
         disclosure=tuple(map(as_shown, results)),
         singled_out=() if exposed is None else exposed.results,
-        map=drawn(steps, arranged([steps], more=True)),
+        map=drawn(steps, arranged([steps])),
         durations=durations(log)[0],
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
