@@ -37,13 +37,14 @@ from veilog.releasing.preview import PATIENTS, Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import said_of_others, strength_in_words, title_of_budget
+from veilog.report.words import said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.results import HOW_READ, LogMeasures, PreviewCell, Previews, ReadLog, ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.words import FILTERS, LANGUAGES
 from veilog.web.work.accounts import AccountSeen, advantage_at, persons_of
 from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
 from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, offered, plan_of
 
@@ -302,15 +303,12 @@ def account(
     notes: Mapping[int, tuple[str, str]],
     once: str,
     *,
-    beside: Sequence[int] = (),
     settings: ServerSettings | None = None,
 ) -> str:
-    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger, of
-    which one or two are picked to be looked at ``beside`` each other."""
+    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
     if log.measured is None:
         return _waiting(log, "account", settings)
-    made = {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
-    picked = [number for number in beside if number in made][:2]
+    made = _released(jobs)
     return _page(
         "account.html",
         settings,
@@ -319,10 +317,48 @@ def account(
         jobs=jobs,
         made=made,
         notes=notes,
-        picked=picked,
-        pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
+        picked=(),
+        pair=(),
         units=persons_of(log),
         once=once,
+    )
+
+
+def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
+    return {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
+
+
+def comparison(
+    log: LogRecord,
+    seen: AccountSeen,
+    jobs: Mapping[int, JobRecord],
+    picked: Sequence[int],
+    *,
+    settings: ServerSettings | None = None,
+) -> str:
+    """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
+    they cost."""
+    if log.measured is None:
+        return _waiting(log, "account", settings)
+    made = {number: found for number, found in _released(jobs).items() if not found.empty}
+    entries = () if seen.account is None else tuple(e for e in seen.account.entries if e.number in made)
+    newest = [entry.number for entry in reversed(entries)]
+    chosen = [number for number in dict.fromkeys([*picked, *newest]) if number in newest][:2]
+    chosen = chosen if picked else chosen[::-1]
+    two = [made[number] for number in chosen] if len(chosen) == 2 else None
+    return _page(
+        "compare.html",
+        settings,
+        log=log,
+        entries=entries,
+        places=seen.places,
+        made=made,
+        chosen=chosen,
+        two=two,
+        use_cases=use_cases_of(*two) if two else (),
+        map=map_of(*two) if two else None,
+        facts=side_by_side(*two) if two else (),
+        account=seen.together(chosen),
     )
 
 
@@ -335,8 +371,6 @@ def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str
 def _by_title(made: ReleasedLog) -> dict[str, str]:
     """What a release says, with what it kept beside it: of activities there is a number and a share."""
     facts = {
-        gettext("guarantee"): title_of_budget(made.guarantee),
-        gettext("protection"): strength_in_words(made.known.guarantee.strength),
         gettext("protects"): gettext(made.guarantee.unit),
         gettext("cases"): localised(f"{made.cases:,}"),
         gettext("variants"): localised(f"{made.variants:,}"),
@@ -344,8 +378,6 @@ def _by_title(made: ReleasedLog) -> dict[str, str]:
         gettext("activities"): localised(f"{made.activities:,}"),
     }
     if made.beside is not None:
-        use_cases = enumerate(made.beside.use_cases, 1)
-        facts |= {gettext("use case {n}", n=number): clean(use_case.verdict) for number, use_case in use_cases}
         kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
         facts |= {f"{title} ({gettext('utility')})" if title in facts else title: value for title, value in kept}
     return facts

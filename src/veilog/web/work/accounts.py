@@ -7,7 +7,7 @@ of columns or of what to leave out was told about the same people.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -126,6 +126,17 @@ class AccountSeen:
             return 100.0
         parts = [float(s / b) if b else float(s > 0) for s, b in zip(spent, self.account.budget, strict=True)]
         return round(100 * min(1.0, max(parts)), 1)
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The place of each release among those of the account, from 1, by its number in the ledger."""
+        return {} if self.account is None else {entry.number: i for i, entry in enumerate(self.account.entries, 1)}
+
+    def together(self, numbers: Collection[int]) -> Account | None:
+        """Return the account as if it had only these releases, and no budget."""
+        if self.account is None:
+            return None
+        return replace(self.account, budget=None, entries=tuple(e for e in self.account.entries if e.number in numbers))
 
     @property
     def sums(self) -> list[tuple[str, str | None, Cost | None]]:

@@ -1,4 +1,4 @@
-"""A release beside its original, for the owner's eyes only: step by step, the longest last."""
+"""A release beside its original, step by step, and beside another release of it; for the data owner only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered
-from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
+from veilog.report.flow_map import FlowMap, FlowSteps, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.release_facts import told_by_release
-from veilog.report.use_cases import shown
-from veilog.web.jobs.results import Beside
+from veilog.report.use_cases import Number, shown
+from veilog.web.jobs.results import Beside, ReleasedLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import as_shown, shown_rows
 
@@ -118,6 +118,48 @@ def _steps(sides: ComparisonInput) -> tuple[FlowSteps, FlowSteps]:
     released = sides.released
     timed = released.log if told_by_release(released).timed else None
     return steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
+
+
+@dataclass(frozen=True)
+class NumberCompared:
+    """One number of a use case for two releases of one log."""
+
+    use_case: str
+    title: str
+    original: str
+    values: tuple[str, str]
+    kept: tuple[str, str]
+    better: int | None
+    """The place of the release that keeps more; None where both keep as much."""
+
+
+def use_cases_of(first: ReleasedLog, second: ReleasedLog) -> list[NumberCompared]:
+    """Return what each of two releases is good for, number by number, as far as both were compared with the log."""
+    sides = [{} if made.beside is None else _numbers(made.beside) for made in (first, second)]
+    return [
+        NumberCompared(
+            use_case,
+            title,
+            one.original,
+            (one.released, other.released),
+            (one.kept, other.kept),
+            None if one.kept == other.kept else int(other.bar > one.bar),
+        )
+        for (use_case, title), one in sides[0].items()
+        if (other := sides[1].get((use_case, title))) is not None
+    ]
+
+
+def _numbers(made: Beside) -> dict[tuple[str, str], Number]:
+    return {(use_case.title, number.title): number for use_case in made.use_cases for number in use_case.numbers}
+
+
+def map_of(first: ReleasedLog, second: ReleasedLog) -> FlowMap | None:
+    """Return the map of two releases in one frame; None where one of them was not compared with its log."""
+    if first.beside is None or second.beside is None:
+        return None
+    one, other = first.beside.steps, second.beside.steps
+    return drawn(one, arranged([one, other]), other)
 
 
 def _chart(comparison: Comparison | None) -> str | None:

@@ -1,0 +1,253 @@
+"""Maps in a browser: they open readable, keep the main ways, and show two logs in one frame."""
+
+import os
+from collections.abc import Callable, Iterator
+from importlib import resources, util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from web_owner import send
+from web_serving import Served, served, upload
+
+import veilog
+from veilog import Variants
+from veilog.logs.synthetic.hospital import hospital
+from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
+from veilog.web.pages import render
+from veilog.web.pages.assets import FOLDER
+
+sync_api = pytest.importorskip("playwright.sync_api")
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+AXE = "axe_playwright_python"
+FOUND = """async () => (await axe.run({resultTypes: ["violations"]})).violations.map(
+  (found) => [found.id, found.impact, ...found.nodes.slice(0, 3).map((node) => node.html.slice(0, 300))])"""
+PAGE = """{% extends "base.html" %}{% from "map.html" import flow %}{% block title %}map{% endblock %}
+{% block main %}<h1>Map</h1>{{ flow(map, "both", "A map", true) }}{% endblock %}"""
+KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+LACKING = """(log) => {
+  const all = [...document.querySelectorAll('.step')].filter((step) => Number(step.dataset[log]));
+  const most = (steps) => Math.max(0, ...steps.map((step) => Number(step.dataset[log])));
+  const shown = (step) => getComputedStyle(step).display !== 'none';
+  const boxes = [...document.querySelectorAll('.box:not(.off, .aside)')].filter((box) => Number(box.dataset[log]));
+  return boxes.map((box) => box.dataset.activity).filter((name) => ['from', 'to'].some((end) => {
+    const own = all.filter((step) => step.dataset[end] === name);
+    return most(own.filter(shown)) < most(own); }));
+}"""
+"""The activities shown that lack their most frequent way in or out."""
+COVERING = """() => {
+  const rooms = (parts) => [...document.querySelectorAll(parts)].map((part) => [part, part.getBoundingClientRect()]);
+  const labels = rooms('.map .label').filter(([, room]) => room.width);
+  const boxes = rooms('.map :is(.box, .end) rect:first-child');
+  const over = (a, b) => Math.max(0, Math.min(a.right, b.right) - Math.max(a.left, b.left) - 1)
+    * Math.max(0, Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) - 4);
+  return labels.flatMap(([label, room], i) => [...labels.slice(i + 1), ...boxes].filter(
+    ([, other]) => over(room, other) > 0).map(() => label.textContent));
+}"""
+"""The numbers that lie on another one or on a box."""
+PLACES = """() => [...document.querySelectorAll('.map .box')].filter((box) => box.getBoundingClientRect().width)
+  .map((box) => [box.dataset.activity, ...['x', 'y'].map((axis) => Math.round(box.getBoundingClientRect()[axis]))])"""
+SEEN = """label => [...label.querySelectorAll('tspan:not(:has(tspan))')].filter((part) => part.getClientRects().length)
+  .map((part) => part.textContent.trim())"""
+DASHES = "(of) => [...document.querySelectorAll(`use.${of}`)].map((use) => getComputedStyle(use).strokeDasharray)"
+
+pytestmark = [pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chromium"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[sync_api.Browser]:
+    sync_api.expect.set_options(timeout=90_000)
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+Opened = Callable[..., sync_api.Page]
+
+
+@pytest.fixture
+def opened(chromium: sync_api.Browser) -> Iterator[Opened]:
+    """A page with the map of two logs, as the server would send it."""
+    contexts = []
+
+    def open_page(first: FlowSteps, second: FlowSteps, **options: object) -> sync_api.Page:
+        both = drawn(first, arranged([first, second]), second)
+        html = render._environment().from_string(PAGE).render(map=both, settings=None, again=False, version="")
+
+        def answer(route: sync_api.Route) -> None:
+            path = FOLDER / route.request.url.partition("?")[0].rpartition("/")[2]
+            if path.is_file():
+                route.fulfill(body=path.read_bytes(), content_type=KINDS[path.suffix])
+            else:
+                route.fulfill(body=html, content_type="text/html")
+
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        context.route("**/*", answer)
+        page = context.new_page()
+        page.goto("http://veilog.invalid/")
+        if options.get("java_script_enabled", True):
+            page.locator(".map-bar").wait_for()
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def made_up(activities: int) -> tuple[FlowSteps, FlowSteps]:
+    """A process with a main path, choices and repetitions, and a noisy copy of it."""
+    rng = np.random.default_rng(activities)
+    names = [f"step {i} of the process" if i % 3 else f"step {i}" for i in range(activities)]
+    follow = [(rng.integers(0, activities, 4), rng.dirichlet([3, 1, 0.5, 0.2])) for _ in names]
+    cases = []
+    for _ in range(1_000):
+        at, trace = int(rng.geometric(0.5)) - 1, []
+        for _ in range(int(rng.integers(4, 20))):
+            trace.append(names[at])
+            drawn_one = rng.random()
+            if drawn_one < 0.6:
+                at = (at + 1) % activities
+            elif drawn_one > 0.7:
+                at = int(rng.choice(follow[at][0], p=follow[at][1]))
+        cases.append(trace)
+    log = Variants.from_sequences(cases)
+    noisy = {trace: number + int(rng.integers(-2, 3)) for trace, number in log.to_dict().items()}
+    return steps_of(log), steps_of(Variants.from_dict({trace: max(1, number) for trace, number in noisy.items()}))
+
+
+def look(page: sync_api.Page) -> None:
+    """Nothing is wider than the window, and axe finds nothing, with the table open."""
+    axe = util.find_spec(AXE) is not None
+    page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true })")
+    if axe:
+        page.evaluate((resources.files(AXE) / "axe.min.js").read_text())
+    for width in (390, 1280):
+        for scheme in ("dark", "light"):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert not axe or page.evaluate(FOUND) == [], (width, scheme)
+
+
+@pytest.mark.parametrize("activities", [16, 51, 624])
+def test_a_map_opens_readable_with_the_main_ways_of_each_log(opened: Opened, activities: int) -> None:
+    page = opened(*made_up(activities))
+    width = float((page.locator(".map svg").get_attribute("viewBox") or "").split()[2])
+    scale = page.locator(".map svg").evaluate("svg => svg.getBoundingClientRect().width") / width
+    assert 12 * scale >= 9 - 0.05, "letters of 12 are at least 9 pixels high"
+    assert page.evaluate(
+        "() => { const m = document.querySelector('.map'); return m.scrollWidth <= m.clientWidth + 1 }"
+    )
+    for view, log in (("before", "count"), ("after", "after")):
+        page.locator(f"input[value={view}]").check()
+        assert page.evaluate(LACKING, log) == []
+        assert page.evaluate(COVERING) == []
+    for slider in page.get_by_role("slider").all():
+        slider.fill("1")
+        assert page.evaluate(LACKING, "count") == page.evaluate(LACKING, "after") == []
+    look(page)
+
+
+def test_the_way_to_intensive_care_is_seen(opened: Opened, logs: Path) -> None:
+    """Of the 117 "Admission IC" of Sepsis the map had one way in, of 1; 46 come from IV Antibiotics."""
+    log = veilog.read(logs / "sepsis.xes.gz")
+    published = veilog.release(log, method="evolve", epsilon=1.0, activities=log.variants.labels, seed=1)
+    page = opened(steps_of(log.variants, log), steps_of(published.variants))
+    page.locator("input[value=before]").check()
+    assert page.evaluate(LACKING, "count") == []
+    step = page.locator('.step[data-from="IV Antibiotics"][data-to="Admission IC"]')
+    assert step.get_attribute("data-count") == "46" and step.locator("use.before").is_visible()
+    look(page)
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_original_release_and_difference_are_one_frame(opened: Opened, scripts: bool) -> None:
+    """With a script and without."""
+    first = steps_of(Variants.from_dict({("a", "b", "c"): 10, ("a", "c"): 5, ("a", "x"): 4}))
+    second = steps_of(Variants.from_dict({("a", "b", "c"): 4, ("a", "c"): 9, ("a", "y"): 3}))
+    page = opened(first, second, java_script_enabled=scripts)
+    views = {name: page.locator(f"input[value={name}]") for name in ("before", "after", "difference")}
+    assert views["after"].is_checked()
+    step = page.locator(".step").filter(has_text="a → c")
+    label = page.locator(f".label[data-step='{step.get_attribute('data-step')}']")
+    places = {}
+    for view, number in (("before", "5"), ("after", "9"), ("difference", "+4")):
+        views[view].focus()
+        page.keyboard.press("Space")
+        assert views[view].is_checked()
+        assert label.evaluate(SEEN) == [number]
+        assert [step.locator(f"use.{name}").is_visible() for name in views] == [name == view for name in views]
+        assert page.locator(".key.difference").is_visible() == (view == "difference")
+        places[view] = {name: place for name, *place in page.evaluate(PLACES)}
+    assert places["before"].keys() == {"a", "b", "c", "x"} and places["after"].keys() == {"a", "b", "c", "y"}
+    top = {view: places[view]["a"][1] for view in places}
+    for view in ("before", "after"):
+        moved = {name: (x, y - top[view]) for name, (x, y) in places[view].items()}
+        assert (
+            moved.items() <= {name: (x, y - top["difference"]) for name, (x, y) in places["difference"].items()}.items()
+        )
+    assert set(page.evaluate(DASHES, "gained")) == {"none"} and "none" not in page.evaluate(DASHES, "lost")
+    widths = {use.get_attribute("stroke-width") for use in step.locator("use").all()}
+    assert widths == {f"{1 + 6 * n / 19:.1f}" for n in (5, 9, 4)}, "widths are linear in the count"
+
+
+def test_the_table_has_the_steps_of_the_picture(opened: Opened) -> None:
+    page = opened(*made_up(16))
+    page.get_by_text("The steps of the map as a table").click()
+    rows = page.locator(".list tbody tr")
+    found = [tuple(cell.strip() for cell in row.replace(",", "").split("\t")) for row in rows.all_inner_texts()]
+    steps = page.locator(".step").evaluate_all("all => all.map(({dataset: d}) => [d.from, d.to, d.count, d.after])")
+    named = {">": "start", "<": "end"}
+    expected = sorted((named.get(a, a), named.get(b, b), n, m) for a, b, n, m in steps)
+    assert sorted(row[:4] for row in found) == expected
+    assert [int(row[2]) for row in found] == sorted((int(row[2]) for row in found), reverse=True)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("compared") / "data", workers=1) as found:
+        yield found
+
+
+def test_any_two_releases_are_compared_by_use_case_map_and_cost(
+    server: Served, chromium: sync_api.Browser, tmp_path: Path
+) -> None:
+    """The findings were a table of 23 rows, "Purpose 1", no direction, no map, no cost."""
+    path = tmp_path / "log.xes"
+    veilog.write(hospital(150, seed=2), path)
+    with chromium.new_context(viewport={"width": 1280, "height": 900}) as context:
+        page = context.new_page()
+        with server.browser() as client:
+            log = upload(client, path.read_bytes(), "log.xes").headers["location"]
+            context.add_cookies([{"name": c.name, "value": c.value, "url": server.origin} for c in client.cookies.jar])
+            page.goto(server.origin + log)
+            page.get_by_role("heading", name="Findings while reading").wait_for(timeout=90_000)
+            for epsilon in ("0.1", "1", "3"):
+                asked = {"method": "evolve", "epsilon": epsilon, "labels": "log", "lower": "yes"}
+                made = send(client, f"{log}/release", f"{log}/jobs", **asked)
+                assert made.status_code == 303, made.text
+                page.goto(server.origin + made.headers["location"])
+                page.get_by_role("heading", name="Original beside release").wait_for(timeout=90_000)
+                page.locator(".doing").wait_for(state="detached", timeout=90_000)
+        page.goto(f"{server.origin}{log}/compare")
+        first, second = page.get_by_label("First release"), page.get_by_label("Second release")
+        assert [pick.locator("option:checked").inner_text()[:9] for pick in (first, second)] == [
+            "Release 2",
+            "Release 3",
+        ]
+        first.select_option(index=2)
+        page.get_by_role("button", name="Compare").click()
+        assert page.get_by_label("First release").locator("option:checked").inner_text().startswith("Release 1: evolve")
+        assert page.locator("[data-together] b").inner_text() == "ε = 3.1"
+        better = page.locator("[data-better]").evaluate_all("all => all.map((cell) => cell.dataset.better)")
+        assert better.count("1") > len(better) / 2 > 1, "thirty times the budget keeps more"
+        assert "1" in better and "Purpose" not in page.locator("main").inner_text()
+        assert page.get_by_role("rowheader", name="Discovering a model").count() > 0
+        page.get_by_label("Difference").check()
+        assert page.locator(".map use.difference:visible").count() > 0
+        look(page)
+        if folder := os.environ.get("SHOTS"):
+            page.screenshot(path=f"{folder}/compare.png", full_page=True)
