@@ -1,17 +1,20 @@
 """Maps in a browser: they open readable, keep the main ways, and show two logs in one frame."""
 
 import os
+import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from importlib import resources, util
 from pathlib import Path
 
 import numpy as np
 import pytest
 from web_owner import send
-from web_serving import Served, served, upload
+from web_serving import served, upload
 
 import veilog
 from veilog import Variants
+from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
 from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
 from veilog.web.pages import render
@@ -46,6 +49,12 @@ COVERING = """() => {
     ([, other]) => over(room, other) > 0).map(() => label.textContent));
 }"""
 """The numbers that lie on another one or on a box."""
+CLIPPED = """() => [...document.querySelectorAll(':is(.curves, .chart svg) text')].filter((text) => {
+  const [own, around] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+  return own.width && (own.left < around.left - 1 || own.right > around.right + 1
+    || own.top < around.top - 1 || own.bottom > around.bottom + 1);
+}).map((text) => text.textContent)"""
+"""The labels of charts that do not lie wholly in their chart."""
 PLACES = """() => [...document.querySelectorAll('.map .box')].filter((box) => box.getBoundingClientRect().width)
   .map((box) => [box.dataset.activity, ...['x', 'y'].map((axis) => Math.round(box.getBoundingClientRect()[axis]))])"""
 SEEN = """label => [...label.querySelectorAll('tspan:not(:has(tspan))')].filter((part) => part.getClientRects().length)
@@ -206,48 +215,123 @@ def test_the_table_has_the_steps_of_the_picture(opened: Opened) -> None:
     assert [int(row[2]) for row in found] == sorted((int(row[2]) for row in found), reverse=True)
 
 
+@dataclass
+class Walk:
+    """A browser that was let in, with a log that was released three times."""
+
+    context: sync_api.BrowserContext
+    origin: str
+    log: str
+    jobs: list[str]
+
+    def goes_to(self, place: str) -> sync_api.Page:
+        page = self.context.new_page()
+        page.set_default_timeout(90_000)
+        page.goto(self.origin + place)
+        return page
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("compared") / "data", workers=1) as found:
+def walk(chromium: sync_api.Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walk]:
+    folder = tmp_path_factory.mktemp("compared")
+    path = folder / "log.xes"
+    veilog.write(hospital(150, seed=2), path)
+    with (
+        served(folder / "data", workers=1) as server,
+        chromium.new_context(viewport={"width": 1280, "height": 900}) as context,
+        server.browser() as client,
+    ):
+        before = Ledger.open(server.settings.ledger, create=True)
+        before.reserve(hospital(20, seed=9), "laplace", epsilon=1, unit="case")  # of another log
+        log = upload(client, path.read_bytes(), "log.xes").headers["location"]
+        context.add_cookies([{"name": c.name, "value": c.value, "url": server.origin} for c in client.cookies.jar])
+        found = Walk(context, server.origin, log, [])
+        found.goes_to(log).get_by_role("heading", name="Findings while reading").wait_for()
+        for epsilon in ("0.1", "1", "3"):
+            asked = {"method": "evolve", "epsilon": epsilon, "labels": "log", "times": "0.3", "lower": "yes"}
+            made = send(client, f"{log}/release", f"{log}/jobs", **asked)
+            assert made.status_code == 303, made.text
+            page = found.goes_to(made.headers["location"])
+            page.get_by_role("heading", name="Original beside release").wait_for()
+            page.locator(".doing").wait_for(state="detached")
+            found.jobs.append(made.headers["location"])
         yield found
 
 
-def test_any_two_releases_are_compared_by_use_case_map_and_cost(
-    server: Served, chromium: sync_api.Browser, tmp_path: Path
-) -> None:
-    """The findings were a table of 23 rows, "Purpose 1", no direction, no map, no cost."""
-    path = tmp_path / "log.xes"
-    veilog.write(hospital(150, seed=2), path)
-    with chromium.new_context(viewport={"width": 1280, "height": 900}) as context:
-        page = context.new_page()
-        with server.browser() as client:
-            log = upload(client, path.read_bytes(), "log.xes").headers["location"]
-            context.add_cookies([{"name": c.name, "value": c.value, "url": server.origin} for c in client.cookies.jar])
-            page.goto(server.origin + log)
-            page.get_by_role("heading", name="Findings while reading").wait_for(timeout=90_000)
-            for epsilon in ("0.1", "1", "3"):
-                asked = {"method": "evolve", "epsilon": epsilon, "labels": "log", "lower": "yes"}
-                made = send(client, f"{log}/release", f"{log}/jobs", **asked)
-                assert made.status_code == 303, made.text
-                page.goto(server.origin + made.headers["location"])
-                page.get_by_role("heading", name="Original beside release").wait_for(timeout=90_000)
-                page.locator(".doing").wait_for(state="detached", timeout=90_000)
-        page.goto(f"{server.origin}{log}/compare")
-        first, second = page.get_by_label("First release"), page.get_by_label("Second release")
-        assert [pick.locator("option:checked").inner_text()[:9] for pick in (first, second)] == [
-            "Release 2",
-            "Release 3",
-        ]
-        first.select_option(index=2)
-        page.get_by_role("button", name="Compare").click()
-        assert page.get_by_label("First release").locator("option:checked").inner_text().startswith("Release 1: evolve")
-        assert page.locator("[data-together] b").inner_text() == "ε = 3.1"
-        better = page.locator("[data-better]").evaluate_all("all => all.map((cell) => cell.dataset.better)")
-        assert better.count("1") > len(better) / 2 > 1, "thirty times the budget keeps more"
-        assert "1" in better and "Purpose" not in page.locator("main").inner_text()
-        assert page.get_by_role("rowheader", name="Discovering a model").count() > 0
-        page.get_by_label("Difference").check()
-        assert page.locator(".map use.difference:visible").count() > 0
-        look(page)
-        if folder := os.environ.get("SHOTS"):
-            page.screenshot(path=f"{folder}/compare.png", full_page=True)
+def test_any_two_releases_are_compared_by_use_case_map_and_cost(walk: Walk) -> None:
+    """It was a table of 23 rows, with "Purpose 1", no direction, no map and no cost."""
+    page = walk.goes_to(f"{walk.log}/compare")
+    first, second = page.get_by_label("First release"), page.get_by_label("Second release")
+    assert [pick.locator("option:checked").inner_text()[:9] for pick in (first, second)] == ["Release 2", "Release 3"]
+    first.select_option(index=2)
+    page.get_by_role("button", name="Compare").click()
+    assert page.get_by_label("First release").locator("option:checked").inner_text().startswith("Release 1: evolve")
+    assert page.locator("[data-together] b").inner_text() == "ε = 3.1"
+    better = page.locator("[data-better]").evaluate_all("all => all.map((cell) => cell.dataset.better)")
+    assert better.count("1") > len(better) / 2 > 1, "thirty times the budget keeps more"
+    assert "Purpose" not in page.locator("main").inner_text()
+    assert page.get_by_role("rowheader", name="Discovering a model").count() > 0
+    page.get_by_label("Difference").check()
+    assert page.locator(".map use.difference:visible").count() > 0
+    look(page)
+
+
+def test_labels_of_charts_lie_in_their_charts_and_axes_end_near_the_values(walk: Walk) -> None:
+    """They read ".25 %, 3.75 %", and the axis of 1.8 % went to 5 %."""
+    for place in (f"{walk.log}/exposure", walk.jobs[-1]):
+        page = walk.goes_to(place)
+        assert page.locator(":is(.curves, .chart svg)").count() > 0
+        assert page.evaluate(CLIPPED) == []
+        for chart in page.locator(".curves").all():
+            highest = chart.locator(".dot").evaluate_all("all => Math.min(...all.map((dot) => dot.cy.baseVal.value))")
+            assert highest <= 16 + 194 * 0.55, "the highest point is in the upper half, or a little below"
+
+
+def test_releases_are_counted_by_log(walk: Walk) -> None:
+    """ "Release 18" was the first of its log."""
+    page = walk.goes_to(f"{walk.log}/account")
+    found = page.locator("main li.card > p > b").all_inner_texts()
+    assert [name.partition(":")[0] for name in found] == ["Release 3", "Release 2", "Release 1"]
+    page.get_by_role("link", name="Compare release 1 with another").click()
+    assert page.get_by_label("First release").locator("option:checked").inner_text().startswith("Release 1: evolve")
+
+
+def test_an_activity_has_one_colour_on_all_pages(walk: Walk) -> None:
+    colours = "all => Object.fromEntries(all.map((item) => [item.textContent, /c\\d+/.exec(item.className)[0]]))"
+    pages = [walk.goes_to(place) for place in (f"{walk.log}/exposure", *walk.jobs)]
+    found = [page.locator(".legend .chev").evaluate_all(colours) for page in pages]
+    assert len(found[0]) > 5
+    for other in found[1:]:
+        assert {name: other[name] for name in found[0]} == found[0]
+
+
+def test_a_guess_is_shown_with_its_interval(walk: Walk) -> None:
+    """Before and after read 5.3, 5.7 and 5.3 %: noise without its interval."""
+    page = walk.goes_to(walk.jobs[-1])
+    rows = page.get_by_role("region", name="Guessing the rest of a case").locator("tbody tr").all()
+    cells = [cell for row in rows for cell in row.locator("td").all_inner_texts()]
+    assert len(cells) > 3 and sum(cell.count("%") >= 2 for cell in cells) > len(cells) / 2, cells
+
+
+def test_a_file_that_no_choice_of_columns_mends_is_refused_with_a_way_out(walk: Walk, tmp_path: Path) -> None:
+    """A bomb asked for columns, again and again."""
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("bomb.csv", b"case,activity,time\nc1," + b"a" * (40 << 20) + b",2024-01-01\n")
+    page = walk.goes_to("/")
+    page.get_by_label("Event log").set_input_files(tmp_path / "bomb.zip")
+    page.get_by_role("button", name="Read the log").click()
+    page.get_by_text("A row is longer than 4 MB.").wait_for()
+    assert page.locator("#columns").count() == 0 and page.locator("select[name=case]").count() == 0
+    assert page.locator("main a[href='/']").count() + page.locator("details.delete").count() > 0
+
+
+def test_settings_are_named_in_german(walk: Walk) -> None:
+    page = walk.goes_to(f"{walk.log}/release?method=evolve")
+    page.get_by_role("button", name="Deutsch").click()
+    page.wait_for_function("document.documentElement.lang === 'de'")
+    words = {word.strip() for word in page.locator("label[for^='p_']").all_text_contents()}
+    assert {"Runden", "Längster Fall", "Nur echte Varianten"} <= words
+    choices = page.locator("#p_for option").evaluate_all("all => all.map((one) => [one.value, one.textContent])")
+    assert ["similarity", "Ähnlichkeit"] in choices
+    page.get_by_role("button", name="English").click()
+    page.wait_for_function("document.documentElement.lang === 'en'")

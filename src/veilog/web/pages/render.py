@@ -317,8 +317,6 @@ def account(
         jobs=jobs,
         made=made,
         notes=notes,
-        picked=(),
-        pair=(),
         units=persons_of(log),
         once=once,
     )
