@@ -116,18 +116,6 @@ def test_names_that_differ_at_their_ends_are_told_apart() -> None:
     assert box_half(drawn(steps, arranged([steps]))) > box_half(drawn(steps_of(SMALL), arranged([steps_of(SMALL)])))
 
 
-@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
-def test_every_activity_is_reached_from_what_comes_earlier_and_left_to_what_comes_later(log: Variants) -> None:
-    """As far as what is earlier, or later, is drawn at all."""
-    steps = steps_of(log)
-    found = drawn(steps, arranged([steps]))
-    shown = {box.name for box in found.boxes}
-    lines = {(line.source, line.target) for line in found.lines}
-    forward = {(a, b) for a, b in steps.edges if shown.issuperset((a, b)) and steps.depth[a] < steps.depth[b]}
-    assert {b for _, b in forward} == {b for _, b in lines & forward}
-    assert {a for a, _ in forward} == {a for a, _ in lines & forward}
-
-
 def lacking(frame: pd.DataFrame, lines: Iterable[FlowLine], shown: Iterable[str], number: str = "count") -> list[str]:
     """The activities shown whose most frequent way in, or out, is not drawn, by counts that pandas makes of the events
     of a log, in the order of its cases."""

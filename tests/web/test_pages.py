@@ -286,6 +286,8 @@ def luminance(colour: str) -> float:
 def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
+            if 'method="get"' in form and re.search(r'action="/logs/\w+/compare"', form):  # which changes nothing
+                continue
             assert 'method="post"' in form, name
             if 'action="/language"' in form:  # sent twice it does nothing more, and Origin says that it is ours
                 continue

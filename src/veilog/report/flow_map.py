@@ -16,7 +16,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from functools import cached_property
+from typing import Literal, TypeVar
 
 import numpy as np
 from scipy.optimize import isotonic_regression
@@ -58,73 +59,72 @@ _ROOM, _PASSING, _GAP, _MARGIN = 52, 24, 24, 22
 """Between two layers, for a line in a layer, beside it, and around all."""
 _LONG, _HALF, _TALL = 20, 20.0, 27.0
 """Names of more letters take two lines; then all boxes are taller: half of their heights."""
-
-
-@dataclass(frozen=True)
-class PlainSteps:
-    """Steps as JSON: of each activity its count and depth, of each step the places of its ends, its count and hours."""
-
-    activities: tuple[tuple[str, int, float], ...]
-    edges: tuple[tuple[int, int, int, float | None], ...]
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
 class FlowSteps:
-    """How often each activity occurs and follows another directly, with a start and an end to every case, and how far
-    into its cases an activity is on average (0 to 1)."""
+    """How often each activity occurs and follows another directly, with a start and an end to every case.
 
-    Plain = PlainSteps
+    ``depth`` is how far into its cases an activity is on average (0 to 1), ``follows`` how often it is followed by each
+    other one, and ``hours`` how long that takes on average, where times are known.
+    """
 
     activities: Mapping[str, int]
-    edges: Mapping[Edge, int]
+    follows: Mapping[str, Mapping[str, int]]
     depth: Mapping[str, float]
-    lasting: Mapping[Edge, float] = field(default_factory=dict)
-    """Hours from one activity to the next, on average, where times are known."""
+    hours: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def edges(self) -> Mapping[Edge, int]:
+        """The steps, each with its count."""
+        return _flat(self.follows)
+
+    @cached_property
+    def lasting(self) -> Mapping[Edge, float]:
+        """The hours of each step that has some."""
+        return _flat(self.hours)
 
     @property
     def total(self) -> int:
         return sum(self.edges.values())
 
-    def plain(self) -> PlainSteps:
-        """Return what :meth:`of_plain` reads."""
-        place = {name: i for i, name in enumerate(self.activities)}
-        return PlainSteps(
-            tuple((name, count, self.depth[name]) for name, count in self.activities.items()),
-            tuple((place[a], place[b], count, self.lasting.get((a, b))) for (a, b), count in self.edges.items()),
-        )
 
-    @classmethod
-    def of_plain(cls, told: PlainSteps) -> FlowSteps:
-        """Return the steps that :meth:`plain` wrote."""
-        names = [name for name, _, _ in told.activities]
-        named = [((names[a], names[b]), count, hours) for a, b, count, hours in told.edges]
-        return cls(
-            {name: count for name, count, _ in told.activities},
-            {edge: count for edge, count, _ in named},
-            {name: deep for name, _, deep in told.activities},
-            {edge: hours for edge, _, hours in named if hours is not None},
-        )
+def _flat(nested: Mapping[str, Mapping[str, N]]) -> dict[Edge, N]:
+    return {(a, b): number for a, then in nested.items() for b, number in then.items()}
+
+
+def _nested(flat: Mapping[Edge, N]) -> dict[str, dict[str, N]]:
+    found: dict[str, dict[str, N]] = {}
+    for (a, b), number in flat.items():
+        found.setdefault(a, {})[b] = number
+    return found
 
 
 @dataclass(frozen=True)
 class Box:
-    """An activity in the picture."""
+    """An activity in the picture: how often it occurs, and ``after`` in the second log, where there is one.
+
+    ``half`` is half of its height. One that is ``aside`` stands only for where a way of another activity leads: its own
+    ways are not drawn.
+    """
 
     name: str
     x: float
     y: float
     count: int
     half: float = _HALF
-    """Half of its height."""
     after: int | None = None
-    """How often it occurs in the second log, where there is one."""
     aside: bool = False
-    """Whether it stands only for where a way of another activity leads: its own ways are not drawn."""
 
 
 @dataclass(frozen=True)
 class FlowLine:
-    """A step in the picture: its path, and where its number stands."""
+    """A step in the picture: its path, how often it occurs, and where its number stands.
+
+    ``after`` is how often it occurs in the second log, where there is one; ``lasting`` how long it takes on average, in
+    words: in the log, in the second one, and the difference.
+    """
 
     source: str
     target: str
@@ -133,42 +133,42 @@ class FlowLine:
     x: float
     y: float
     after: int | None = None
-    """How often it occurs in the second log, where there is one."""
     lasting: tuple[str, ...] = ()
-    """How long it takes on average, in words: in the log, in the second one, and the difference."""
 
 
 @dataclass(frozen=True)
 class FlowMap:
-    """A picture of the most frequent steps of one log, or of two in one frame."""
+    """A picture of the most frequent steps of one log, or of two in one frame.
+
+    The most frequent ways in and out are the first ``lines``, then come the others, most frequent first; it opens with
+    ``opening`` of them. ``most`` is the largest number at a line, and ``shown`` the share of all steps of the first log
+    (starts and ends of cases included) that it opens with.
+    """
 
     boxes: tuple[Box, ...]
     lines: tuple[FlowLine, ...]
-    """The most frequent ways in and out first, then the others, most frequent first."""
     opening: int
-    """With how many of the lines it opens."""
     most: int
-    """The largest number at a line."""
     width: float
     height: float
     shown: float
-    """The share of all steps (starts and ends of cases included) that it opens with, of the first log."""
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where activities lie, and through which points each step goes, downwards from its upper end."""
+    """Where activities lie, and through which points each step goes, downwards from its upper end.
+
+    ``half`` is half of the height of a box, ``opening`` the number of steps with which a map opens, the first of
+    them; activities ``aside`` stand only for where a way of another leads.
+    """
 
     places: Mapping[str, Point]
     ways: Mapping[Edge, Way]
     width: float
     height: float
     half: float
-    """Half of the height of a box."""
     opening: int = 0
-    """The first of the steps, with which a map opens."""
     aside: frozenset[str] = frozenset()
-    """Activities that stand only for where a way of another leads."""
 
 
 def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
@@ -189,7 +189,7 @@ def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
     activities, depth = {START: variants.cases, END: variants.cases}, {START: -1.0, END: 2.0}
     for label, count, deep in named:
         activities[label], depth[label] = count, deep
-    return FlowSteps(activities, edges, depth, {} if timed is None else step_durations(timed))
+    return FlowSteps(activities, _nested(edges), depth, {} if timed is None else _nested(step_durations(timed)))
 
 
 def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
@@ -208,15 +208,15 @@ def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """What a map may show: activities, most frequent first, and shares of steps, in all logs and in each."""
+    """What a map may show: activities, most frequent first, how deep they are, and shares of steps in all logs; the
+    steps of each log (of more than two, of all together), and the main ways out of activities, and into them, of each.
+    """
 
     ranked: Sequence[str]
     depth: Mapping[str, float]
     share: Mapping[Edge, float]
     own: Sequence[Mapping[Edge, float]]
-    """The steps of each log, where there are at most two, else those of all together."""
     main: Sequence[Mapping[str, Sequence[Edge]]]
-    """Of each of these the most frequent ways out of each activity, and into it."""
 
     @classmethod
     def of(cls, logs: Sequence[FlowSteps]) -> _Candidates:
@@ -231,15 +231,10 @@ class _Candidates:
             for name, count in steps.activities.items():
                 weight[name] = weight.get(name, 0.0) + count / total
                 depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
-        depth = {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
+        depth = {n: depth[n] / weight[n] for n in depth if weight[n]} | {START: -1.0, END: 2.0}
         own: list[Mapping[Edge, float]] = [steps.edges for steps in logs if len(logs) <= 2] or [share]
-        return cls(
-            sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n)),
-            {START: -1.0, END: 2.0} | depth,
-            share,
-            own,
-            [_main_ways(edges, side) for edges in own for side in (0, 1)],
-        )
+        ranked = sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))
+        return cls(ranked, depth, share, own, [_main_ways(edges, side) for edges in own for side in (0, 1)])
 
     def arranged(self, activities: int) -> Arrangement:
         """Return the arrangement of so many activities, with the main ways of each."""
@@ -251,17 +246,8 @@ class _Candidates:
                 main.update(dict.fromkeys(self._main_of(name)))
                 names.add(name)
         among = sorted((e for e in self.share if names.issuperset(e)), key=lambda e: (-self.share[e], e))
-        kept = dict(main)
-        # Every activity is also joined to what is earlier and to what is later, in each of two logs.
-        forward = [e for e in among if self.depth[e[0]] < self.depth[e[1]]]
-        for edges, side in itertools.product(self.own, (0, 1)):
-            seen = {edge[side] for edge in kept if self.depth[edge[0]] < self.depth[edge[1]] and edges.get(edge)}
-            for edge in sorted((edge for edge in forward if edges.get(edge)), key=lambda e: -edges[e]):
-                if edge[side] not in seen:
-                    kept[edge] = None
-                    seen.add(edge[side])
-        more = (edge for edge in among if edge not in kept)
-        opening = [*kept, *itertools.islice(more, max(0, 2 * len(names) - len(kept)))]
+        more = (edge for edge in among if edge not in main)
+        opening = [*main, *itertools.islice(more, max(0, 2 * len(names) - len(main)))]
         every = [*opening, *itertools.islice(more, max(0, 3 * len(names) - 6 - len(opening)))]
         joined = {name for edge in every for name in edge}
         plan = _laid_out(sorted(joined, key=lambda n: (self.depth[n], n)), every)
@@ -286,17 +272,14 @@ def drawn(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -
     """The map of one log in an arrangement, or of two in one frame; what the logs do not have is left out."""
     other = FlowSteps({}, {}, {}) if after is None else after
 
+    numbers = {
+        name: (steps.activities.get(name, 0), None if after is None else after.activities.get(name, 0))
+        for name in plan.places
+    }
     boxes = tuple(
-        Box(
-            name,
-            *place,
-            steps.activities.get(name, 0),
-            plan.half,
-            None if after is None else after.activities.get(name, 0),
-            name in plan.aside,
-        )
-        for name, place in plan.places.items()
-        if steps.activities.get(name) or other.activities.get(name)
+        Box(name, *plan.places[name], number, plan.half, second, name in plan.aside)
+        for name, (number, second) in numbers.items()
+        if number or second
     )
     there = [edge for edge in plan.ways if steps.edges.get(edge) or other.edges.get(edge)]
     opening = sum(edge in there for edge in itertools.islice(plan.ways, plan.opening))
@@ -312,9 +295,7 @@ def _lines(
     """The lines of these steps. Loops come first: their numbers cannot move."""
     taken = [room_of((box.x, box.y), plan.half) for box in boxes]
     bends = {
-        (a, b): curve(plan.ways[a, b], plan.places[a][1] > plan.places[b][1], plan.half, plan.places.values())
-        for a, b in there
-        if a != b
+        (a, b): curve(plan.ways[a, b], plan.places[a][1] > plan.places[b][1], plan.half) for a, b in there if a != b
     }
     sampled = [_at(bend, t / 12) for own in bends.values() for bend in own for t in range(13)]
     points = np.array(sampled, dtype=np.float64).reshape(-1, 2)
@@ -428,57 +409,27 @@ def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-# The lines: smooth ones that run over no box, and numbers that lie on nothing else.
+# The lines, which run over no box, and the numbers beside them.
 
 
-@dataclass(frozen=True)
-class _Passage:
-    """A way as it is drawn: where it leaves, what it passes between layers, where it arrives, all downwards."""
-
-    points: list[Point]
-    half: float
-    up: bool
-
-    def smooth(self) -> list[Bend]:
-        """Vertical at both ends, and from neighbour to neighbour between them (Catmull-Rom)."""
-        points = self._tipped(self.points)
-        ends = (self.points[-1][1] - self.points[0][1]) * (-1 if self.up else 1) / (len(points) - 1)
-        slopes = [(0.0, ends)]
-        slopes += [((c - a) / 2, (d - b) / 2) for (a, b), (c, d) in zip(points, points[2:], strict=False)]
-        slopes.append((0.0, ends))
-        return _bends(points, slopes)
-
-    def straight(self) -> list[Bend]:
-        """Vertical in every layer that it crosses, so that all that is sideways lies between the layers."""
-        first, *inner, last = self.points
-        points = [first, *((x, y + side) for x, y in inner for side in (-self.half, self.half)), last]
-        points = self._tipped(points)
-        slopes = [(0.0, b[1] - a[1]) for a, b in itertools.pairwise(points)]
-        found = []
-        for (a, b), (_, slope) in zip(itertools.pairwise(points), slopes, strict=True):
-            found += _bends([a, b], [(0.0, slope * 1.5)] * 2)
-        return found
-
-    def _tipped(self, points: Sequence[Point]) -> list[Point]:
-        """In the direction of the step; the arrowhead ends at the box."""
-        found = list(reversed(points)) if self.up else list(points)
-        found[-1] = (found[-1][0], found[-1][1] + (7.0 if self.up else -7.0))
-        return found
-
-
-def curve(way: Way, upwards: bool, half: float, boxes: Iterable[Point]) -> list[Bend]:
-    """Return a line from box to box that runs over none of the others; ``half`` is half of the height of a box."""
+def curve(way: Way, upwards: bool, half: float) -> list[Bend]:
+    """Return a line from box to box, vertical in every layer, so that it runs over none of the others; ``half`` is half
+    of the height of a box."""
     side = 16.0 if upwards else -8.0  # so that a step and the step back do not lie on each other
     lean = [
         max(-BOX / 2 + 14, min(BOX / 2 - 14, 0.25 * (b - a)))
         for a, b in ((way[0][0], way[1][0]), (way[-1][0], way[-2][0]))
     ]
-    points = [(way[0][0] + lean[0] + side, way[0][1] + half + 1), *((x + side / 2, y) for x, y in way[1:-1])]
-    points.append((way[-1][0] + lean[1] + side, way[-1][1] - half - 1))
-    passage = _Passage(points, half, upwards)
-    smooth = passage.smooth()
-    others = [room_of(place, half) for place in boxes if place not in (way[0], way[-1])]
-    return passage.straight() if any(_over(bend, others) for bend in smooth) else smooth
+    first, last = (
+        (way[0][0] + lean[0] + side, way[0][1] + half + 1),
+        (way[-1][0] + lean[1] + side, way[-1][1] - half - 1),
+    )
+    inner = [(x + side / 2, y + end) for x, y in way[1:-1] for end in (-half, half)]
+    points = [last, *inner[::-1], first] if upwards else [first, *inner, last]
+    points[-1] = (points[-1][0], points[-1][1] + (7.0 if upwards else -7.0))  # the arrowhead ends at the box
+    return [
+        ((a, b), (a, b + (d - b) / 2), (c, d - (d - b) / 2), (c, d)) for (a, b), (c, d) in itertools.pairwise(points)
+    ]
 
 
 def loop(x: float, y: float, letters: int) -> tuple[str, Point]:
@@ -501,15 +452,13 @@ def number_at(bends: Sequence[Bend], letters: int, taken: list[Room], lines: Flo
     places = [_at(bends[0], _FIRST[len(bends) == 1]), *(_at(bend, t) for bend in bends for t in _THEN)]
     side = _AWAY + _LETTER * letters / 2
     rooms = [_room_of_number(x + sign * side, y, letters) for x, y in places for sign in (1, -1)]
-    covered = [sum(_shared(room, other) for other in taken) + _LINE * _points_in(room, lines) for room in rooms]
+    (left, top), (right, bottom) = np.array(rooms)[:, :2].T[:, :, None], np.array(rooms)[:, 2:].T[:, :, None]
+    x, y = lines.T
+    under = ((left - 2 < x) & (x < right + 2) & (top < y) & (y < bottom)).sum(axis=1)
+    covered = [sum(_shared(r, other) for other in taken) + _LINE * n for r, n in zip(rooms, under, strict=True)]
     best = rooms[covered.index(min(covered))]  # the first of those that cover least
     taken.append(best)
     return (best[0] + best[2]) / 2, (best[1] + best[3]) / 2 + 4
-
-
-def _points_in(room: Room, points: FloatArray) -> int:
-    x, y = points[:, 0], points[:, 1]
-    return int(((x > room[0] - 2) & (x < room[2] + 2) & (y > room[1]) & (y < room[3])).sum())
 
 
 def room_of(place: Point, half: float) -> Room:
@@ -527,20 +476,7 @@ def _shared(a: Room, b: Room) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def _over(bend: Bend, rooms: Iterable[Room]) -> bool:
-    points = [_at(bend, t / 24) for t in range(25)]
-    return any(a - 3 < x < c + 3 and b - 3 < y < d + 3 for a, b, c, d in rooms for x, y in points)
-
-
 def _at(bend: Bend, t: float) -> Point:
     mix = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
     x, y = (sum(m * point[axis] for m, point in zip(mix, bend, strict=True)) for axis in (0, 1))
     return x, y
-
-
-def _bends(points: Sequence[Point], slopes: Sequence[Point]) -> list[Bend]:
-    found = []
-    for i, ((a, b), (c, d)) in enumerate(itertools.pairwise(points)):
-        (p, q), (r, s) = slopes[i], slopes[i + 1]
-        found.append(((a, b), (a + p / 3, b + q / 3), (c - r / 3, d - s / 3), (c, d)))
-    return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
-from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -56,8 +55,6 @@ class Owner(Visits):
         log, mine = self.log(request), self.store.logs(self.session(request))
         seen = account_seen(log, self.settings, mine)
         jobs = self._made(seen, log)
-        if beside := request.query_params.get("beside", "")[:40]:
-            return leading_to(f"/logs/{log.id}/compare?{urlencode([('release', n) for n in beside.split(',')])}")
         notes = self.store.notes(log.session)
         return HTMLResponse(pages.account(log, seen, jobs, notes, self.once(request), settings=self.settings))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, gettext, languages, localised
+from veilog._language import current, gettext, languages
 from veilog._places import default_ledger
 from veilog._version import __version__
 from veilog.errors import VeilogError
@@ -339,46 +339,16 @@ def comparison(
     if log.measured is None:
         return _waiting(log, "account", settings)
     made = {number: found for number, found in _released(jobs).items() if not found.empty}
-    entries = () if seen.account is None else tuple(e for e in seen.account.entries if e.number in made)
-    newest = [entry.number for entry in reversed(entries)]
-    chosen = [number for number in dict.fromkeys([*picked, *newest]) if number in newest][:2]
-    chosen = chosen if picked else chosen[::-1]
-    two = [made[number] for number in chosen] if len(chosen) == 2 else None
-    return _page(
-        "compare.html",
-        settings,
-        log=log,
-        entries=entries,
-        places=seen.places,
-        made=made,
-        chosen=chosen,
-        two=two,
-        use_cases=use_cases_of(*two) if two else (),
-        map=map_of(*two) if two else None,
-        facts=side_by_side(*two) if two else (),
-        account=seen.together(chosen),
-    )
-
-
-def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
-    """Return what two releases say of themselves and of the original, a title and two values a row."""
-    sides = [_by_title(made) for made in (first, second)]
-    return [(title, sides[0].get(title, "–"), sides[1].get(title, "–")) for title in {**sides[0], **sides[1]}]
-
-
-def _by_title(made: ReleasedLog) -> dict[str, str]:
-    """What a release says, with what it kept beside it: of activities there is a number and a share."""
-    facts = {
-        gettext("protects"): gettext(made.guarantee.unit),
-        gettext("cases"): localised(f"{made.cases:,}"),
-        gettext("variants"): localised(f"{made.variants:,}"),
-        gettext("events"): localised(f"{made.events:,}"),
-        gettext("activities"): localised(f"{made.activities:,}"),
-    }
-    if made.beside is not None:
-        kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
-        facts |= {f"{title} ({gettext('utility')})" if title in facts else title: value for title, value in kept}
-    return facts
+    entries = [] if seen.account is None else [e for e in reversed(seen.account.entries) if e.number in made]
+    chosen = [n for n in dict.fromkeys([*picked, *(e.number for e in entries)]) if n in made][:2]
+    facts: dict[str, Any] = {}
+    if len(chosen) == 2 and seen.account is not None:
+        chosen = chosen if picked else sorted(chosen)
+        two = made[chosen[0]], made[chosen[1]]
+        only = tuple(entry for entry in seen.account.entries if entry.number in chosen)
+        facts = {"two": two, "use_cases": use_cases_of(*two), "map": map_of(*two)}
+        facts["account"] = replace(seen.account, budget=None, entries=only)
+    return _page("compare.html", settings, log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
 
 
 def stored(

@@ -7,7 +7,7 @@ import datetime
 import json
 from fractions import Fraction
 
-from veilog._language import dated, day_in_words, gettext, gettext_noop, localised, percent
+from veilog._language import dated, day_in_words, gettext, localised, percent
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.entry import Cost
 from veilog.messages import Message, message_from
@@ -73,27 +73,6 @@ def told(text: str) -> str:
     return str(Message(text))
 
 
-_SETTINGS = {
-    "rounds": gettext_noop("rounds"),
-    "max_length": gettext_noop("longest case"),
-    "real_share": gettext_noop("share for real variants"),
-    "for": gettext_noop("meant for"),
-    "only_real": gettext_noop("only real variants"),
-    "largest_log": gettext_noop("cases of the largest log"),
-    "similarity": gettext_noop("similarity"),
-    "models": gettext_noop("models"),
-    "both": gettext_noop("both"),
-    "detail": gettext_noop("detail"),
-}
-"""The settings of the method that pages propose, and their choices; those of other methods are called as in papers."""
-
-
-def _setting(name: str) -> str:
-    """The name of a setting, or of a choice, for people."""
-    named = gettext(_SETTINGS[name]) if name in _SETTINGS else name.replace("_", " ")
-    return named[:1].upper() + named[1:]
-
-
 FILTERS = {
     "bytes": _bytes,
     "cost": _cost,
@@ -107,7 +86,6 @@ FILTERS = {
     "plain": _plain,
     "points": _points,
     "power": _power,
-    "setting": _setting,
     "told": told,
     "two": lambda value: localised(f"{value:.2f}"),
     "when": _when,

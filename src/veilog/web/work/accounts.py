@@ -7,7 +7,7 @@ of columns or of what to leave out was told about the same people.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -131,12 +131,6 @@ class AccountSeen:
     def places(self) -> dict[int, int]:
         """The place of each release among those of the account, from 1, by its number in the ledger."""
         return {} if self.account is None else {entry.number: i for i, entry in enumerate(self.account.entries, 1)}
-
-    def together(self, numbers: Collection[int]) -> Account | None:
-        """Return the account as if it had only these releases, and no budget."""
-        if self.account is None:
-            return None
-        return replace(self.account, budget=None, entries=tuple(e for e in self.account.entries if e.number in numbers))
 
     @property
     def sums(self) -> list[tuple[str, str | None, Cost | None]]:

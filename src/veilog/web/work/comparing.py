@@ -120,34 +120,10 @@ def _steps(sides: ComparisonInput) -> tuple[FlowSteps, FlowSteps]:
     return steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
 
 
-@dataclass(frozen=True)
-class NumberCompared:
-    """One number of a use case for two releases of one log."""
-
-    use_case: str
-    title: str
-    original: str
-    values: tuple[str, str]
-    kept: tuple[str, str]
-    better: int | None
-    """The place of the release that keeps more; None where both keep as much."""
-
-
-def use_cases_of(first: ReleasedLog, second: ReleasedLog) -> list[NumberCompared]:
+def use_cases_of(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, Number, Number]]:
     """Return what each of two releases is good for, number by number, as far as both were compared with the log."""
-    sides = [{} if made.beside is None else _numbers(made.beside) for made in (first, second)]
-    return [
-        NumberCompared(
-            use_case,
-            title,
-            one.original,
-            (one.released, other.released),
-            (one.kept, other.kept),
-            None if one.kept == other.kept else int(other.bar > one.bar),
-        )
-        for (use_case, title), one in sides[0].items()
-        if (other := sides[1].get((use_case, title))) is not None
-    ]
+    one, other = ({} if made.beside is None else _numbers(made.beside) for made in (first, second))
+    return [(place[0], one[place], other[place]) for place in one if place in other]
 
 
 def _numbers(made: Beside) -> dict[tuple[str, str], Number]:
