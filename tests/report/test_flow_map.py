@@ -241,6 +241,6 @@ def test_steps_of_a_log_with_times_say_how_long_they_take() -> None:
     found = drawn(steps, arranged([steps]))
     assert all((line.lasting != ()) == (line.source != START and line.target != END) for line in found.lines)
     assert all(line.lasting == () for line in drawn(steps_of(log.variants), arranged([steps])).lines)
-    slower = replace(steps, lasting={edge: hours + 2 for edge, hours in steps.lasting.items()})
+    slower = replace(steps, hours={a: {b: hours + 2 for b, hours in then.items()} for a, then in steps.hours.items()})
     gaps = [line.lasting[2] for line in drawn(steps, arranged([steps, slower]), slower).lines if line.lasting]
     assert gaps and set(gaps) == {"+2.0 h"}

@@ -359,6 +359,7 @@ def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> No
     text = ordinary["two releases"]
     rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>', text)
     assert len(rows) > 8 and all(one == other for _, one, other in rows)
+    assert len({title for title, _, _ in rows}) == len(rows), "of activities there is a number and a share"
     assert re.findall(r'<option value="(\d)" selected', text) == ["2", "1"]
     assert set(re.findall(r'data-better="(\w+)"', text)) == {"none"}
     assert re.search(r"data-together><b>ε = 2<", text)
