@@ -19,7 +19,7 @@ import veilog
 from veilog import Variants, release
 from veilog._plain import from_plain, to_plain
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.explorer import in_two
+from veilog.report.explorer import explorer, in_two
 from veilog.report.flow_map import END, START, FlowLine, FlowMap, FlowSteps, arranged, drawn, steps_of
 
 SMALL = Variants.from_dict({("a", "b", "b", "c"): 10, ("a", "c"): 5, (): 2})
@@ -125,10 +125,10 @@ def lacking(frame: pd.DataFrame, lines: Iterable[FlowLine], shown: Iterable[str]
     drawn_ones = {(line.source, line.target): getattr(line, number) for line in lines if getattr(line, number)}
     assert all(counted[edge] == count for edge, count in drawn_ones.items())
     missing = []
-    for level, end in (("activity", START), ("before", END)):
+    for side, (level, end) in enumerate((("before", END), ("activity", START))):
         most = counted.groupby(level=level).max()
-        kept = pd.Series(drawn_ones, dtype=float).rename_axis(["before", "activity"]).groupby(level=level).max()
-        missing += [name for name in shown if name != end and kept.get(name, 0) < most[name]]
+        kept = {name: [count for edge, count in drawn_ones.items() if edge[side] == name] for name in shown}
+        missing += [name for name in shown if name != end and max(kept[name], default=0) < most.get(name, 0)]
     return missing
 
 
@@ -226,6 +226,14 @@ def test_in_each_of_two_logs_every_activity_is_reached() -> None:
 def test_a_log_without_events_is_a_map_without_lines() -> None:
     steps = steps_of(Variants.from_dict({(): 3}))
     assert drawn(steps, arranged([steps])).lines == ()
+
+
+def test_activities_of_a_subset_have_the_colours_of_the_whole_log() -> None:
+    whole = Variants.from_dict({("a", "b"): 9, ("b", "c"): 8, ("c", "d"): 1})
+    subset, published = Variants.from_dict({("c", "d"): 1}), Variants.from_dict({("d", "c"): 2, ("e",): 1})
+    colours = {chevron.text: chevron.colour for chevron in explorer(whole).legend}
+    found = {chevron.text: chevron.colour for chevron in explorer(published, subset, whole).legend}
+    assert found == {"c": colours["c"], "d": colours["d"], "e": 4}
 
 
 @pytest.mark.slow

@@ -208,14 +208,12 @@ def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """What a map may show: activities, most frequent first, how deep they are, and shares of steps in all logs; the
-    steps of each log (of more than two, of all together), and the main ways out of activities, and into them, of each.
-    """
+    """What a map may show: activities, most frequent first, how deep they are, and shares of steps in all logs; and the
+    main ways out of activities, and into them, in each log (of more than two, in all together)."""
 
     ranked: Sequence[str]
     depth: Mapping[str, float]
     share: Mapping[Edge, float]
-    own: Sequence[Mapping[Edge, float]]
     main: Sequence[Mapping[str, Sequence[Edge]]]
 
     @classmethod
@@ -234,7 +232,7 @@ class _Candidates:
         depth = {n: depth[n] / weight[n] for n in depth if weight[n]} | {START: -1.0, END: 2.0}
         own: list[Mapping[Edge, float]] = [steps.edges for steps in logs if len(logs) <= 2] or [share]
         ranked = sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))
-        return cls(ranked, depth, share, own, [_main_ways(edges, side) for edges in own for side in (0, 1)])
+        return cls(ranked, depth, share, [_main_ways(edges, side) for edges in own for side in (0, 1)])
 
     def arranged(self, activities: int) -> Arrangement:
         """Return the arrangement of so many activities, with the main ways of each."""
@@ -271,7 +269,6 @@ def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, li
 def drawn(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -> FlowMap:
     """The map of one log in an arrangement, or of two in one frame; what the logs do not have is left out."""
     other = FlowSteps({}, {}, {}) if after is None else after
-
     numbers = {
         name: (steps.activities.get(name, 0), None if after is None else after.activities.get(name, 0))
         for name in plan.places

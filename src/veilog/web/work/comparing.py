@@ -94,7 +94,7 @@ def _side_by_side(
         verdict="" if comparison is None else verdict_of(comparison, of_people=False),
         kept=None if comparison is None else tuple(kept_lines(comparison)),
         not_compared=inside.not_compared,
-        explorer=shown_rows(released.variants, log.variants),
+        explorer=shown_rows(released.variants, log.variants, sides.log.variants),
         map=drawn(steps[0], arranged(steps), steps[1]),
         steps=steps[1],
         durations=facts.durations,

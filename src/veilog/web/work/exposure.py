@@ -45,9 +45,9 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def shown_rows(variants: Variants, original: Variants | None = None) -> Explorer:
+def shown_rows(variants: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
     """The most frequent variants as coloured chevrons, as far as a light page has room for them."""
-    view = explorer(variants, original)
+    view = explorer(variants, original, whole)
     rows = view.rows[:ROWS]
     return replace(
         view,
