@@ -204,6 +204,7 @@ def test_what_is_another_sessions_is_as_unknown_as_what_is_not_there(server: Ser
             f"{job}/files/release.xes",
             f"{log}/account",
             f"{log}/account?beside=1,2",
+            f"{log}/compare?release=1&release=2",
             f"{job}/all.zip",
         ):
             answer = other.get(address)

@@ -36,14 +36,17 @@ OPENED = "document.querySelectorAll('details:not([open])').forEach((e) => { e.op
 CLOSED = "document.querySelectorAll('details[data-ours]').forEach((e) => { e.open = false; delete e.dataset.ours })"
 UNCLIPPED = "[...document.querySelectorAll('[data-map]')].every((map) => map.scrollWidth <= map.clientWidth + 1)"
 LACKING = """() => [...document.querySelectorAll('[data-map]')].flatMap((map) => {
-  const all = [...map.querySelectorAll('path[data-from]')].filter((path) => path.dataset.from !== path.dataset.to);
-  const most = (paths) => Math.max(0, ...paths.map((path) => Number(path.dataset.count)));
-  return [...map.querySelectorAll('.box:not(.off)')].map((box) => box.dataset.activity).filter((name) =>
-    ['from', 'to'].some((end) => {
-      const own = all.filter((path) => path.dataset[end] === name);
-      return most(own.filter((path) => !path.classList.contains('off'))) < most(own);
+  const all = [...map.querySelectorAll('.step')];
+  return ['count', 'after'].flatMap((log) => {
+    const most = (steps) => Math.max(0, ...steps.map((step) => Number(step.dataset[log] || 0)));
+    const boxes = [...map.querySelectorAll('.box:not(.off, .aside)')];
+    return boxes.map((box) => box.dataset.activity).filter((name) => ['from', 'to'].some((end) => {
+      const own = all.filter((step) => step.dataset[end] === name);
+      return most(own.filter((step) => !step.classList.contains('off'))) < most(own);
     }));
+  });
 })"""
+"""The activities on a map that lack their most frequent way in or out, of those that are drawn or may be."""
 OUTSIDE = """() => [...document.querySelectorAll('[data-map] .box')].flatMap((box) => {
   const around = box.querySelector('rect').getBoundingClientRect();
   return [...box.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()])
@@ -201,29 +204,32 @@ def filter_a_map(page: sync_api.Page) -> None:
     assert float(picture.get_attribute("width") or 0) > 1.2 * whole
     page.get_by_role("button", name="Whole").click()
     assert page.evaluate(UNCLIPPED)
-    boxes, paths = (page.locator(f"[data-map] {part}:not(.off)") for part in (".box", "path[data-from]"))
-    before = boxes.count(), paths.count()
-    sliders = [page.get_by_role("slider", name=re.compile(f"^{what}")) for what in ("Activities", "Variants")]
+    boxes, steps = (page.locator(f"[data-map] {part}:not(.off)") for part in (".box", ".step"))
+    assert page.evaluate(LACKING) == [], "each activity opens with its most frequent way in and out"
+    opened = boxes.count(), steps.count()
+    assert opened[1] <= 4 * (opened[0] + 2)
+    sliders = [page.get_by_role("slider", name=re.compile(f"^{what}")) for what in ("Activities", "Steps")]
     for slider, least in ((sliders[0], "3"), (sliders[1], "1")):
         slider.fill(least)
-        assert 3 <= boxes.count() <= before[0] and 1 <= paths.count() < before[1]
+        assert 3 <= boxes.count() <= opened[0] and 1 <= steps.count() < opened[1]
         assert page.evaluate(LACKING) == [], "each activity keeps its most frequent way in and out"
     for slider in sliders:
         slider.fill(str(slider.get_attribute("max")))
-    assert (boxes.count(), paths.count()) == before
-    times = page.locator("[data-map] .label.long").first
+    assert boxes.count() == opened[0] and steps.count() == page.locator("[data-map] .step").count() >= opened[1]
+    times = page.locator("[data-map] .label .long").first
     assert not times.is_visible()
     page.get_by_label("How long steps take").check()
     assert times.is_visible()
     assert re.search(r"\d (s|min|h|days|months|years)$", times.text_content() or "")
+    page.get_by_label("How long steps take").uncheck()
     box = page.locator("[data-map] .box").first
     box.focus()
     page.keyboard.press("Enter")
     assert box.get_attribute("aria-pressed") == "true"
     assert page.get_by_label("Find a variant by an activity").input_value() == box.get_attribute("data-activity")
-    assert page.locator("[data-map] path.faint").count() > 0
+    assert page.locator("[data-map] .step.faint").count() > 0
     page.keyboard.press("Enter")
-    assert page.locator("[data-map] path.faint").count() == 0
+    assert page.locator("[data-map] .step.faint").count() == 0
 
 
 def move_the_budget(page: sync_api.Page) -> None:

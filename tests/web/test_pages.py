@@ -104,7 +104,8 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     ):
         found[words] = pages.account(log, seen, {1: done}, {1: (name, name)}, ONCE, settings=settings)
     both = {1: done, 2: done}
-    found["two releases"] = pages.account(log, AccountSeen(usual), both, {}, ONCE, beside=[1, 2], settings=settings)
+    found["two releases"] = pages.comparison(log, AccountSeen(usual), both, [2, 1], settings=settings)
+    found["one release"] = pages.comparison(log, AccountSeen(usual), {1: done}, [1, 2], settings=settings)
     found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE, settings=settings)
     found["stored?"] = pages.stored(None, "s", ONCE, "", settings=settings)
     found["once more"] = pages.release_form(log, request, ONCE, same=done, settings=settings)
@@ -285,6 +286,8 @@ def luminance(colour: str) -> float:
 def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
+            if 'method="get"' in form and re.search(r'action="/logs/\w+/compare"', form):  # which changes nothing
+                continue
             assert 'method="post"' in form, name
             if 'action="/language"' in form:  # sent twice it does nothing more, and Origin says that it is ours
                 continue
@@ -354,9 +357,14 @@ def test_a_release_is_ready_before_it_is_compared(ordinary: dict[str, str]) -> N
 @pytest.mark.slow
 def test_two_releases_are_looked_at_side_by_side(ordinary: dict[str, str]) -> None:
     text = ordinary["two releases"]
-    rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>', text[text.index('id="pair"') :])
+    rows = re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td><td>(.*?)</td>', text)
     assert len(rows) > 8 and all(one == other for _, one, other in rows)
-    assert ("good", "good") in [row[1:] for row in rows]
+    assert len({title for title, _, _ in rows}) == len(rows), "of activities there is a number and a share"
+    assert re.findall(r'<option value="(\d)" selected', text) == ["2", "1"]
+    assert set(re.findall(r'data-better="(\w+)"', text)) == {"none"}
+    assert re.search(r"data-together><b>ε = 2<", text)
+    assert re.findall(r'name="view-pair" value="(\w+)"', text) == ["before", "after", "difference"]
+    assert 'data-says="too-few"' in ordinary["one release"] and "data-flow" not in ordinary["one release"]
 
 
 @pytest.mark.slow

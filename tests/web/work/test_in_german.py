@@ -98,7 +98,7 @@ def test_the_account_counts_the_files_that_its_link_gives(
 
 @pytest.mark.slow
 def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: ServerSettings) -> None:
-    log, nothing = record(read(export)), FlowMap((), (), 0, 0, 1.0)
+    log, nothing = record(read(export)), FlowMap((), (), 0, 1, 0.0, 0.0, 1.0)
     assert log.measured is not None and log.measured.sizes is not None
     tried = PreviewCell("1", Expected(Interval(0.7, 0.6, 0.8), log.measured.sizes, 4), nothing, ())
     outlook = Previews(log.measured.sizes, "declared", nothing, (PreviewRow("laplace", "A tree", "1e-6", (tried,)),))

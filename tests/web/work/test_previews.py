@@ -22,7 +22,7 @@ from veilog.web.work import preview
 from veilog.web.work.preview import BUDGETS, keeps, preview_all, preview_request, recommended, sized_release
 
 DECLARED = {**EVOLVE, "s_from": "declared", "s_cases": "60", "s_length": "3", "s_activities": "3"}
-EMPTY = FlowMap((), (), 0.0, 0.0, 0.0)
+EMPTY = FlowMap((), (), 0, 1, 0.0, 0.0, 0.0)
 
 
 @pytest.fixture(scope="module")

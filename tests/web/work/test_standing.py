@@ -15,7 +15,6 @@ from veilog.report.words import of_other_accounts, title_of_budget
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.render import side_by_side
 from veilog.web.work import preview_form
 from veilog.web.work.accounts import account_seen, standing_now
 
@@ -132,15 +131,6 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings,
     assert decision.checks == ()
     assert any("“Patient”: 99 " in said for said in decision.cautions)
     assert "--unit" not in " ".join(decision.cautions)
-
-
-@pytest.mark.slow
-def test_two_releases_side_by_side_keep_the_number_and_the_share_of_activities(
-    settings: ServerSettings, tmp_path: Path
-) -> None:
-    made = made_of(ward(tmp_path / "klinik-03.csv", 400), "1", settings)
-    rows = {title: (one, other) for title, one, other in side_by_side(made, made)}
-    assert rows["activities"] == ("2", "2") and rows["activities (utility)"] == ("100\u202f%", "100\u202f%")
 
 
 @pytest.mark.nightly

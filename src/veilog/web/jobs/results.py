@@ -28,7 +28,7 @@ from veilog.report.attacks import AttackShown
 from veilog.report.attributes import AttributeShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
-from veilog.report.flow_map import FlowMap
+from veilog.report.flow_map import FlowMap, FlowSteps
 from veilog.report.release_facts import Told
 from veilog.report.use_cases import UseCaseShown
 
@@ -137,7 +137,9 @@ class Beside:
     not_compared: str
     explorer: Explorer
     map: FlowMap
-    map_before: FlowMap
+    """Of original and release in one frame."""
+    steps: FlowSteps
+    """Of the release alone, for maps of two releases."""
     durations: tuple[tuple[str, str], ...]
     no_durations: str
     chart: str | None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, gettext, languages, localised
+from veilog._language import current, gettext, languages
 from veilog._places import default_ledger
 from veilog._version import __version__
 from veilog.errors import VeilogError
@@ -37,13 +37,14 @@ from veilog.releasing.preview import PATIENTS, Interval
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import said_of_others, strength_in_words, title_of_budget
+from veilog.report.words import said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.results import HOW_READ, LogMeasures, PreviewCell, Previews, ReadLog, ReleasedLog
 from veilog.web.pages.assets import address
 from veilog.web.pages.words import FILTERS, LANGUAGES
 from veilog.web.work.accounts import AccountSeen, advantage_at, persons_of
 from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
 from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, offered, plan_of
 
@@ -302,15 +303,12 @@ def account(
     notes: Mapping[int, tuple[str, str]],
     once: str,
     *,
-    beside: Sequence[int] = (),
     settings: ServerSettings | None = None,
 ) -> str:
-    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger, of
-    which one or two are picked to be looked at ``beside`` each other."""
+    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
     if log.measured is None:
         return _waiting(log, "account", settings)
-    made = {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
-    picked = [number for number in beside if number in made][:2]
+    made = _released(jobs)
     return _page(
         "account.html",
         settings,
@@ -319,36 +317,38 @@ def account(
         jobs=jobs,
         made=made,
         notes=notes,
-        picked=picked,
-        pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
         units=persons_of(log),
         once=once,
     )
 
 
-def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
-    """Return what two releases say of themselves and of the original, a title and two values a row."""
-    sides = [_by_title(made) for made in (first, second)]
-    return [(title, sides[0].get(title, "–"), sides[1].get(title, "–")) for title in {**sides[0], **sides[1]}]
+def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
+    return {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
 
 
-def _by_title(made: ReleasedLog) -> dict[str, str]:
-    """What a release says, with what it kept beside it: of activities there is a number and a share."""
-    facts = {
-        gettext("guarantee"): title_of_budget(made.guarantee),
-        gettext("protection"): strength_in_words(made.known.guarantee.strength),
-        gettext("protects"): gettext(made.guarantee.unit),
-        gettext("cases"): localised(f"{made.cases:,}"),
-        gettext("variants"): localised(f"{made.variants:,}"),
-        gettext("events"): localised(f"{made.events:,}"),
-        gettext("activities"): localised(f"{made.activities:,}"),
-    }
-    if made.beside is not None:
-        use_cases = enumerate(made.beside.use_cases, 1)
-        facts |= {gettext("use case {n}", n=number): clean(use_case.verdict) for number, use_case in use_cases}
-        kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
-        facts |= {f"{title} ({gettext('utility')})" if title in facts else title: value for title, value in kept}
-    return facts
+def comparison(
+    log: LogRecord,
+    seen: AccountSeen,
+    jobs: Mapping[int, JobRecord],
+    picked: Sequence[int],
+    *,
+    settings: ServerSettings | None = None,
+) -> str:
+    """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
+    they cost."""
+    if log.measured is None:
+        return _waiting(log, "account", settings)
+    made = {number: found for number, found in _released(jobs).items() if not found.empty}
+    entries = [] if seen.account is None else [e for e in reversed(seen.account.entries) if e.number in made]
+    chosen = [n for n in dict.fromkeys([*picked, *(e.number for e in entries)]) if n in made][:2]
+    facts: dict[str, Any] = {}
+    if len(chosen) == 2 and seen.account is not None:
+        chosen = chosen if picked else sorted(chosen)
+        two = made[chosen[0]], made[chosen[1]]
+        only = tuple(entry for entry in seen.account.entries if entry.number in chosen)
+        facts = {"two": two, "use_cases": use_cases_of(*two), "map": map_of(*two)}
+        facts["account"] = replace(seen.account, budget=None, entries=only)
+    return _page("compare.html", settings, log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
 
 
 def stored(

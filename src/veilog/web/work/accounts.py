@@ -128,6 +128,11 @@ class AccountSeen:
         return round(100 * min(1.0, max(parts)), 1)
 
     @property
+    def places(self) -> dict[int, int]:
+        """The place of each release among those of the account, from 1, by its number in the ledger."""
+        return {} if self.account is None else {entry.number: i for i, entry in enumerate(self.account.entries, 1)}
+
+    @property
     def sums(self) -> list[tuple[str, str | None, Cost | None]]:
         """What was spent for each unit, and of cases for each column that told them, where several did: of several,
         costs do not add up."""

@@ -36,6 +36,10 @@ _COLUMNS, _NAME = 150, 120
 """How many columns a page lets choose from, and how much of a name it shows."""
 
 
+_OF_FILE = ("file-", "zip-", "gzip-", "row-", "rows-", "value-", "quote-")
+"""How codes begin of what is wrong with a file whatever its columns are: no other choice of them helps."""
+
+
 def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> ReadLog:
     """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
     result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
@@ -174,7 +178,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
             choices=tuple(finding.rule for finding in stopping),
         )
     told = in_words(error)
-    if found.columns is not None:
+    if found.columns is not None and not error.message.code.startswith(_OF_FILE):
         return _not_so(found, told)
     raise told from error.__cause__
 

@@ -193,122 +193,97 @@
     }
   });
 
-  // Maps that lie side by side are looked at together: from nearer or farther, the most frequent activities and paths
-  // only, times in place of counts, and all that touches one activity. Without this they show all of it.
+  // A map is looked at from nearer or farther, with the most frequent activities and paths only, and with all that
+  // touches one activity. Without this it shows what it opens with.
   const made = (name, facts, ...inside) => {
     const element = Object.assign(document.createElement(name), facts);
     element.append(...inside);
     return element;
   };
-  const together = new Set(all("[data-map]").map((map) => map.closest(".maps") || map));
   const lively = (place) => {
-    const maps = place.matches("[data-map]") ? [place] : Array.from(place.querySelectorAll("[data-map]"));
-    const pictures = maps.map((map) => map.querySelector("svg"));
-    const parts = (selector) => pictures.flatMap((picture) => Array.from(picture.querySelectorAll(selector)));
-    const way = (part) => JSON.stringify([part.dataset.from, part.dataset.to]);
-    // Of both maps, the larger share counts.
-    const ranked = (selector, name) => {
+    const [map, picture] = [place.querySelector(".map"), place.querySelector(".map svg")];
+    const parts = (selector) => Array.from(picture.querySelectorAll(selector));
+    const steps = parts(".step");
+    const boxes = parts(".box");
+    const sizes = ["count", "after"].filter((log) => boxes.some((box) => box.dataset[log]));
+    // Of two logs, the larger share counts.
+    const sums = sizes.map((log) => boxes.reduce((sum, box) => sum + Number(box.dataset[log]), 0) || 1);
+    const share = (box) => Math.max(...sizes.map((log, i) => Number(box.dataset[log]) / sums[i]));
+    const activities = boxes.filter((box) => !box.classList.contains("aside"))
+      .toSorted((a, b) => share(b) - share(a)).map((box) => box.dataset.activity);
+    const aside = new Set(boxes.map((box) => box.dataset.activity).filter((name) => !activities.includes(name)));
+    // The most frequent way into each activity from another one, and out of it, in each log; and a step from it to
+    // itself, where that is more frequent.
+    const main = sizes.flatMap((log) => ["from", "to"].map((end) => {
       const most = new Map();
-      for (const picture of pictures) {
-        const found = Array.from(picture.querySelectorAll(selector));
-        const sum = found.reduce((total, part) => total + Number(part.dataset.count), 0) || 1;
-        for (const part of found) {
-          most.set(name(part), Math.max(most.get(name(part)) || 0, Number(part.dataset.count) / sum));
+      for (const step of steps.toSorted((a, b) => b.dataset[log] - a.dataset[log])) {
+        const before = most.get(step.dataset[end]) || [];
+        if (Number(step.dataset[log]) && before.every((one) => one.dataset.from === one.dataset.to)) {
+          most.set(step.dataset[end], [...before, step]);
         }
-      }
-      return [...most.keys()].sort((a, b) => most.get(b) - most.get(a));
-    };
-    const activities = ranked(".box", (box) => box.dataset.activity);
-    const ways = ranked("path[data-from]", way);
-    // The most frequent way into each activity from another one, and out of it, in each picture.
-    const main = pictures.flatMap((picture) => ["from", "to"].map((end) => {
-      const most = new Map();
-      for (const part of picture.querySelectorAll("path[data-from]")) {
-        const before = most.get(part.dataset[end]);
-        const loop = part.dataset.from === part.dataset.to;
-        const more = !before || Number(before.dataset.count) < Number(part.dataset.count);
-        if (!loop && more) most.set(part.dataset[end], part);
       }
       return most;
     }));
-    let [scale, picked, shown, drawn] = [1, null, activities.length, ways.length];
+    let [scale, picked, shown] = [1, null, activities.length];
+    let drawn = steps.filter((step) => !step.classList.contains("off")).length;
     const [counts, tells] = [{}, []];
     const show = () => {
       // What is shown keeps these ways, and what they lead over, however little is asked for.
       const kept = new Set([">", "<", ...activities.slice(0, shown)]);
-      const often = new Set(ways.slice(0, drawn));
+      const often = new Set(steps.slice(0, drawn));
       for (const name of kept) {  // a set also hands out what is added meanwhile
-        for (const part of main.map((most) => most.get(name)).filter(Boolean)) {
-          often.add(way(part));
-          kept.add(part.dataset.from).add(part.dataset.to);
+        for (const step of aside.has(name) ? [] : main.flatMap((most) => most.get(name) || [])) {
+          often.add(step);
+          kept.add(step.dataset.from).add(step.dataset.to);
         }
       }
-      for (const box of parts(".box")) {
+      for (const box of boxes) {
         box.classList.toggle("off", !kept.has(box.dataset.activity));
         box.classList.toggle("picked", box.dataset.activity === picked);
         box.setAttribute("aria-pressed", box.dataset.activity === picked);
       }
-      counts.activities = kept.size - 2;
-      counts.paths = [...often].filter((name) => JSON.parse(name).every((end) => kept.has(end))).length;
+      const seen = steps.map((step) => often.has(step) && kept.has(step.dataset.from) && kept.has(step.dataset.to));
+      counts.activities = activities.filter((name) => kept.has(name)).length;
+      counts.paths = seen.filter(Boolean).length;
       for (const tell of tells) tell();
-      for (const part of parts("[data-from]")) {
-        const { from, to } = part.dataset;
-        part.classList.toggle("off", !(kept.has(from) && kept.has(to) && often.has(way(part))));
+      for (const part of parts("[data-step]")) {
+        const { from, to } = steps[part.dataset.step].dataset;
+        part.classList.toggle("off", !seen[part.dataset.step]);
         part.classList.toggle("faint", picked !== null && from !== picked && to !== picked);
       }
     };
     const bar = made("div", { className: "map-bar" });
-    const sizes = pictures.map((picture) => picture.getAttribute("viewBox").split(" ").slice(2).map(Number));
-    const whole = () => Math.min(1, ...maps.map((map, i) => map.clientWidth / sizes[i][0]));
+    const size = picture.getAttribute("viewBox").split(" ").slice(2).map(Number);
+    const whole = () => Math.min(1, map.clientWidth / size[0]);
     const zoom = (to) => {
       scale = Math.min(3, Math.max(0.2, to));
-      pictures.forEach((picture, i) => {
-        picture.setAttribute("width", Math.floor(sizes[i][0] * scale));
-        picture.setAttribute("height", Math.floor(sizes[i][1] * scale));
-      });
-      const wider = maps.some((map) => map.scrollWidth > map.clientWidth);
-      for (const hint of all(".narrow")) hint.style.display = wider ? "revert" : "none";
+      picture.setAttribute("width", Math.floor(size[0] * scale));
+      picture.setAttribute("height", Math.floor(size[1] * scale));
+      for (const hint of all(".narrow")) hint.style.display = map.scrollWidth > map.clientWidth ? "revert" : "none";
     };
     for (const [name, to] of [["smaller", () => scale * 0.8], ["larger", () => scale * 1.25], ["whole", whole]]) {
       const button = made("button", { type: "button", textContent: said(name) });
-      button.setAttribute("aria-label", `${said(name)}: ${pictures.map((one) => one.getAttribute("aria-label")).join(", ")}`);
+      button.setAttribute("aria-label", `${said(name)}: ${picture.getAttribute("aria-label")}`);
       button.addEventListener("click", () => zoom(to()));
       bar.append(button);
     }
-    // What is moved in one is moved in the other.
-    for (const map of maps) {
-      map.addEventListener("scroll", () => {
-        for (const other of maps) {
-          if (Math.abs(other.scrollLeft - map.scrollLeft) > 1) other.scrollLeft = map.scrollLeft;
-          if (Math.abs(other.scrollTop - map.scrollTop) > 1) other.scrollTop = map.scrollTop;
-        }
-      });
-    }
-    const slider = (name, most, follow) => {
+    const slider = (name, most, value, follow) => {
       const says = made("span", { className: "dim" });
-      const range = made("input", { type: "range", min: 1, max: most, value: most });
-      const told = () => {
-        says.textContent = ` ${said("some", { n: counts[name], most })}`;
-      };
+      const range = made("input", { type: "range", min: 1, max: most, value });
       range.addEventListener("input", () => {
         follow(Number(range.value));
         show();
       });
-      tells.push(told);
+      tells.push(() => {
+        says.textContent = ` ${said("some", { n: counts[name], most })}`;
+      });
       if (most > 1) bar.append(made("label", {}, said(name), says, range));
     };
-    slider("activities", activities.length, (value) => { shown = value; });
-    slider("paths", ways.length, (value) => { drawn = value; });
-    if (parts(".long").length) {
-      const box = made("input", { type: "checkbox" });
-      box.addEventListener("change", () => {
-        for (const map of maps) map.classList.toggle("times", box.checked);
-      });
-      bar.append(made("label", { className: "times-box" }, box, ` ${said("times")}`));
-    }
+    slider("activities", activities.length, shown, (value) => { shown = value; });
+    slider("paths", steps.length, drawn, (value) => { drawn = value; });
     // An activity that is picked: what touches it, and the variants that have it.
-    for (const picture of pictures) picture.setAttribute("role", "group");
-    for (const box of parts(".box")) {
+    picture.setAttribute("role", "group");
+    for (const box of boxes) {
       box.setAttribute("tabindex", "0");
       box.setAttribute("role", "button");
       box.setAttribute("aria-label", said("only", { activity: box.dataset.activity }));
@@ -329,18 +304,16 @@
       });
     }
     show();
-    place.before(bar);
+    map.before(bar);
     zoom(Math.max(0.7, whole()));
     // A map that is wider than the window opens where cases start.
-    for (const map of maps) {
-      const start = map.querySelector(".end");
-      if (!start) continue;
-      const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
-      map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
-    }
+    const start = map.querySelector(".end");
+    if (!start) return;
+    const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
+    map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
   };
   // They lie far below: the page is there before they are measured.
-  addEventListener("load", () => setTimeout(() => together.forEach(lively)));
+  addEventListener("load", () => setTimeout(() => all("[data-flow]").forEach(lively)));
 
   // Find variants by their activities.
   const search = document.getElementById("search");
