@@ -47,6 +47,37 @@ def accounts_of(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str
     return {log.id: next(iter(every[log.id].values())).among(log.cases) for log in logs if len(every[log.id]) == 1}
 
 
+@dataclass(frozen=True)
+class Segment:
+    """One release in the bar of an account, which goes from strong protection to none: what all releases up to it let an
+    attacker gain, in percentage points."""
+
+    number: int
+    """In the ledger; 0 for the one that would be next."""
+    start: float
+    end: float
+    strength: Strength
+
+
+def segments(account: Account | None, upcoming: Cost | None = None) -> tuple[Segment, ...]:
+    """Return the bar of an account with what one more release would make of it."""
+    account = account or Account(0, "", "case", None, ())
+    entries, found, reached = _counting(account)[-_SEGMENTS:], list[Segment](), 0.0
+    first = len(_counting(account)) - len(entries)
+    for place, entry in enumerate(entries, first + 1):
+        held = replace(account, entries=_counting(account)[:place])
+        end = 100.0 if held.spent is None else max(reached, advantage_at(held.spent))
+        found.append(Segment(entry.number, reached, end, held.strength))
+        reached = end
+    if upcoming is not None:
+        after = account.with_release(upcoming, None)
+        end = 100.0 if after.spent is None else max(reached, advantage_at(after.spent))
+        found.append(Segment(0, reached, end, after.strength))
+    return tuple(found)
+
+
+_SEGMENTS = 30
+"""Releases that a bar shows by themselves: those before them are one stretch."""
 _LATE = 1.0
 """Seconds that a clock may be set back meanwhile."""
 

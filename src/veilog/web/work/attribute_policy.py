@@ -70,8 +70,6 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
         yield name, "attributes"
     for setting in _NAMING & {parameter.name for parameter in planned.method.parameters}:
         names = [name.strip() for name in (getattr(planned.settings, setting) or "").split(",") if name.strip()]
-        if not names and planned.as_published and setting == "attribute_names" and _was_told(log):
-            raise ParameterError("attributes-all-released", parameter=setting)
         yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
 
 
