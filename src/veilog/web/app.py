@@ -157,7 +157,12 @@ class ReleaseForm(Visits):
         return await run_in_threadpool(self._check, request, log, values, plan)
 
     def _form(
-        self, request: Request, log: LogRecord, values: Mapping[str, str], plan: Refused | None = None, status: int = 200
+        self,
+        request: Request,
+        log: LogRecord,
+        values: Mapping[str, str],
+        plan: Refused | None = None,
+        status: int = 200,
     ) -> Response:
         """The settings, or the expert options, with what speaks against them."""
         expert = request.url.path.endswith("/expert")
@@ -282,16 +287,18 @@ class ReleaseForm(Visits):
         try:
             return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
         except _MadeBefore as error:
-            return await run_in_threadpool(
-                self._check, request, log, values, plan, 409, sure=sure, same=error.job
-            )
+            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, same=error.job)
 
     def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
         """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
         going = ("queued", "running", "done")
         for job in self.store.releases(log.id):
             recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
-            if recent and job.request.plan == asked.plan and _reading(self.log_of(job).columns) == _reading(log.columns):
+            if (
+                recent
+                and job.request.plan == asked.plan
+                and _reading(self.log_of(job).columns) == _reading(log.columns)
+            ):
                 return self.jobs.now(job)
         return None
 
@@ -501,7 +508,9 @@ class _Site(ReleaseForm):
             if job.result.entry is not None:
                 recipient, note = self.store.notes(job.session).get(job.result.entry, ("", ""))
                 recipient = fields.get("recipient", "").strip()[:LONGEST_NOTE] or recipient
-                self.store.set_note(job.session, job.result.entry, recipient, note or gettext("Confirmed by {name}.", name=signed.name))
+                self.store.set_note(
+                    job.session, job.result.entry, recipient, note or gettext("Confirmed by {name}.", name=signed.name)
+                )
             return f"/jobs/{job.id}"
 
         return await self.in_the_end(request, keep)

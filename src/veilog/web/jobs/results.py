@@ -213,8 +213,7 @@ class ReleasedLog:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What releases at a few budgets are expected to be worth, by synthetic logs of the log's exact sizes: for the owner
-    of the log."""
+    """What releases at a few budgets are expected to be worth, by synthetic logs of the log's exact sizes. Confidential."""
 
     points: tuple[tuple[str, Expected], ...] = ()
     """What is expected at each budget that there was time for, the smallest first."""
@@ -226,8 +225,11 @@ class Forecast:
         the nearest of them; None beyond them."""
         places = [(math.log(float(budget)), expected) for budget, expected in self.points]
         at = math.log(epsilon) if epsilon > 0 else -math.inf
+        for place, expected in places:
+            if abs(place - at) < 1e-9:
+                return expected.similarity, expected
         for (low, first), (high, second) in itertools.pairwise(places):
-            if low - 1e-9 <= at <= high + 1e-9:
+            if low < at < high:
                 t = (at - low) / (high - low)
                 one, other = first.similarity, second.similarity
                 pairs = ((one.mean, other.mean), (one.low, other.low), (one.high, other.high))

@@ -49,8 +49,8 @@ def accounts_of(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str
 
 @dataclass(frozen=True)
 class Segment:
-    """One release in the bar of an account, which goes from strong protection to none: what all releases up to it let an
-    attacker gain, in percentage points."""
+    """One release in the bar of an account: from where to where it takes what all releases together let an attacker
+    gain, in percentage points."""
 
     number: int
     """In the ledger; 0 for the one that would be next."""

@@ -19,7 +19,6 @@ from fractions import Fraction
 from functools import lru_cache
 from multiprocessing.connection import Connection
 from threading import Event, Lock
-from typing import Any
 
 from veilog._language import gettext, percent
 from veilog._process import Child, limit_memory
