@@ -18,6 +18,7 @@ from veilog._language import gettext, localised
 from veilog._plain import from_plain, to_plain
 from veilog.errors import VeilogError
 from veilog.logs.synthetic.twins import Sizes
+from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.preview import TWINS, expectation
 from veilog.report.explorer import clean
 from veilog.web.jobs.records import JobRequest, LogRecord
@@ -35,6 +36,8 @@ _LARGE = 50_000
 """Events of a log from which on two synthetic logs have to do, since each takes long."""
 _OF_NO_MATTER = ("epsilon", "allow_no_protection", "subset", "unit", "without_person")
 """Fields that change nothing of what is tried: the unit does so by the number of its cases."""
+_USUAL = (("labels", FROM_LOG), ("longest", FROM_LOG))
+"""Answers that are taken where none is given yet."""
 
 
 def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | None:
@@ -44,9 +47,14 @@ def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | No
     if measured is None or measured.sizes is None:
         return None
     given = {name: value.strip() for name, value in completed(form, log.cases).items()}
-    kept = {name: value for name, value in sorted(given.items()) if value and name not in _OF_NO_MATTER}
-    if given.get("unit", "case") != "case":
+    matters = {name: value for name, value in sorted(given.items()) if value and name not in _OF_NO_MATTER}
+    kept = {name: value for name, value in matters.items() if (name, value) not in _USUAL}
+    if given.get("unit", "case") == "case":
+        kept.pop("max_cases", None)
+    else:
         kept["unit"] = "person"
+    if given.get("labels") != "list":
+        kept.pop("activities", None)
     asked_for({**kept, "epsilon": BUDGETS[0]})
     return JobRequest(form={**kept, "sizes": json.dumps(to_plain(measured.sizes))})
 
