@@ -147,7 +147,8 @@ class ReleaseForm(Visits):
         of = self.store.job(log.session, request.query_params.get("of", ""))
         if of is not None and of.log == log.id:
             asked = fields_in(of.request.form)
-        return asked or from_draft(self.store.draft(log.session, log.id)) or said_at_import(log)
+        found = asked or from_draft(self.store.draft(log.session, log.id)) or said_at_import(log)
+        return {"method": pages.DEFAULT, "epsilon": "1", **found}
 
     async def check(self, request: Request) -> Response:
         """All answers on one page, with what the release would ask and cost, and the button that makes it."""

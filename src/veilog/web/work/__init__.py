@@ -7,7 +7,7 @@ from pathlib import Path
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
-from veilog.web.work.forecast import forecast
+from veilog.web.work.forecast import forecast_releases
 from veilog.web.work.preview import preview_form
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
@@ -20,7 +20,7 @@ def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> R
     if task.kind == "read":
         return read_log(Path(task.path), task.columns, progress)
     if task.kind == "forecast":
-        return forecast(task, progress)
+        return forecast_releases(task, progress)
     if task.request.write is not None:
         out = Path(task.out)
         return write_again(out.parent / task.request.write, out, settings, progress)

@@ -59,7 +59,7 @@ def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | No
     return JobRequest(form={**kept, "sizes": json.dumps(to_plain(measured.sizes))})
 
 
-def forecast(task: WorkerTask, progress: Progress) -> Forecast:
+def forecast_releases(task: WorkerTask, progress: Progress) -> Forecast:
     """Try what the request says at all budgets. What there is so far is written down, for whoever waits."""
     form = dict(task.request.form)
     sizes = from_plain(Sizes, json.loads(form.pop("sizes")))
