@@ -43,7 +43,9 @@ def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Clien
 @pytest.mark.slow
 def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx.Client, log: str) -> None:
     filled = {**LAPLACE, "epsilon": "0.3", "unit": "person", "max_cases": "2", "p_depth": "4"}
-    answer = send(client, f"{log}/expert", f"{log}/expert", **{**filled, "method": "travas", "method_before": "laplace"})
+    answer = send(
+        client, f"{log}/expert", f"{log}/expert", **{**filled, "method": "travas", "method_before": "laplace"}
+    )
     assert answer.headers["location"] == f"{log}/expert"
     page = client.get(answer.headers["location"])
     assert '<option value="travas" selected>' in page.text and 'name="p_depth"' not in page.text
@@ -55,9 +57,7 @@ def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx
 
 
 @pytest.mark.slow
-def test_settings_lead_to_the_check_and_a_mistake_to_its_field(
-    server: Served, client: httpx.Client, log: str
-) -> None:
+def test_settings_lead_to_the_check_and_a_mistake_to_its_field(server: Served, client: httpx.Client, log: str) -> None:
     """The form opens without a complaint; what is lacking is said when it is sent, with a link to where it is given."""
     page = client.get(f"{log}/release")
     assert 'id="problem"' not in page.text and 'role="alert"' not in page.text

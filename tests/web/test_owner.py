@@ -361,7 +361,9 @@ def test_a_release_that_takes_the_sum_to_a_lower_level_is_ticked(
     assert server.store.releases(log.rpartition("/")[2]) == [], "nothing was asked"
     assert send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes").status_code == 303
     again = send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes")
-    assert again.status_code == 409 and 'name="again"' in again.text and 'name="lower" value="yes" checked' in again.text
+    assert (
+        again.status_code == 409 and 'name="again"' in again.text and 'name="lower" value="yes" checked' in again.text
+    )
     assert send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes", again="yes").status_code == 303
 
 

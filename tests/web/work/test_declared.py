@@ -159,7 +159,7 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
 
 def verdict(page: str) -> tuple[str, str, str]:
     """The class of the first thing that a result says, the level that it names and its epsilon."""
-    told = r'<section class="card verdict (\w+)".*?<h2[^>]* data-strength="([^"]+)">[^<]*ε = ([\d.]+)
+    told = r'<section class="card verdict (\w+)".*?<h2[^>]* data-strength="([^"]+)">[^<]*ε = ([\d.]+)'
     found = re.search(told, page, re.DOTALL)
     assert found
     return found[1], found[2], found[3]

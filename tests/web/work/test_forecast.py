@@ -66,7 +66,9 @@ def test_between_two_budgets_it_is_on_the_line_and_beyond_them_unknown() -> None
     assert one is not None and one[0].mean == 0.8, "the first that is there is shown"
 
 
-@pytest.mark.parametrize(("epsilon", "delta", "right"), [(1.0, 0.0, 73.2), (0.1, 0.0, 52.5), (50.0, 0.0, 100.0), (1.0, 0.1, 75.8)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "right"), [(1.0, 0.0, 73.2), (0.1, 0.0, 52.5), (50.0, 0.0, 100.0), (1.0, 0.1, 75.8)]
+)
 def test_an_even_guess_is_right_as_often_as_the_guarantee_allows(epsilon: float, delta: float, right: float) -> None:
     assert right_of_50(epsilon, delta) == right
 

@@ -92,8 +92,6 @@ def test_the_account_counts_the_files_that_its_link_gives(
     assert f"{len(made.files) - 1} files" in page and f"{len(made.files)} files" not in page
 
 
-
-
 def asked_words(asked: JobRecord) -> str:
     """What a job was asked to do, as its page says it."""
     page = pages.job_page(replace(asked, kept=None), record(None), "once")

@@ -293,8 +293,6 @@ def test_dry_runs_are_given_up_when_the_server_stops(settings: ServerSettings, m
     assert preview_form(record(None), {**request, "max_length": "5"}, settings).preview.guarantee is not None
 
 
-
-
 @pytest.mark.slow
 def test_a_plan_warns_of_a_delta_that_is_too_large_for_the_log(hospital_file: Path, settings: ServerSettings) -> None:
     log = record(read(hospital_file))
@@ -399,8 +397,6 @@ def test_the_command_and_the_python_that_are_shown_do_the_same(
     Path("release.xes").unlink()
     exec(asked.python("log.xes", "release.xes"), {})
     assert Path("release.xes").read_bytes() == expected
-
-
 
 
 @pytest.mark.slow

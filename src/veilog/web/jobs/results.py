@@ -213,7 +213,7 @@ class ReleasedLog:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What releases at a few budgets are expected to be worth, by synthetic logs of the log's exact sizes. Confidential."""
+    """What releases at a few budgets are expected to be worth, by synthetic logs of the log's sizes. Confidential."""
 
     points: tuple[tuple[str, Expected], ...] = ()
     """What is expected at each budget that there was time for, the smallest first."""

@@ -31,7 +31,8 @@ def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
         chosen = next((name for name in named if name != taken.get(role)), "")
         if chosen or (named and log.columns.get(role)):
             found[role] = chosen or named[0]
-    if "person" in fields or any(name.startswith("is_") for name in fields):
+    asked = log.measured is not None and any(name.startswith("is_") for name in fields)
+    if PERSON in fields or asked:
         found[PERSON] = fields.get(PERSON) or next((u for n in _named(said) if (u := _unit(n, log))), "")
         if found[PERSON] and fields.get("max_cases"):
             found["max_cases"] = fields["max_cases"]
