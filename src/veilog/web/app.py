@@ -35,7 +35,7 @@ from veilog.web.owner import LONGEST_NOTE, Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
-from veilog.web.pages.render import Outlook
+from veilog.web.pages.outlook import Outlook
 from veilog.web.work import work_on
 from veilog.web.work.accounts import accounts_of, entry_of, standing_now
 from veilog.web.work.columns import columns_said, of_reading

@@ -31,7 +31,7 @@ def right_of_50(epsilon: float, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Curve:
+class OutlookCurve:
     """What the picture draws, as places in it; both curves count of 100."""
 
     kept: str
@@ -99,7 +99,7 @@ class Outlook:
         return said
 
     @property
-    def curve(self) -> Curve | None:
+    def curve(self) -> OutlookCurve | None:
         """Return the picture; None before the first two budgets were tried."""
         found = self.forecast
         if found is None or len(found.points) < 2:
@@ -109,7 +109,7 @@ class Outlook:
         tried = [(_x(float(budget)), expected.similarity) for budget, expected in found.points]
         ends = [(x, kept.low) for x, kept in tried] + [(x, kept.high) for x, kept in reversed(tried)]
         gained = [_LEAST * (_MOST / _LEAST) ** (step / (_STEPS - 1)) for step in range(_STEPS)]
-        return Curve(
+        return OutlookCurve(
             kept=_places((x, kept.mean) for x, kept in tried),
             band=_places(ends),
             gained=_places((_x(budget), right_of_50(budget, delta) / 100) for budget in gained),
