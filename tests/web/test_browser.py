@@ -353,7 +353,8 @@ def test_every_page_is_walked_with_keys_and_looked_at_in_both_schemes(
     visit.look()
     page.get_by_role("link", name="Expert options").click()
     visit.look()
-    page.go_back()
+    page.get_by_role("link", name="Back to the settings").click()
+    assert page.get_by_label("All of these may be known").is_checked(), "what was answered is kept"
     visit.tab_to("Check your answers")
     visit.click("button", "Check your answers")
     sync_api.expect(page.locator("#queries table")).to_be_visible(timeout=PATIENCE)
@@ -422,7 +423,7 @@ def test_no_page_about_a_real_log_has_more_than_three_screens(visit: Visit, logs
     visit.bring(logs / "sepsis.xes.gz")
     log = page.url
     visit.short()
-    for place in ("exposure", "release", "expert", "account"):
+    for place in ("exposure", "explore", "release", "expert", "account"):
         page.goto(f"{log}/{place}")
         visit.short()
     page.goto(f"{log}/check?labels=log")
