@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger.accounts import Account, check_paid, in_figures
+from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
@@ -244,15 +244,6 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
     unit = log.columns.get("person") or "case" if account is None else account.unit
     seen = None if account is None else account.among(log.cases)
     return AccountSeen(seen, unit=unit, others=tuple(sorted(others.items())), lost=lost(log, account))
-
-
-def epsilon_left(log: LogRecord, settings: ServerSettings) -> float | None:
-    """Return what is left of the epsilon of a log, rounded down; None where there is no limit, or no account."""
-    try:
-        account = account_of(_ledger_of(log, settings), log)
-    except (VeilogError, ValueError):
-        return None
-    return None if account is None or account.left is None else float(in_figures(account.left[0], down=True))
 
 
 def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: str, unit: str | None) -> None:
