@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from refusals import refused, sentence
 from surfaces import in_command
-from web_logs import EVOLVE, check_of, job, read, record, released, request_of, says, silent, written
+from web_logs import EVOLVE, check_of, job, read, record, released, request_of, silent, written
 
 import veilog
 from veilog import cli
@@ -30,7 +30,8 @@ from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Range
 from veilog.privacy.account.guessing import advantage_of
-from veilog.releasing.request import ReleaseRequest
+from veilog.privacy.domain import Domain
+from veilog.releasing.request import ReleaseRequest, plan
 from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
@@ -227,8 +228,6 @@ def test_a_plan_knows_what_is_left_and_what_would_be_refused(hospital_file: Path
     assert (fine.left[0], fine.after[0], fine.refused) == (1, Fraction(3, 5), None)
     much = preview_form(log, {"method": "evolve", "epsilon": "1.5"}, settings).account
     assert much.refused and "1.5" in much.refused and much.strength is None
-    published = {"method": "evolve", "epsilon": "0.4", "as_published": "on"}
-    assert sentence("budget-release-unbounded") in preview_form(log, published, settings).account.refused
     other = read(hospital_file)
     other = record(replace(other, measured=replace(other.measured, fingerprint="00" * 32)))
     unknown = preview_form(other, {"method": "evolve", "epsilon": "0.1"}, settings).account
@@ -256,19 +255,12 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
 def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As published the tree grows to its longest case whatever the log: a million levels, one after another. A process
-    beside does that, and is ended."""
-    monkeypatch.setattr("veilog.web.work.preview._LONGEST", 1.0)
-    request = {"method": "laplace", "epsilon": "0.98", "as_published": "on", "longest": "bound"}
-    found = preview_form(record(None), {**request, "max_length": "1000000", "labels": "log"}, settings)
-    assert isinstance(found, FormPreview)
-    assert found.given_up and found.preview.guarantee is None
-    shown = pages.plan_part(found, record(None))
-    assert "given-up" in says(shown) and "hx-trigger" not in shown
+    """A process beside does it, and is ended."""
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
     monkeypatch.setattr("veilog.web.work.preview._LONGEST", -1.0)
     monkeypatch.setattr("veilog.web.work.preview._LOOK", 0.0)
     bounded = preview_form(record(None), certified, settings)
+    assert isinstance(bounded, FormPreview) and bounded.preview.guarantee is None
     assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
     monkeypatch.undo()
     monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
@@ -281,10 +273,9 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
 def test_dry_runs_are_given_up_when_the_server_stops(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A million levels would take minutes; nobody waits for them to end, and the next server has its own."""
     monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 0.0)
-    request = {"method": "laplace", "epsilon": "0.97", "as_published": "on", "longest": "bound", "labels": "log"}
-    endless = {**request, "max_length": "1000000"}
-    assert preview_form(record(None), endless, settings).late
-    waiting = preview._trial(json.dumps({"plan": asked_for(endless).to_json(), "sizes": {}}))
+    request = {"method": "laplace", "epsilon": "0.97", "longest": "bound", "labels": "log"}
+    endless = plan("laplace", epsilon=0.97, as_published=True, domain=Domain("log", 1_000_000))
+    waiting = preview._trial(json.dumps({"plan": endless.to_json(), "sizes": {}}))
     preview.give_up()
     with pytest.raises(GivenUp):
         waiting.result(600)
@@ -454,7 +445,7 @@ def test_released_attributes_are_shown_beside_the_original(settings: ServerSetti
     assert result.beside is not None
     (values,) = result.beside.attributes
     assert values.name == "age group" and all("\u202f%" in said for said in (values.released, values.original))
-    page = pages.job_page(job("release", result, request), record(read(path)), "once", settings=settings)
+    page = pages.explore(record(read(path)), job("release", result, request), settings=settings)
     assert ">age group</th>" in page
 
 
