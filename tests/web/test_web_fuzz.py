@@ -55,9 +55,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-PAGES = ("", "/exposure", "/release", "/account", "/now", "/all.zip", "/files/")
+PAGES = ("", "/exposure", "/explore", "/release", "/expert", "/check", "/account", "/now", "/all.zip", "/files/")
 ACTIONS = (
-    *("/columns", "/meanings", "/method", "/plan", "/plan", "/jobs", "/jobs", "/cancel", "/write", "/delete"),
+    *("/columns", "/expert", "/check", "/plan", "/plan", "/jobs", "/jobs", "/sign", "/cancel", "/write", "/delete"),
     *("/account/limit", "/account/join", "/account/note", "/take"),
 )
 
@@ -123,7 +123,9 @@ class Fuzzer:
             "person",
             "is_x",
             "d_x",
-            "to",
+            "method_before",
+            "ok_unit",
+            "name",
             "entry",
             "note",
             "grant",

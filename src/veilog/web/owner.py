@@ -16,7 +16,7 @@ from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
 from veilog.web.work.accounts import AccountSeen, account_seen, count_all, entered_by, limit, persons_of, put_on
 
-_LONGEST = 500
+LONGEST_NOTE = 500
 """Letters of a note."""
 _OWNER = " owner"
 """What marks of the list of all logs are signed for, beside the session."""
@@ -120,7 +120,7 @@ class Owner(Visits):
             seen = account_seen(log, self.settings)
             if seen.account is None or number not in {str(entry.number) for entry in seen.account.entries}:
                 raise Problem(400, "owner-release-unknown")
-            texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
+            texts = (fields.get(name, "").strip()[:LONGEST_NOTE] for name in ("recipient", "note"))
             self.store.set_note(log.session, int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
 

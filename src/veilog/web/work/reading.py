@@ -30,7 +30,7 @@ from veilog.web.jobs.results import HOW_READ, Columns, FirstRows, InnerTables, R
 from veilog.web.jobs.worker import READING, Progress, Stages
 from veilog.web.work.exposure import measured
 
-_PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
+_PREVIEW_ROWS, _PREVIEW_COLUMNS = 5, 40
 _LAYOUT = ("sheet", "object_type")
 _COLUMNS, _NAME = 150, 120
 """How many columns a page lets choose from, and how much of a name it shows."""

@@ -10,10 +10,9 @@
   // The page says what is said here, in its language, with placeholders for numbers and names.
   const words = JSON.parse(document.querySelector("meta[name=words]").content);
   const said = (name, values = {}) => words[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
-  const written = (number, facts) => number.toLocaleString(document.documentElement.lang, facts);
 
   for (const element of all("[data-nojs]")) element.hidden = true;
-  for (const element of all("[data-scale], [data-lively], .search")) element.hidden = false;
+  for (const element of all("[data-lively], .search")) element.hidden = false;
 
   // The page first, then what it needs only to be livelier.
   addEventListener("load", () => {
@@ -42,73 +41,61 @@
     follow();
   }
 
-  // What a budget lets anybody gain: tanh(ε / 4) without a delta, and about as much more with one. Of many cases a delta
-  // exposes more than of few, so it may decide the word.
-  for (const box of all("[data-advantage]")) {
-    const [epsilon, delta] = ["epsilon", "delta"].map((id) => document.getElementById(id));
-    const value = (field) => (field ? parseFloat(field.value.replace(",", ".")) || 0 : 0);
-    const scale = [
-      [0.1, 0.01, "strong", "good"], [0.25, 0.01, "good", "good"], [0.5, 0.1, "moderate", "warn"], [0.75, 1, "weak", "bad"],
-    ];
+  // Fields that mean something for one answer alone, and the word for a budget that protects nobody.
+  for (const field of all("[data-only], [data-unless]")) {
+    const [name, value] = (field.dataset.only || field.dataset.unless).split("=");
     const show = () => {
-      const [eps, fail] = [value(epsilon), value(delta)];
-      if (!(eps > 0)) return;
-      const [r, u] = [Math.exp(-eps / 2), Math.sqrt(Math.max(0, 1 - fail))];
-      const gain = u > r ? (u - r) ** 2 / (1 - r * r) + fail : fail;
-      const exposed = fail * box.dataset.advantage;
-      const [word, tone] = (scale.find(([most, out]) => gain <= most && exposed <= out) || [1, 1, "none in practice", "bad"]).slice(2);
-      put(box.querySelector("[data-word]"), said(word));
-      const points = written(100 * Math.min(1, gain), { maximumSignificantDigits: 3 });
-      put(box.querySelector("[data-points]"), said("gain", { points }));
-      box.className = `strength ${tone}`;
-      // The word for a budget that protects nobody is asked for only there.
-      for (const field of all("[data-unprotected]")) field.hidden = gain <= 0.75 && fail <= 1;
-      for (const range of all("input[data-for]")) range.dataset.tone = tone;
+      const chosen = document.querySelector(`[name="${name}"]:checked`);
+      field.hidden = field.dataset.only ? !chosen || chosen.value !== value : !chosen || chosen.value === value;
     };
+    for (const one of document.getElementsByName(name)) one.addEventListener("change", show);
     show();
-    for (const field of [epsilon, delta]) if (field) field.addEventListener("input", show);
-    for (const range of all("input[data-for]")) range.addEventListener("input", show);
   }
-
-  // What was tried on made-up logs, at the budget that the slider is at: on the line between two that were tried.
-  const kept = (points, value) => {
-    for (let i = 1; i < points.length; i += 1) {
-      const [[low, ...first], [high, ...second]] = [points[i - 1], points[i]];
-      if (value >= low && value <= high) {
-        const t = Math.log(value / low) / Math.log(high / low);
-        return first.map((number, k) => (1 - t) * number + t * second[k]);
-      }
-    }
-    return null;
-  };
-  for (const box of all("[data-keeps]")) {
+  for (const field of all("[data-unprotected]")) {
     const number = document.getElementById("epsilon");
     const show = () => {
-      const value = parseFloat(number.value.replace(",", "."));
-      const row = all("tr[data-method]").find((one) => one.dataset.method === box.dataset.keeps);
-      const found = row && value > 0 ? kept(JSON.parse(row.dataset.kept), value) : null;
-      box.hidden = !found;
-      if (found) {
-        const two = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-        const [number, low, high] = found.map((part) => written(part, two));
-        put(box.querySelector("b"), said("keeps", { number }));
-        put(box.querySelector("span"), said("between", { low, high }));
-        const bar = row.querySelector(".keep").cloneNode(true);
-        bar.querySelector(".ib").setAttribute("width", 100 * found[0]);
-        const within = bar.querySelector(".within");
-        within.setAttribute("x", 100 * found[1]);
-        within.setAttribute("width", 100 * (found[2] - found[1]));
-        for (const old of box.querySelectorAll("svg")) old.remove();
-        box.prepend(bar);
-      }
-      const places = all("th[data-budget]");
-      const off = (place) => Math.abs(Math.log(Number(place.dataset.budget) / value));
-      const near = value > 0 ? places.reduce((best, place) => (off(place) < off(best) ? place : best), places[0]) : null;
-      for (const place of places) place.classList.toggle("at", place === near);
+      const [value, typed] = [parseFloat(number.value.replace(",", ".")), field.querySelector("input").value];
+      field.hidden = !(value > 3.89) && !typed;
     };
-    number.addEventListener("input", show);
-    for (const range of all("input[data-for]")) range.addEventListener("input", show);
-    addEventListener("replaced", show);
+    for (const one of [number, ...all("input[data-for]")]) one.addEventListener("input", show);
+    show();
+  }
+
+  // A log is read as soon as it is chosen; of the columns of a table one is the case, one the activity, one the time.
+  for (const form of all("form[data-chosen]")) {
+    form.querySelector("input[type=file]").addEventListener("change", (event) => {
+      if (event.target.files.length) form.requestSubmit();
+    });
+  }
+  for (const select of all("select[data-role]")) {
+    select.addEventListener("change", () => {
+      if (!["case", "activity", "timestamp", "person"].includes(select.value)) return;
+      for (const other of all("select[data-role]")) {
+        if (other === select || other.value !== select.value) continue;
+        if (!other.querySelector('option[value=""]')) other.prepend(new Option("–", ""));
+        other.value = "";
+      }
+    });
+  }
+
+  // A hundred people: those are marked who are found by what an attacker knows.
+  for (const picture of all("[data-dots]")) {
+    const levels = JSON.parse(picture.dataset.dots);
+    const [range, day] = ["knows", "day"].map((id) => document.getElementById(id));
+    const sizes = [...new Set(levels.map((level) => level.size))].sort((a, b) => a - b);
+    range.max = sizes.length - 1;
+    range.value = Math.max(0, sizes.indexOf(3));
+    day.disabled = !levels.some((level) => level.day);
+    day.checked = !day.disabled;
+    const show = () => {
+      const level = levels.find((one) => one.size === sizes[range.value] && one.day === day.checked);
+      if (!level) return;
+      picture.querySelectorAll("circle").forEach((dot, place) => dot.classList.toggle("on", place < level.found));
+      put(document.querySelector("[data-found]"), String(level.found));
+      put(document.querySelector("[data-known]"), level.says);
+      range.setAttribute("aria-valuetext", level.says);
+    };
+    for (const field of [range, day]) field.addEventListener("input", show);
     show();
   }
 
@@ -159,9 +146,8 @@
   // What a form was refused for is read first, and told of its field.
   for (const problem of all("[data-wrong]")) {
     const wrong = problem.dataset.wrong;
-    const named = [`p_${wrong}`, wrong, `${wrong}_start`].flatMap((name) => Array.from(document.getElementsByName(name)));
-    const field = named.find((one) => one.value !== "") || named[0];
-    if (!field || field.type === "hidden") continue;
+    const field = document.getElementById(wrong);
+    if (!field) continue;
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", `problem ${field.getAttribute("aria-describedby") || ""}`.trim());
     for (let part = field.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
