@@ -43,6 +43,8 @@ from veilog.report.words import (
 
 Tone = Literal["good", "warn", "bad"]
 
+CONFIRMED = "✓"
+"""The mark of what a person confirmed and signed."""
 MARKS: Mapping[State, tuple[str, str]] = {
     "checked": ("☑", gettext_noop("checked by the program")),
     "to-confirm": ("☐", gettext_noop("to be confirmed by you")),
