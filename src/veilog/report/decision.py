@@ -49,6 +49,8 @@ MARKS: Mapping[State, tuple[str, str]] = {
     "against": ("☒", gettext_noop("seems not to hold")),
 }
 """How the state of a check is shown, as a sign and in words."""
+CONFIRMED = "✓"
+"""The sign of what a person confirmed."""
 _SHOWN = 5
 _LONGEST_WHY = 700
 """Characters; what a file says may be as long as it likes."""

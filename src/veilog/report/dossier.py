@@ -34,7 +34,7 @@ from veilog.releasing.owner import Standing
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.attacks import known_activities, unique
-from veilog.report.decision import of_person
+from veilog.report.decision import CONFIRMED, of_person
 from veilog.report.explorer import clean
 from veilog.report.facts import dossier_facts
 from veilog.report.figures import figure
@@ -314,14 +314,11 @@ def as_markdown(made: Dossier) -> str:
         return _filled("dossier.md.jinja", dossier=made).rstrip() + "\n"
 
 
-_CONFIRMED = "✓"
-
-
 def signed(made: Dossier, signature: Signature) -> Dossier:
     """Return the dossier with what somebody confirmed of it, and with their name and the day."""
     with spoken(made.language):
         day = dated(signature.day)
-        said = gettext("{mark} confirmed by {name} on {day}.", mark=_CONFIRMED, name=signature.name, day=day)
+        said = gettext("{mark} confirmed by {name} on {day}.", mark=CONFIRMED, name=signature.name, day=day)
         row = (gettext("confirmed by"), signature.name, day, "")
 
     def confirmed(section: Section) -> Section:
@@ -329,7 +326,7 @@ def signed(made: Dossier, signature: Signature) -> Dossier:
         for block in section.blocks:
             if isinstance(block, Points) and block.codes:
                 named = zip(block.boxes, block.codes, strict=True)
-                block = replace(block, boxes=tuple(_CONFIRMED if c in signature.codes else box for box, c in named))
+                block = replace(block, boxes=tuple(CONFIRMED if c in signature.codes else box for box, c in named))
                 blocks += [block, Text(said, strong=True)]
             elif isinstance(block, DossierTable) and section.number == _SIGNATURES:
                 blocks.append(replace(block, rows=(row, *block.rows)))

@@ -22,7 +22,7 @@ from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.attacks import attacks_shown, known_activities, unique
-from veilog.report.decision import MARKS
+from veilog.report.decision import CONFIRMED, MARKS
 from veilog.report.explorer import COLOURS, clean, in_two, short
 from veilog.report.facts import Facts
 from veilog.report.figures import figure, share_of, tied
@@ -140,6 +140,7 @@ def furnish(environment: Environment) -> Environment:
         GRADES=words.GRADES,
         STRENGTHS=STRENGTHS,
         MARKS=MARKS,
+        CONFIRMED=CONFIRMED,
         _=_said,
         _p=pgettext,
         ngettext=_counted,
