@@ -1,5 +1,6 @@
 """What an owner governs in the browser: budgets, notes, logs that other browsers left, and what is given away."""
 
+import json
 import re
 import sqlite3
 import time
@@ -21,11 +22,13 @@ from web_owner import LAPLACE, brought, data_of, ledger_of, read_as, send, spend
 from web_serving import SMALL, TOKEN, Served, enter, once_of, read_at_once, served, upload
 from web_work import made
 
+from veilog._plain import to_plain
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.run import release
 from veilog.report.decision import owner_side
+from veilog.report.dossier import dossier
 from veilog.report.release_facts import told_by_release
 from veilog.web.access import handlers
 from veilog.web.access.transfers import named
@@ -160,6 +163,37 @@ def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, clien
     assert checked(page) == "checked" and "1 other account" in text_of(page)
     spend(server, log, 2)
     assert checked(client.get(address)) == "against"
+
+
+@pytest.mark.slow
+def test_who_confirmed_what_is_in_the_dossier_and_in_the_account(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    address = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
+    job, entry = address.rpartition("/")[2], spend(server, log)
+    data = hospital(60, seed=1)
+    released = release(data, "evolve", epsilon=1, activities="log")
+    told = told_by_release(released)
+    told = replace(told, guarantee=replace(told.guarantee, charges=()))
+    folder = server.settings.folder / "jobs" / job
+    folder.mkdir()
+    (folder / "dossier.json").write_text(json.dumps(to_plain(dossier(released))))
+    server.store.start(job)
+    server.store.enter(job, entry)
+    kept = made(entry=entry, told=told, owner=owner_side(data, None), cases=60)
+    server.store.end(job, "running", "done", to_text(kept), None)
+    assert send(client, address, f"{address}/sign", name=" ", ok_unit="yes").status_code == 400
+    with server.browser() as other:
+        assert other.post(f"{address}/sign", data={"once": once_of(other.get("/")), "name": "x"}).status_code == 404
+    given = {"name": "Dr. <b>Meier</b>", "recipient": "University", "ok_unit": "yes", "ok_other": "yes"}
+    assert send(client, address, f"{address}/sign", **given).headers["location"] == address
+    page = client.get(address).text
+    assert 'data-signed="activities-from-log unit"' in page, "what was stated in the settings is under it, too"
+    assert 'id="ok_recipient"' not in page and "Dr. &lt;b&gt;Meier" in page
+    text = (folder / "dossier.html").read_text()
+    assert text.count("Dr. &lt;b&gt;Meier") == 2 and text.count('<span class="box">✓</span>') == 2
+    assert server.store.notes(server.store.releases(log[-32:])[0].session)[entry][0] == "University"
+    assert "University" in client.get("/").text
 
 
 def checked(page: httpx.Response) -> str:

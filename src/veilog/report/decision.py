@@ -43,14 +43,14 @@ from veilog.report.words import (
 
 Tone = Literal["good", "warn", "bad"]
 
-CONFIRMED = "✓"
-"""The mark of what a person confirmed and signed."""
 MARKS: Mapping[State, tuple[str, str]] = {
     "checked": ("☑", gettext_noop("checked by the program")),
     "to-confirm": ("☐", gettext_noop("to be confirmed by you")),
     "against": ("☒", gettext_noop("seems not to hold")),
 }
 """How the state of a check is shown, as a sign and in words."""
+CONFIRMED = "✓"
+"""The sign of what a person confirmed."""
 _SHOWN = 5
 _LONGEST_WHY = 700
 """Characters; what a file says may be as long as it likes."""

@@ -314,8 +314,6 @@ def as_markdown(made: Dossier) -> str:
         return _filled("dossier.md.jinja", dossier=made).rstrip() + "\n"
 
 
-
-
 def signed(made: Dossier, signature: Signature) -> Dossier:
     """Return the dossier with what somebody confirmed of it, and with their name and the day."""
     with spoken(made.language):
@@ -326,7 +324,7 @@ def signed(made: Dossier, signature: Signature) -> Dossier:
     def confirmed(section: Section) -> Section:
         blocks: list[Block] = []
         for block in section.blocks:
-            if isinstance(block, Points) and block.codes:
+            if isinstance(block, Points) and any(block.codes):
                 named = zip(block.boxes, block.codes, strict=True)
                 block = replace(block, boxes=tuple(CONFIRMED if c in signature.codes else box for box, c in named))
                 blocks += [block, Text(said, strong=True)]

@@ -3,6 +3,7 @@ what a release says about itself, from public facts and from what was answered w
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -129,9 +130,7 @@ def release_of(
         imagined = Imagined(pool, p, candidates, sketch.shortened.size)
         found = structured(fine, imagined, aims, _noise(pool, p, last, plan), models, settings)
 
-    seed = int(rng.integers(1 << 62))  # each release is the same whatever others are made beside it
-
-    def with_edits(release: Weighted) -> Weighted:
+    def with_edits(release: Weighted) -> Weighted:  # the same whatever other release is made beside it
         least = models.f_score(release) - settings.diverse_f
         copies = themselves(release, pool, p, cases, settings)
         edits = Edits.of(release, sketch.chain, sketch.shortened.max_length)
