@@ -108,11 +108,6 @@ class Uses(NamedTuple):
         return delta_shared_out(delta, sum(self[:-1]), self.times)
 
 
-def variants_of(log: EventLog | StoredLog | Variants) -> Variants:
-    """Return the variants of a log, which may be these alone."""
-    return log if isinstance(log, Variants) else log.variants
-
-
 def checked_seed(seed: Any) -> int:
     """Return the seed, or refuse what is none."""
     found = whole_number(seed)

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from veilog.charts import lasting
 from veilog.logs.eventlog import EventLog
@@ -302,6 +301,8 @@ def _across(
 ) -> dict[str, float]:
     """Where everything lies from left to right: sort by neighbours, then draw near to them without overlap. ``room`` is
     what each takes to its left and right."""
+    from scipy.optimize import isotonic_regression
+
     place = {name: float(i) for row in rows for i, name in enumerate(row)}
     for sweep in range(12):
         step = -1 if sweep % 2 == 0 else 1

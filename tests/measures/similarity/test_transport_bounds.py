@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from veilog import Variants, compare
-from veilog.cli.display import comparison_table
+from veilog.cli.display.measures import comparison_table
 from veilog.measures.similarity import difference, measure
 from veilog.measures.similarity._bounds import lower, nearest, upper
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences

@@ -13,8 +13,9 @@ from rich.text import Text
 
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
-from veilog.cli import display
-from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, HeldOut, Json, Log, Reading, Whose
+from veilog.cli.checking.people import SEEMING, Whose
+from veilog.cli.display.measures import comparison_table, comparison_view
+from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, HeldOut, Json, Log, Reading
 from veilog.cli.shared.reading import (
     Output,
     named,
@@ -238,7 +239,7 @@ def _show(
         for name, (_, found) in zip(("original", "released"), read, strict=True)
     }
     out.json(result.to_json() | {"person": person, "findings": findings}, *written)
-    out.show(display.comparison_table(result) if details else display.comparison_view(result))
+    out.show(comparison_table(result) if details else comparison_view(result))
     for log, found in read:
         show_findings(out, found, log)
 

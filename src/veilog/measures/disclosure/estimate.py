@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
@@ -371,6 +370,8 @@ def _arrangements(patterns: Patterns) -> FloatArray:
 
 def _mean(values: FloatArray) -> tuple[float | None, Interval | None]:
     """Mean and Student interval; too few values give no interval, none no mean."""
+    from scipy.special import stdtrit
+
     if len(values) == 0:
         return None, None
     mean = float(values.mean())

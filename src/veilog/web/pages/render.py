@@ -32,8 +32,8 @@ from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Strength
 from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import Fact
-from veilog.releasing.owner import Standing
 from veilog.releasing.preview import PATIENTS, Interval
+from veilog.releasing.standing import Standing
 from veilog.report.decision import decided
 from veilog.report.explorer import clean
 from veilog.report.page import furnish

@@ -39,10 +39,10 @@ from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import losses_by_list
-from veilog.releasing.owner import OF_ACCOUNTS
 from veilog.releasing.preview import ENOUGH, Expected, Interval, Preview, expectation, guarantee_of
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
+from veilog.releasing.standing import OF_ACCOUNTS
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
