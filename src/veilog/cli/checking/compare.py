@@ -118,6 +118,10 @@ class MeasureOptions:
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also measure the share of cases that look normal (extra 'anomalies').")
     ] = False
+    exact: Annotated[
+        bool,
+        Parameter(negative="", help="Find the similarity of many variants exactly, which may take minutes."),
+    ] = False
     use_cases: Annotated[
         str, Parameter(help=f"Use cases to measure: all, or some of {', '.join(USE_CASES)}, with commas between.")
     ] = ""
@@ -198,6 +202,7 @@ def compare(
             asked=asked,
             control=others,
             second=again,
+            exact=measured.exact,
             progress=progress,
         )
     if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
