@@ -31,7 +31,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.input.loader import engine_of
 from veilog.logs.input.source import Source
-from veilog.logs.tables.table_reader import table_reader_of
+from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
@@ -181,12 +181,14 @@ def compare(
 ) -> None:
     """Measure the utility of a release. The numbers are confidential: they come from the raw log.
 
-    Of an original in several files or in a table of an engine only the variants are measured.
+    Of an original in several files, in a table of an engine, or in a Parquet file of more than 5,000,000 events, only
+    the variants are measured. The similarity of logs of many variants is bounded unless you ask for --exact.
     """
     out = Output(json, original, released)
     _check_chart(chart)
     wanted, asked = measured.wanted, measured.asked(whose.asked())
-    first, noticed = read_to_measure(named(original, reading, grouping), reading, grouping, most=None)
+    source = named(original, reading, grouping)
+    first, noticed = read_to_measure(source, reading, grouping, most=0 if is_large(source) else None)
     person = whose.column(first)
     after = _read_released(released, reading)
     _say_groups(out, first, after)

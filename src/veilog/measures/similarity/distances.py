@@ -60,27 +60,19 @@ class EditDistances:
         few, others = ([s[k] for k in chosen.tolist()] for s, chosen in ((self.rows, rows), (self.columns, columns)))
         if self.kept is None:
             return edit_distances(few, others)
-        part = self.kept[np.ix_(rows, columns)]
+        part = np.empty((len(rows), len(columns)), dtype=self.kept.dtype)
+        step = max(1, _BLOCK // max(1, len(columns)))
+        for start in range(0, len(rows), step):
+            np.take(self.kept[rows[start : start + step]], columns, axis=1, out=part[start : start + step], mode="clip")
         return EditDistances(few, others, self.row_lengths[rows], self.column_lengths[columns], part)
 
     def of(self, rows: Strings, columns: Strings) -> EditDistances:
-        """The distances of these sequences, which are rows and columns here, or columns and rows."""
+        """The distances of these sequences, which are taken from these where they are among them."""
         row, column = ({s: k for k, s in enumerate(strings)} for strings in (self.rows, self.columns))
-        here = all(s in row for s in rows) and all(s in column for s in columns)
-        whole = (
-            self
-            if here
-            else EditDistances(
-                self.columns,
-                self.rows,
-                self.column_lengths,
-                self.row_lengths,
-                None if self.kept is None else self.kept.T,
-            )
-        )
-        if not here:
-            row, column = column, row
-        return whole.among(np.array([row[s] for s in rows]), np.array([column[s] for s in columns]))
+        try:
+            return self.among(np.array([row[s] for s in rows]), np.array([column[s] for s in columns]))
+        except KeyError:
+            return edit_distances(rows, columns)
 
     def largest(self) -> int:
         """The largest distance of all pairs."""

@@ -133,5 +133,5 @@ def shared_distances(pair: Pair) -> EditDistances | None:
     pairs = len(original) * len(released)
     if pair.exact or not EXACT_PAIRS < pairs <= _SHARED:
         return None
-    rows, columns = as_strings(original.sequences, released.sequences)
+    rows, columns = sorted(as_strings(original.sequences, released.sequences), key=len, reverse=True)
     return edit_distances(rows, columns, progress=pair.progress)

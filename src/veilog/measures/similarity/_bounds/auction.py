@@ -23,8 +23,8 @@ from veilog.measures.similarity.transport import Costs, north_west
 
 _SAMPLE = 6_000_000
 """Pairs that the first rounds look at."""
-_ROUNDS, _LAST_ROUNDS = 8, 3
-_FADING = 0.7
+_ROUNDS, _LAST_ROUNDS = 12, 3
+_FADING = 0.8
 """Each step as a part of the one before; the first is the mean cost of the nearest column."""
 _TIMES = 40
 """What is left after so many auctions is laid out in order."""
@@ -125,15 +125,15 @@ def _sampled(a: IntArray, b: IntArray, costs: Costs) -> tuple[FloatArray, float]
     rows, columns = costs.shape
     times = max(1.0, rows * columns / _SAMPLE)
     both = columns * columns > 4 * _SAMPLE
+    # Each stands for those up to the next; the last, which may be a buffer, for itself.
     i, j = (
-        np.unique(np.arange(0, count, part).astype(np.int64))
+        np.unique(np.append(np.arange(0, count - 1, part).astype(np.int64), count - 1))
         for count, part in ((rows, times**0.5 if both else times), (columns, times**0.5 if both else 1.0))
     )
     assert costs.among is not None
     some = costs if times == 1.0 else costs.among(i, j)
-    there = b[j] / b[j].sum()
     near = _bids(some, np.zeros(len(j)))
-    share = a[i] / a[i].sum()
+    share, there = np.add.reduceat(a, i) / a.sum(), np.add.reduceat(b, j) / b.sum()
     scale = max(float(share @ near.best), 1e-9)
     bids = climb(share, there, some, near.prices, scale, _ROUNDS)
     if len(j) == columns:
