@@ -117,7 +117,12 @@ def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_al
     """How this log is to be read, and whether what stops reading is to be collected. Two processes pay for themselves
     on large files only that are not compressed."""
     large = not source.packed and source.size > _LARGE_FILE
-    processes = min(2, os.cpu_count() or 1) if large else 1
+    if large:
+        from veilog._process import machine_cores  # here: it loads what several processes need
+
+        processes = min(2, machine_cores())
+    else:
+        processes = 1
     options = replace(source.options, processes=processes, mapping=reading.mapping())
     return ReadRequest(options, Findings(reading.policies(), source.name, collect_all), progress=progress)
 

@@ -97,6 +97,7 @@ class Matcher:
         place, state, end = np.arange(len(which)), self.start[variant], self._end[variant]
         for step in range(patterns.shape[1]):
             base = (patterns[:, step] * self._span)[which]
+            index: IntArray | npt.NDArray[np.int32]
             if self._before is None:
                 index = np.searchsorted(self._keys, base + state)
             else:
