@@ -113,7 +113,8 @@ def distances(rows: Strings, columns: Strings) -> Float32Array:
     """Levenshtein distances divided by the longer length; two empty traces are equal."""
     longest = max(map(len, rows + columns), default=0)
     workers = -1 if len(rows) * len(columns) > _PARALLEL else 1
-    matrix = cdist(rows, columns, scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
+    # Of one list with itself the library computes half of the pairs, but one by one.
+    matrix = cdist(rows, list(columns), scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
     a = np.array([len(s) for s in rows], dtype=np.float32)
     b = np.array([len(s) for s in columns], dtype=np.float32)
     # Equal ratios are equal after rounding, so ties are ties.
