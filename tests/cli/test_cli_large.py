@@ -146,7 +146,7 @@ def test_a_disk_that_fills_up_charges_nothing(
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_reader, "LARGE", 10)
-    monkeypatch.setattr(reading, "stored", None)
+    monkeypatch.setattr(loader, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
         == 0
