@@ -31,6 +31,7 @@ LAYERS = (
         "_typing",
     },
     {"logs"},
+    {"rules"},
     {"mining"},
     {"modelfile"},
     {"privacy"},

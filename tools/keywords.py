@@ -35,6 +35,7 @@ from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.partition import Partition
 from veilog.releasing.prior import PriorChoice
+from veilog.rules.rules import RulesChoice
 
 
 class Keywords(TypedDict, total=False):

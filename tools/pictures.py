@@ -202,18 +202,16 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def take_pages(page: Any, log: Path, address: str, folder: Path) -> None:
-    """Bring a log, and take what is said of it and the form of a release."""
+    """Bring a log, and take what is said of it and the settings of a release."""
     page.goto(address)
     page.get_by_label("Event log").set_input_files(log)
-    page.get_by_role("button", name="Read the log").click()
     page.get_by_role("button", name="Yes: see who is exposed").click()
-    page.locator("svg.curves").first.wait_for()
+    page.locator("svg.dots").first.wait_for()
     page.screenshot(path=folder / "screen-exposure.png")
-    page.get_by_role("link", name="Choose how to release it").first.click()
+    page.get_by_role("link", name="Choose what to release").first.click()
     page.get_by_label("All of these may be known").check()
-    page.locator("#plan").get_by_text("It would ask the log").wait_for()
-    budget = page.get_by_label("Budget ε", exact=True)
-    budget.evaluate("it => window.scrollTo({top: it.getBoundingClientRect().top + scrollY - 280, behavior: 'instant'})")
+    page.locator("#plan [data-says=similarity-expected]").wait_for()
+    page.locator("#plan [data-says=trying]").wait_for(state="detached")
     page.screenshot(path=folder / "screen-release.png")
 
 

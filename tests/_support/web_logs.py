@@ -1,5 +1,6 @@
 """Logs as the pages know them: read, asked for, released, without a server."""
 
+import html
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,7 +12,9 @@ from veilog.ledger.rules import Entry
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import ReadLog, ReleasedLog, Result, from_text, to_text
 from veilog.web.jobs.worker import WorkerTask
-from veilog.web.work import read_log, release_log
+from veilog.web.pages import render as pages
+from veilog.web.pages.outlook import Outlook
+from veilog.web.work import preview_form, read_log, release_log
 from veilog.web.work.request import asked_for
 
 EVOLVE = {"method": "evolve", "epsilon": "1", "labels": "log"}
@@ -47,6 +50,11 @@ def written(path: Path, header: str, *rows: str) -> Path:
 def request_of(form: Mapping[str, str]) -> JobRequest:
     """What a form becomes before it is queued."""
     return JobRequest(asked_for(form).to_json(), form)
+
+
+def check_of(log: LogRecord, form: Mapping[str, str], settings: ServerSettings) -> str:
+    """The page before a release is made, as text."""
+    return html.unescape(pages.check(log, form, "once", outlook=Outlook(preview_form(log, form, settings))))
 
 
 def through(kind: Any, result: Result) -> Any:

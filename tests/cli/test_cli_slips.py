@@ -90,7 +90,7 @@ def test_numbers_that_cannot_be_meant_are_refused_at_once(
         "release {log} {out} -m laplace --epsilon 1 --max-length 5 --activities @{list}",
         "release {log} {out} -m evolve --epsilon 1 --activities a --attributes age --domain age=@{list}",
         "info {log} --map {list}",
-        "release {log} {out} -m sacofa --epsilon 1 --activities a --max-length 5 -p rules={list}",
+        "release {log} {out} -m sacofa --epsilon 1 --activities a --max-length 5 -p rules_file={list}",
         "compare {log} {log} --use-cases conformance --model {list}",
     ],
 )

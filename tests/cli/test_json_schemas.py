@@ -69,6 +69,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["compare", "empty.csv", "log.csv"],
         ["compare", "log.csv", "made-up-year.xes"],
         ["compare", "events", "half.csv", *ENGINE],
+        ["compare", "log.csv", "timeless.xes", "--rules", "rules.toml"],
     ],
     "suggest": [
         ["suggest", "log.csv", "--epsilon", "1"],
@@ -122,6 +123,9 @@ def prepared() -> None:
         for a, t, s in (("in", "2024-01-01", "start"), ("out", "2024-02-01", "complete"))
     ]
     Path("odd.csv").write_text("\n".join(odd))
+    Path("rules.toml").write_text(
+        'rules = [{first = "Registration"}, {attribute = "weight < 200"}, {from = "*", to = "*", at_least = "0 min"}]'
+    )
     Path("empty.csv").write_text("case,activity,timestamp\n")
     many = ["release", "log.csv", "many.xes", "--ledger", "many.ledger", "--activities", "log", "--quiet"]
     assert main([*many, *LAPLACE, "--attributes", "urgency", "--domain", "urgency=1..5"]) in (0, 6)

@@ -50,6 +50,26 @@ def test_a_proven_release_needs_no_word_and_a_seeded_one_does() -> None:
         assert ("prior-is-public" in codes_of(made)) == public
 
 
+def test_a_file_of_a_proven_release_in_the_ledger_needs_no_word(tmp_path: Path) -> None:
+    """One byte more and it is a file like any other; so it is for another ledger, and where the release had a seed."""
+    ledger, path = tmp_path / "ledger", tmp_path / "earlier.xes"
+    earlier = veilog.release(OTHERS, "evolve", epsilon=1, activities="log", ledger=ledger)
+    earlier.save(path)
+
+    def released(prior: Path, ledger: Path) -> tuple[bool, str]:
+        made = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=prior, ledger=ledger)
+        return "prior-is-public" in codes_of(made), made.parameters["prior"][0]["kind"]
+
+    assert released(path, ledger) == (False, "release")
+    assert released(path, tmp_path / "another") == (True, "log")
+    changed = tmp_path / "changed.xes"
+    changed.write_bytes(path.read_bytes() + b"\n")
+    assert released(changed, ledger) == (True, "log")
+    seeded = tmp_path / "seeded.xes"
+    veilog.release(OTHERS, "evolve", epsilon=1, activities="log", seed=1, ledger=ledger).save(seeded)
+    assert released(seeded, ledger) == (True, "log")
+
+
 def test_a_request_with_a_prior_goes_through_json(file: Path) -> None:
     request = plan("evolve", epsilon=1, activities=["a"], prior=[file])
     again = ReleaseRequest.from_json(json.loads(json.dumps(request.to_json())))

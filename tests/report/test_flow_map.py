@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import veilog
-from veilog import Variants
+from veilog import Variants, release
+from veilog._plain import from_plain, to_plain
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.explorer import in_two
-from veilog.report.flow_map import END, START, FlowMap, arranged, drawn, steps_of
+from veilog.report.explorer import explorer, in_two
+from veilog.report.flow_map import END, START, FlowLine, FlowMap, FlowSteps, arranged, drawn, steps_of
 
 SMALL = Variants.from_dict({("a", "b", "b", "c"): 10, ("a", "c"): 5, (): 2})
 
@@ -81,10 +85,9 @@ def points_of(path: str) -> Iterator[tuple[float, float]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
-@pytest.mark.parametrize("more", [False, True])
-def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants, more: bool) -> None:
+def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants) -> None:
     steps = steps_of(log)
-    found = drawn(steps, arranged([steps], more=more))
+    found = drawn(steps, arranged([steps]))
     half = box_half(found)
     for line in found.lines:
         others = [box for box in found.boxes if box.name not in (line.source, line.target)]
@@ -96,7 +99,7 @@ def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants, more: 
 @pytest.mark.slow
 def test_numbers_keep_out_of_each_others_way() -> None:
     steps = steps_of(LOGS[1])
-    found = drawn(steps, arranged([steps], more=True))
+    found = drawn(steps, arranged([steps]))
     for a, b in itertools.combinations(found.lines, 2):
         wide = 3.3 * (len(f"{a.count:,}") + len(f"{b.count:,}"))
         assert abs(a.x - b.x) >= wide or abs(a.y - b.y) >= 13, (a, b)
@@ -113,78 +116,107 @@ def test_names_that_differ_at_their_ends_are_told_apart() -> None:
     assert box_half(drawn(steps, arranged([steps]))) > box_half(drawn(steps_of(SMALL), arranged([steps_of(SMALL)])))
 
 
-@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
-def test_every_activity_is_reached_from_what_comes_earlier_and_left_to_what_comes_later(log: Variants) -> None:
-    """As far as what is earlier, or later, is drawn at all."""
-    steps = steps_of(log)
-    found = drawn(steps, arranged([steps]))
-    shown = {box.name for box in found.boxes}
-    lines = {(line.source, line.target) for line in found.lines}
-    forward = {(a, b) for a, b in steps.edges if shown.issuperset((a, b)) and steps.depth[a] < steps.depth[b]}
-    assert {b for _, b in forward} == {b for _, b in lines & forward}
-    assert {a for a, _ in forward} == {a for a, _ in lines & forward}
+def lacking(frame: pd.DataFrame, lines: Iterable[FlowLine], shown: Iterable[str], number: str = "count") -> list[str]:
+    """The activities shown whose most frequent way in, or out, is not drawn, by counts that pandas makes of the events
+    of a log, in the order of its cases."""
+    frame = frame[["case", "activity"]].assign(before=frame.groupby("case").activity.shift(1).fillna(START))
+    ends = frame.groupby("case").activity.last().to_frame("before").assign(activity=END)
+    counted = pd.concat([frame, ends]).groupby(["before", "activity"]).size()
+    drawn_ones = {(line.source, line.target): getattr(line, number) for line in lines if getattr(line, number)}
+    assert all(counted[edge] == count for edge, count in drawn_ones.items())
+    missing = []
+    for side, (level, end) in enumerate((("before", END), ("activity", START))):
+        most = counted.groupby(level=level).max()
+        kept = {name: [count for edge, count in drawn_ones.items() if edge[side] == name] for name in shown}
+        missing += [name for name in shown if name != end and max(kept[name], default=0) < most.get(name, 0)]
+    return missing
 
 
-def least_of_main_ways(log: Variants, found: FlowMap) -> list[str]:
-    """The activities that lack their most frequent way in from another one, or out to another one."""
-    edges = {edge: count for edge, count in steps_of(log).edges.items() if edge[0] != edge[1]}
-    lines = {(line.source, line.target) for line in found.lines}
-    lacking = []
-    for box in found.boxes:
-        for side, end in ((0, END), (1, START)):
-            every = {edge: count for edge, count in edges.items() if edge[side] == box.name}
-            drawn_ones = [count for edge, count in every.items() if edge in lines]
-            if box.name != end and max(drawn_ones, default=0) < max(every.values(), default=0):
-                lacking.append(box.name)
-    return lacking
+def frame_of(variants: Variants) -> pd.DataFrame:
+    """The events of these cases, one a row."""
+    cases = [trace for trace, number in variants.to_dict().items() for _ in range(number)]
+    rows = [(case, activity) for case, trace in enumerate(cases) for activity in trace]
+    return pd.DataFrame(rows, columns=["case", "activity"])
+
+
+def names_of(found: FlowMap) -> list[str]:
+    return [box.name for box in found.boxes if not box.aside]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
-@pytest.mark.parametrize("more", [False, True])
-def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants, more: bool) -> None:
+def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants) -> None:
     steps = steps_of(log)
-    assert least_of_main_ways(log, drawn(steps, arranged([steps], more=more))) == []
+    found = drawn(steps, arranged([steps]))
+    assert lacking(frame_of(log), found.lines[: found.opening], names_of(found)) == []
 
 
 @pytest.mark.nightly
 @given(st.dictionaries(st.text("abcdefghijklmnopqrstuvwxyz", max_size=9).map(tuple), st.integers(1, 9), min_size=1))
 def test_a_random_log_keeps_them_too_and_so_do_two(cases: dict[tuple[str, ...], int]) -> None:
-    """At a detail so low that hardly anything else is shown, too."""
     one = Variants.from_dict(cases)
     two = Variants.from_dict({trace[::-1]: number for trace, number in cases.items()})
     first, second = steps_of(one), steps_of(two)
-    plan = arranged([first, second])
-    assert least_of_main_ways(one, drawn(first, plan)) == least_of_main_ways(two, drawn(second, plan)) == []
-    assert least_of_main_ways(one, drawn(first, arranged([first]))) == []
+    found = drawn(first, arranged([first, second]), second)
+    for log, number in ((one, "count"), (two, "after")):
+        shown = [box.name for box in found.boxes if getattr(box, number) and not box.aside]
+        assert lacking(frame_of(log), found.lines[: found.opening], shown, number) == []
 
 
 @pytest.mark.slow
-def test_admission_to_intensive_care_comes_from_where_it_mostly_does(logs: Path) -> None:
-    """Sepsis: of its 117 the map had one that comes from ER Registration; 46 come from IV Antibiotics."""
-    log = veilog.read(logs / "sepsis.xes.gz")
-    steps = steps_of(log.variants)
-    for more in (False, True):
-        found = drawn(steps, arranged([steps], more=more))
-        lines = {(line.source, line.target): line.count for line in found.lines}
+@pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "receipt", "made up"])
+def test_every_activity_shown_has_the_way_in_and_out_that_pandas_counts(name: str, logs: Path) -> None:
+    """Of the 117 "Admission IC" of Sepsis the map had one, from ER Registration; 46 come from IV Antibiotics."""
+    log = hospital(500, seed=3) if name == "made up" else veilog.read(logs / f"{name}.xes.gz")
+    frame = log.to_pandas().rename(columns={"case:concept:name": "case", "concept:name": "activity"})
+    original = steps_of(log.variants)
+    published = release(log, method="evolve", epsilon=1.0, activities=log.variants.labels, seed=1).variants
+    both = steps_of(published)
+    alone, beside = drawn(original, arranged([original])), drawn(original, arranged([original, both]), both)
+    for found in (alone, beside):
+        shown = [box.name for box in found.boxes if box.count and not box.aside]
+        assert lacking(frame, found.lines[: found.opening], shown) == []
+    shown = [box.name for box in beside.boxes if box.after and not box.aside]
+    assert lacking(frame_of(published), beside.lines[: beside.opening], shown, "after") == []
+    if name == "sepsis":
+        lines = {(line.source, line.target): line.count for line in alone.lines[: alone.opening]}
         assert lines["IV Antibiotics", "Admission IC"] == 46
-        assert least_of_main_ways(log.variants, found) == []
 
 
-def test_two_logs_share_their_places_and_keep_their_numbers() -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
+def test_a_map_opens_with_two_ways_for_each_activity_and_fits_a_page(log: Variants) -> None:
+    steps = steps_of(log)
+    found = drawn(steps, arranged([steps]))
+    joined = sum(line.count for line in found.lines)
+    assert found.opening <= len(found.lines) <= len(steps.edges)
+    shown = len(names_of(found))
+    assert len(found.lines) <= max(found.opening, 3 * shown - 6)
+    assert found.opening == len(found.lines) or 2 * shown <= found.opening <= 4 * shown
+    assert found.shown <= joined / steps.total
+    assert 0.75 * found.width <= 1032
+
+
+def test_two_logs_are_drawn_in_one_frame_with_both_their_numbers() -> None:
     one, two = steps_of(SMALL), steps_of(Variants.from_dict({("a", "c"): 3, ("d",): 40}))
-    plan = arranged([one, two])
-    first, second = drawn(one, plan), drawn(two, plan)
-    places = {box.name: (box.x, box.y) for box in first.boxes}
-    assert all(places.get(box.name, (box.x, box.y)) == (box.x, box.y) for box in second.boxes)
-    assert {line.count for line in second.lines} == {3, 40}
-    assert "d" not in places
+    found = drawn(one, arranged([one, two]), two)
+    assert {(line.source, line.target): (line.count, line.after) for line in found.lines} == {
+        edge: (one.edges.get(edge, 0), two.edges.get(edge, 0)) for edge in {*one.edges, *two.edges}
+    }
+    assert {box.name: (box.count, box.after) for box in found.boxes}["d"] == (0, 40)
+    assert found.most == 40
+
+
+def test_steps_come_back_from_the_store_as_they_went() -> None:
+    log = hospital(30, seed=1)
+    steps = steps_of(log.variants, log)
+    assert from_plain(FlowSteps, json.loads(json.dumps(to_plain(steps)))) == steps
 
 
 def test_in_each_of_two_logs_every_activity_is_reached() -> None:
     """What is most frequent in both together may be what only one of them has."""
     usual = {("a", "b", "c"): 400, ("b", "c"): 40}
-    many = {(f"x{i}", f"x{i}", f"y{i}"): 100 for i in range(5)}
+    many = {(f"x{i}", f"x{i}", f"y{i}"): 100 for i in range(2)}
     one = steps_of(Variants.from_dict({**usual, **many, ("a", "d", "c"): 3}))
     two = steps_of(Variants.from_dict({**usual, **many, ("b", "d", "c"): 90}))
     found = drawn(one, arranged([one, two]))
@@ -194,6 +226,14 @@ def test_in_each_of_two_logs_every_activity_is_reached() -> None:
 def test_a_log_without_events_is_a_map_without_lines() -> None:
     steps = steps_of(Variants.from_dict({(): 3}))
     assert drawn(steps, arranged([steps])).lines == ()
+
+
+def test_activities_of_a_subset_have_the_colours_of_the_whole_log() -> None:
+    whole = Variants.from_dict({("a", "b"): 9, ("b", "c"): 8, ("c", "d"): 1})
+    subset, published = Variants.from_dict({("c", "d"): 1}), Variants.from_dict({("d", "c"): 2, ("e",): 1})
+    colours = {chevron.text: chevron.colour for chevron in explorer(whole).legend}
+    found = {chevron.text: chevron.colour for chevron in explorer(published, subset, whole).legend}
+    assert found == {"c": colours["c"], "d": colours["d"], "e": 4}
 
 
 @pytest.mark.slow
@@ -207,14 +247,8 @@ def test_steps_of_a_log_with_times_say_how_long_they_take() -> None:
     log = hospital(100, seed=1)
     steps = steps_of(log.variants, log)
     found = drawn(steps, arranged([steps]))
-    assert all((line.lasting != "") == (line.source != START and line.target != END) for line in found.lines)
-    assert all(line.lasting == "" for line in drawn(steps_of(log.variants), arranged([steps])).lines)
-
-
-@pytest.mark.slow
-def test_more_is_drawn_where_it_can_be_filtered() -> None:
-    steps = steps_of(random_log(3))
-    few, many = drawn(steps, arranged([steps])), drawn(steps, arranged([steps], more=True))
-    assert {box.name for box in few.boxes} < {box.name for box in many.boxes}
-    assert len(few.lines) < len(many.lines)
-    assert few.shown < many.shown
+    assert all((line.lasting != ()) == (line.source != START and line.target != END) for line in found.lines)
+    assert all(line.lasting == () for line in drawn(steps_of(log.variants), arranged([steps])).lines)
+    slower = replace(steps, hours={a: {b: hours + 2 for b, hours in then.items()} for a, then in steps.hours.items()})
+    gaps = [line.lasting[2] for line in drawn(steps, arranged([steps, slower]), slower).lines if line.lasting]
+    assert gaps and set(gaps) == {"+2.0 h"}

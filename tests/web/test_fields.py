@@ -13,7 +13,6 @@ from veilog.web.work.request import asked_for
     [
         ({"method": "travas", "epsilon": "1"}, "“Small chance δ”: 1e-6"),
         ({"method": "evolve", "epsilon": "1", "unit": "Patient"}, "(“The guarantee protects”)"),
-        ({"method": "laplace", "epsilon": "1", "times": "0.3", "as_published": "on"}, "“As published”"),
     ],
 )
 def test_what_a_form_is_refused_for_names_its_fields(form: dict[str, str], field: str) -> None:

@@ -26,7 +26,7 @@ def test_the_form_comes_back_as_it_was_left(client: httpx.Client, log: str) -> N
     assert send(client, f"{log}/release", f"{log}/jobs", **asked).status_code == 303
     back = client.get(f"{log}/release")  # what the button Back asks for, as nothing is kept
     assert (value_of(back, "epsilon"), value_of(back, "max_cases")) == ("0.1", "4")
-    assert '<option value="person" selected>' in back.text
+    assert 'name="unit" value="person" checked' in back.text
     assert 'name="method" value="laplace"' in back.text
     exactly = client.get(f"{log}/release?method=evolve&epsilon=2")
     assert (value_of(exactly, "epsilon"), value_of(exactly, "max_cases")) == ("2", ""), "an address means what it says"
@@ -43,35 +43,38 @@ def test_a_dry_run_in_one_tab_is_what_another_tab_opens_with(client: httpx.Clien
 @pytest.mark.slow
 def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx.Client, log: str) -> None:
     filled = {**LAPLACE, "epsilon": "0.3", "unit": "person", "max_cases": "2", "p_depth": "4"}
-    answer = client.post(f"{log}/method", data={**filled, "to": "travas"})
-    assert answer.headers["location"] == f"{log}/release?to=travas"
-    client.post(f"{log}/plan", data=filled, headers={"hx-request": "true"})  # of the page before, and late
+    answer = send(
+        client, f"{log}/expert", f"{log}/expert", **{**filled, "method": "travas", "method_before": "laplace"}
+    )
+    assert answer.headers["location"] == f"{log}/expert"
     page = client.get(answer.headers["location"])
-    assert 'name="method" value="travas"' in page.text
+    assert '<option value="travas" selected>' in page.text and 'name="p_depth"' not in page.text
     assert (value_of(page, "epsilon"), value_of(page, "max_cases")) == ("0.3", "2")
-    back = {"method": "travas", "epsilon": "0.3", "unit": "person", "max_cases": "2", "to": "laplace"}
-    client.post(f"{log}/method", data=back)
-    page = client.get(f"{log}/release")
+    back = {"method": "laplace", "method_before": "travas", "epsilon": "0.3", "unit": "person", "max_cases": "2"}
+    send(client, f"{log}/expert", f"{log}/expert", **back)
+    page = client.get(f"{log}/expert")
     assert (value_of(page, "epsilon"), value_of(page, "p_depth")) == ("0.3", "4")
 
 
 @pytest.mark.slow
-def test_a_recommended_budget_is_not_undone_by_what_was_on_its_way(
-    server: Served, client: httpx.Client, log: str
-) -> None:
-    """The dry run of the page before comes after the choice; one of the page after is kept, and so is any later one."""
-    before = {**LAPLACE, "epsilon": "7"}
-    answer = client.post(f"{log}/method", data={**before, "to": "laplace@3"})
-    client.post(f"{log}/plan", data=before, headers={"hx-request": "true"})
-    page = client.get(answer.headers["location"])
-    assert value_of(page, "epsilon") == "3"
-    after = {**LAPLACE, "epsilon": "2", "chosen_at": value_of(page, "chosen_at")}
-    client.post(f"{log}/plan", data=after, headers={"hx-request": "true"})
-    assert value_of(client.get(answer.headers["location"]), "epsilon") == "2", "nor is what is changed after it"
-    with server.store._writing() as connection:
-        connection.execute("UPDATE drafts SET fields = replace(fields, '|chosen\": \"', '|chosen\": \"-')")
-    client.post(f"{log}/plan", data=before, headers={"hx-request": "true"})
-    assert value_of(client.get(f"{log}/release"), "epsilon") == "7", "a tab that was open is kept, too"
+def test_settings_lead_to_the_check_and_a_mistake_to_its_field(server: Served, client: httpx.Client, log: str) -> None:
+    """The form opens without a complaint; what is lacking is said when it is sent, with a link to where it is given."""
+    page = client.get(f"{log}/release")
+    assert 'id="problem"' not in page.text and 'role="alert"' not in page.text
+    asked = {"method": "evolve", "epsilon": "1"}
+    lacking = send(client, f"{log}/release", f"{log}/check", **asked)
+    assert lacking.status_code == 400 and 'href="#labels-log"' in lacking.text
+    assert 'data-wrong="labels-log"' in lacking.text and 'id="labels-log"' in lacking.text
+    expert = send(client, f"{log}/release", f"{log}/check", **asked, labels="log", p_max_length="none")
+    assert expert.status_code == 400 and f'href="{log}/expert#p_max_length"' in expert.text
+    assert 'id="p_max_length"' in client.get(f"{log}/expert").text
+    good = send(client, f"{log}/release", f"{log}/check", **asked, labels="log")
+    assert good.headers["location"] == f"{log}/check"
+    page = client.get(f"{log}/check")
+    hidden = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', page.text))
+    once = hidden.pop("once")
+    assert hidden == {**asked, "labels": "log"}, "what is read on the page is what is asked for"
+    assert client.post(f"{log}/jobs", data={**hidden, "once": once}).status_code == 303
 
 
 @pytest.mark.slow
@@ -134,7 +137,7 @@ def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
 ) -> None:
     """Other columns are other cases; whose a case is said to be changes nothing that is read."""
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
-    send(client, log, f"{log}/meanings", person="case")
+    send(client, log, f"{log}/columns", person="case")
     read_as(server, log, {"person": "case"})
     same = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE)
     assert same.status_code == 409 and f'href="{first}"' in same.text
@@ -157,7 +160,7 @@ def test_what_columns_are_is_kept_and_only_another_person_is_read_again(
 ) -> None:
     client.post(f"{log}/plan", data={**LAPLACE, "unit": "case", "attributes": "x"})
     said = {"person": "case:patient", "max_cases": "2", "is_ward": "release", "is_name": "identifying", "evil": "1"}
-    answer = send(client, log, f"{log}/meanings", **said)
+    answer = send(client, log, f"{log}/columns", **said)
     assert answer.headers["location"] == f"{log}/exposure"
     record = next(found for found in server.store.every_log() if log.endswith(found.id))
     assert record.columns == {name: value for name, value in said.items() if name != "evil"}
@@ -166,7 +169,7 @@ def test_what_columns_are_is_kept_and_only_another_person_is_read_again(
     assert (draft["unit"], draft["max_cases"], draft["attributes"]) == ("case:patient", "2", "ward")
     assert draft["epsilon"] == "0.1"
     read_as(server, log, record.columns)
-    send(client, log, f"{log}/meanings", person="", max_cases="3", is_ward="identifying")
+    send(client, log, f"{log}/columns", person="", max_cases="3", is_ward="identifying")
     record = next(found for found in server.store.every_log() if log.endswith(found.id))
     assert record.columns == {"person": "", "is_ward": "identifying"}, "that nobody has several cases was said, too"
     assert record.measured is not None, "people were counted without a column before, so nothing is read again"

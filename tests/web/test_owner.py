@@ -81,15 +81,25 @@ def test_a_column_is_a_person_by_its_name_or_by_the_users_word(server: Served, c
         f"{i},{step},2026-01-0{day},d{i // 2},p{i // 2}\n" for i in range(40) for day, step in ((1, "a"), (2, "b"))
     )
     log = brought(server, client, b"case,activity,time,Diagnosis,patient\n" + visits.encode())
-    assert '<option value="Diagnosis">' in client.get(log).text, "the user may know better"
-    for page in ("release", "account"):
-        assert '<option value="patient"' in client.get(f"{log}/{page}").text
-        assert '<option value="Diagnosis"' not in client.get(f"{log}/{page}").text
+    page = client.get(log).text
+    assert "selected" in role(page, "patient", "person")
+    assert "selected" not in role(page, "Diagnosis", "person"), "the user may know better"
+    for place, offered in (("release", 'name="unit" value="{}"'), ("account", '<option value="{}"')):
+        page = client.get(f"{log}/{place}").text
+        assert offered.format("patient") in page and offered.format("Diagnosis") not in page
     chosen = {"person": "Diagnosis", "max_cases": "2"}
-    send(client, log, f"{log}/meanings", **chosen)
+    send(client, log, f"{log}/columns", is_Diagnosis="person", max_cases="2")
     read_as(server, log, chosen)
-    for page in ("release", "account"):
-        assert '<option value="Diagnosis"' in client.get(f"{log}/{page}").text
+    assert 'name="unit" value="Diagnosis" checked' in client.get(f"{log}/release").text
+    assert '<option value="Diagnosis"' in client.get(f"{log}/account").text
+
+
+def role(page: str, column: str, value: str) -> str:
+    """The choice of a role in the head of a column."""
+    chosen = re.search(rf'name="is_{column}".*?</select>', page, re.DOTALL)
+    assert chosen, column
+    (option,) = re.findall(rf'<option value="{value}"[^>]*>', chosen[0])
+    return str(option)
 
 
 @pytest.mark.slow
@@ -238,7 +248,7 @@ def test_a_file_read_anew_keeps_its_account(server: Served, client: httpx.Client
     assert "ε = 1 spent" in text_of(client.get(f"{log}/account")), "other columns, the same people"
     again = str(upload(client, content, "renamed.csv").headers["location"])
     read_as(server, again, {"on_missing-timestamp": "drop", "activity": "case", "case": "activity"})
-    plan = client.post(f"{again}/plan", data=LAPLACE, headers={"hx-request": "true"})
+    plan = client.get(f"{again}/check", params=LAPLACE)
     assert "other-case" in says(plan.text) and "case, activity" in text_of(plan), "brought twice, the same people"
 
 
@@ -257,7 +267,7 @@ def test_another_column_of_cases_is_another_kind_of_case(server: Served, client:
     ledger.reserve(logs[0].variants, "laplace", epsilon=1)
     send(client, log, f"{log}/columns", case="case", activity="activity", timestamp="time")
     read_as(server, log, swapped)
-    plan = client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"})
+    plan = client.get(f"{log}/check", params=LAPLACE)
     assert "other-case" in says(plan.text) and "case, activity" in text_of(plan)
     assert "1.1" not in text_of(plan) and 'data-together="none in practice"' in plan.text
     ledger.enter(logs[1].variants, account=1)
@@ -281,7 +291,7 @@ def sums(page: str) -> list[tuple[str, str]]:
 def test_costs_for_cases_and_for_persons_are_not_added_up(server: Served, client: httpx.Client, log: str) -> None:
     spend(server, log, 1)
     person = {**LAPLACE, "unit": "person", "max_cases": "2"}
-    told = client.post(f"{log}/plan", data=person, headers={"hx-request": "true"})
+    told = client.get(f"{log}/check", params=person)
     assert "other-unit" in says(told.text) and "1.1" not in text_of(told)
     spend(server, log, 2, unit="person")
     page = client.get(f"{log}/account").text
@@ -295,7 +305,7 @@ def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.
     server.store.enter(job, 1)
     server.store.end(job, "running", "done", to_text(made()), None)
     assert missed(client.get(f"{log}/account").text) == ["1"]
-    plan = client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"}).text
+    plan = client.get(f"{log}/check", params=LAPLACE).text
     assert missed(plan) == ["1"] and "no-release" not in says(plan)
     with server.store._writing() as connection:
         connection.execute("UPDATE jobs SET finished = finished - 60")
@@ -313,7 +323,7 @@ def missed(page: str) -> list[str]:
 @pytest.mark.slow
 def test_a_failed_attempt_is_no_release(server: Served, client: httpx.Client, log: str) -> None:
     ledger_of(server, log).reserve(data_of(server, log), "laplace", epsilon=1).withdraw()
-    plan = client.post(f"{log}/plan", data=LAPLACE, headers={"hx-request": "true"})
+    plan = client.get(f"{log}/check", params=LAPLACE)
     assert "no-release" in says(plan.text) and "0 releases" not in text_of(plan)
 
 
@@ -333,7 +343,7 @@ def test_a_log_is_put_on_the_account_of_the_same_people(server: Served, client: 
 def test_another_log_is_let_spend_where_one_has_a_budget(server: Served, client: httpx.Client, log: str) -> None:
     send(client, f"{log}/account", f"{log}/account/limit", epsilon="2")
     other = brought(server, client, SMALL + b"c9,come,2024-02-01\n", "other.csv")
-    plan = client.post(f"{other}/plan", data=LAPLACE, headers={"hx-request": "true"})
+    plan = client.get(f"{other}/check", params=LAPLACE)
     assert "beside-budget" in says(plan.text), "one case more is no silent way around a budget"
     assert send(client, f"{other}/release", f"{other}/jobs", **LAPLACE).status_code == 303
 
@@ -344,14 +354,16 @@ def test_a_release_that_takes_the_sum_to_a_lower_level_is_ticked(
 ) -> None:
     spend(server, log)
     asked = {**LAPLACE, "epsilon": "1.5"}
-    plan = client.post(f"{log}/plan", data=asked, headers={"hx-request": "true"})
+    plan = client.get(f"{log}/check", params=asked)
     assert "falls" in says(plan.text)
     answer = send(client, f"{log}/release", f"{log}/jobs", **asked)
     assert answer.status_code == 409 and 'name="lower"' in answer.text
     assert server.store.releases(log.rpartition("/")[2]) == [], "nothing was asked"
     assert send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes").status_code == 303
     again = send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes")
-    assert again.status_code == 409 and 'name="again"' in again.text and 'form="asked" checked' in again.text
+    assert (
+        again.status_code == 409 and 'name="again"' in again.text and 'name="lower" value="yes" checked' in again.text
+    )
     assert send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes", again="yes").status_code == 303
 
 
@@ -523,6 +535,6 @@ def test_a_ledger_that_is_damaged_is_told_without_its_place(server: Served) -> N
         spend(server, log)
         ledger = ledger_of(server, log)
         ledger.path.write_bytes(b"garbage" * 1000)
-        for answer in (client.get(f"{log}/account"), client.post(f"{log}/plan", data=LAPLACE)):
+        for answer in (client.get(f"{log}/account"), client.get(f"{log}/check", params=LAPLACE)):
             assert answer.status_code == 200
             assert "ledger" in answer.text and str(server.settings.folder) not in answer.text

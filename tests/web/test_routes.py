@@ -110,7 +110,6 @@ def test_a_form_that_was_refused_can_be_corrected_and_sent_again(client: httpx.C
         ({"labels": ""}, "has to know which activities are public"),
         ({"longest": ""}, "has to know how long a trace can be"),
         ({"epsilon": "20"}, "type the word unprotected"),
-        ({"labels": "privately"}, "needs a δ above 0"),
     ],
 )
 def test_no_job_is_started_before_all_is_said_that_has_to_be(
@@ -142,9 +141,9 @@ def test_the_dry_run_is_a_part_or_a_page_and_asks_nothing(server: Served, client
     fields = {**LAPLACE}
     part = client.post(f"{log}/plan", data=fields, headers={"hx-request": "true"})
     page = client.post(f"{log}/plan", data=fields)
-    assert part.status_code == page.status_code == 200
+    assert (part.status_code, page.headers["location"]) == (200, f"{log}/release")
     assert "<html" not in part.text
-    assert "<html" in page.text
+    assert "<html" in client.get(f"{log}/check", params=fields).text
     wrong = client.post(f"{log}/plan", data={**fields, "epsilon": "0"}, headers={"hx-request": "true"})
     assert wrong.status_code == 200, "htmx shows what is wrong only then"
     assert not server.settings.ledger.exists()
@@ -309,47 +308,31 @@ def test_a_page_is_there_while_an_upload_is_on_its_way(client: httpx.Client, ser
     assert answer.status_code == 303
 
 
-TRY = {"method": "laplace", "epsilon": "1", "s_from": "declared", "s_cases": "50", "s_length": "3"}
-
-
 @pytest.mark.slow
-def test_trying_costs_nothing_and_the_same_is_not_tried_twice(server: Served, client: httpx.Client, log: str) -> None:
-    page = f"{log}/release"
+def test_a_forecast_costs_nothing_and_the_same_is_not_tried_twice(
+    server: Served, client: httpx.Client, log: str
+) -> None:
+    asked = {"method": "evolve", "epsilon": "1", "labels": "log"}
     waiting = len(server.store.queued())
-    first = send(client, page, f"{log}/try", **TRY)
-    assert first.headers["location"] == f"{page}#try"
-    assert send(client, page, f"{log}/try", **TRY, p_depth="").status_code == 303
-    assert send(client, page, f"{log}/try", **{**TRY, "epsilon": "0.2"}).status_code == 303
-    assert len(server.store.queued()) == waiting + 1
-    shown = client.get(page).text
-    assert 'data-live="' in shown and "Stop the preview" in shown
-    assert 'value="50"' in shown  # what was filled in stays
-    assert send(client, page, f"{log}/try", **{**TRY, "s_cases": "60"}).status_code == 303
-    assert len(server.store.queued()) == waiting + 1  # in place of the one before
-    lacking = send(client, page, f"{log}/try", **{**TRY, "s_cases": ""})
-    assert lacking.status_code == 400
-    assert sentence("form-size-missing") in lacking.text
-    (job,) = server.store.tries(log[-32:])
-    assert client.get(f"/jobs/{job.id}").headers["location"] == page
-    assert send(client, page, f"/jobs/{job.id}/cancel").headers["location"] == f"{page}#try"
+
+    def looked(**fields: str) -> str:
+        return client.post(f"{log}/plan", data={**asked, **fields}, headers={"hx-request": "true"}).text
+
+    assert 'data-says="trying"' in looked() and 'hx-post="plan"' in looked(epsilon="0.2")
+    assert len(server.store.queued()) == waiting + 1, "the curve is of every budget"
+    looked(times="0.3")
+    assert len(server.store.queued()) == waiting + 1, "in place of the one before"
+    (job,) = server.store.forecasts(log[-32:])
+    assert job.kind == "forecast" and job.request.form["times"] == "0.3"
+    assert client.get(f"/jobs/{job.id}").headers["location"] == f"{log}/release"
     assert job.id not in client.get("/").text
+    assert 'role="alert"' in looked(epsilon="much"), "a mistake is said, and nothing is tried"
+    assert len(server.store.forecasts(log[-32:])) == 1
+    assert not server.settings.ledger.exists()
 
 
 @pytest.mark.slow
-def test_nobody_tries_for_the_log_of_another_browser(server: Served, client: httpx.Client, log: str) -> None:
-    once = once_of(client.get(f"{log}/release"))
+def test_nobody_asks_for_the_forecast_of_another_browser(server: Served, client: httpx.Client, log: str) -> None:
     with server.browser() as other:
-        assert other.post(f"{log}/try", data={"once": once, **TRY}).status_code in (400, 404)
-        own = once_of(other.get("/"))
-        assert other.post(f"{log}/try", data={"once": own, **TRY}).status_code == 404
-    assert client.post(f"{log}/try", data=TRY).status_code == 400  # a form that was not made here
-
-
-@pytest.mark.slow
-def test_a_method_is_taken_with_its_budget(client: httpx.Client, log: str) -> None:
-    page = f"{log}/release"
-    send(client, page, f"{log}/try", **TRY)
-    taken = send(client, page, f"{log}/method", **TRY, to="evolve@0.3")
-    shown = client.get(taken.headers["location"]).text
-    assert re.search(r'id="epsilon" name="epsilon" value="0.3"', shown)
-    assert 'name="method" value="evolve"' in shown
+        assert other.post(f"{log}/plan", data={"method": "evolve", "epsilon": "1"}).status_code == 404
+        assert other.get(f"{log}/check").status_code == other.get(f"{log}/explore").status_code == 404

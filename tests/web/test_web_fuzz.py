@@ -39,7 +39,7 @@ NASTY = (
         "1e-999",
     ),
     *("x" * 10_000, "a,b," * 500, "None", "true", "[]", "{}", "case", "person", "case:concept:name", "2024-01-01"),
-    *("' OR 1=1 --", "; rm -rf /", "|id", "`id`", "$(id)", "%s%n", "a\nb", "log", "evolve", "rules=/etc/passwd"),
+    *("' OR 1=1 --", "; rm -rf /", "|id", "`id`", "$(id)", "%s%n", "a\nb", "log", "evolve", "rules_file=/etc/passwd"),
     *("\ud800", "9999-99-99", "١"),
 )
 FORM = "application/x-www-form-urlencoded"
@@ -55,9 +55,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield found
 
 
-PAGES = ("", "/exposure", "/release", "/account", "/now", "/all.zip", "/files/")
+PAGES = ("", "/exposure", "/explore", "/release", "/expert", "/check", "/account", "/now", "/all.zip", "/files/")
 ACTIONS = (
-    *("/columns", "/meanings", "/method", "/plan", "/plan", "/jobs", "/jobs", "/cancel", "/write", "/delete"),
+    *("/columns", "/expert", "/check", "/plan", "/plan", "/jobs", "/jobs", "/sign", "/cancel", "/write", "/delete"),
     *("/account/limit", "/account/join", "/account/note", "/take"),
 )
 
@@ -123,7 +123,9 @@ class Fuzzer:
             "person",
             "is_x",
             "d_x",
-            "to",
+            "method_before",
+            "ok_unit",
+            "name",
             "entry",
             "note",
             "grant",

@@ -35,6 +35,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
+from veilog.rules.rules import ReleaseRules
 
 BOUND_SHARE = Fraction(1, 20)
 """Share of the budget that finds the bound where the user does not give it."""
@@ -151,13 +152,13 @@ def certified_relation(
     refuse_small_budget(curator, request.epsilon, settings)
     cases, epsilon = noisy_cases(curator, request.epsilon, settings)
     request.progress("directly-follows relation", None)
-    noisy, threshold = noisy_relation(curator, epsilon, settings)
+    noisy, threshold = noisy_relation(curator, epsilon, settings, request.rules)
     remark_relation(request, threshold, cases, settings)
     return noisy, threshold, cases
 
 
 def noisy_relation(
-    curator: Curator, epsilon: Fraction, settings: PairSettings, *, once: bool = False
+    curator: Curator, epsilon: Fraction, settings: PairSettings, rules: ReleaseRules | None, *, once: bool = False
 ) -> tuple[IntArray, int]:
     """Return the relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds; ``once``: a
     case counts each pair once."""
@@ -173,6 +174,8 @@ def noisy_relation(
         bound = quantile(*found, REACHED)
     sums = curator.sums(features, size * size, bound, epsilon, resolution=RESOLUTION, purpose="directly-follows-pairs")
     relation = np.rint(sums / RESOLUTION).astype(np.int64).reshape(size, size)
+    if rules is not None:
+        relation[~rules.automata(curator.activities).steps] = 0
     return relation, noise_threshold(size * size, settings.noise_relations, Laplace(bound / epsilon))
 
 

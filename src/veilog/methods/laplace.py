@@ -25,7 +25,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 
-from veilog._typing import IntArray
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
@@ -89,8 +89,8 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
     refuse_too_small(curator, request.epsilon, settings, threshold, rule_share=Fraction(0))
     plan = plan_budget(curator, request, request.epsilon, settings)
 
-    def screen(tree: NoisyPrefixTree, noise: Noise) -> Screen:
-        size = tree.frontier * tree.width
+    def screen(tree: NoisyPrefixTree, noise: Noise, possible: BoolArray | None) -> Screen:
+        size = tree.frontier * tree.width if possible is None else int(possible.sum())
         return Screen(threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise))
 
     tree, left = grow(curator, request, plan, screen)

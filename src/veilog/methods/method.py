@@ -18,6 +18,7 @@ from veilog.methods.benchmark_facts import ahead_in, measured
 from veilog.methods.settings import Parameter, Settings
 from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import Fact
+from veilog.rules.rules import ReleaseRules
 
 Progress = Callable[[str, float | None], None]
 """Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
@@ -81,8 +82,15 @@ class Request:
     """What is public about the process: traces of other cases, or of a model."""
     prior_of_model: bool = False
     """Whether the prior is of models alone, so that how frequent its traces are means nothing."""
+    rules: ReleaseRules | None = None
+    """What every released case obeys: a method that draws cases draws none that breaks them, as far as it can; the rest
+    is repaired after it."""
     beside: Callable[[str, Variants], None] = lambda name, variants: None
     """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""
+
+    def obeying(self, real: Variants) -> Variants:
+        """Return the real variants that obey the rules: one that was repaired would not be real."""
+        return real if self.rules is None else self.rules.only(real)
 
 
 @dataclass(frozen=True)

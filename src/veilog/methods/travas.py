@@ -39,7 +39,7 @@ SMALLEST_SPLIT = 2
 def travas(curator: Curator, request: Request, settings: Settings) -> Variants:
     """Return the variants whose noisy count exceeds k, with these counts: (epsilon, delta), as published too."""
     remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon, request.delta), counted=True)
-    return curator.partitions(request.epsilon, request.delta, purpose="variants-above-threshold")
+    return request.obeying(curator.partitions(request.epsilon, request.delta, purpose="variants-above-threshold"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
     if not request.as_published:
         n = settings.subqueries or SMALLEST_SPLIT
         remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon / n, request.delta / n), counted=n == 1)
-        return _average_of(curator, request.epsilon, request.delta, n)
+        return request.obeying(_average_of(curator, request.epsilon, request.delta, n))
 
     most, repetitions = settings.subqueries or 10, settings.repetitions
     if most < SMALLEST_SPLIT:

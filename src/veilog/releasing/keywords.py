@@ -11,6 +11,7 @@ from veilog.privacy.account.accounting import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.partition import Partition
 from veilog.releasing.prior import PriorChoice
+from veilog.rules.rules import RulesChoice
 
 
 class Keywords(TypedDict, total=False):
@@ -33,6 +34,7 @@ class Keywords(TypedDict, total=False):
     subset: Partition | str | None
     prior: PriorChoice | None
     prior_map: str | Path | None
+    rules: RulesChoice | None
     remember_units: bool
     seed: int | None
     allow_no_protection: bool
@@ -60,7 +62,7 @@ class Keywords(TypedDict, total=False):
     program: Literal["mannhardt", "sacofa", "travas"]
     threshold_harmful: int | None
     threshold_harmless: int | None
-    rules: str | None
+    rules_file: str | None
     rule_share: float | None
     ended: Literal["kept", "pruned"]
     score: Literal["binary", "continuous", "published", "cost"]

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog._files import path_of
+from veilog._language import share_in_percent
 from veilog._places import default_ledger, made_folder
 from veilog.errors import ParameterError, VeilogError, nearest
 from veilog.ledger.accounts import Account
@@ -65,6 +66,7 @@ def notes_for_owner(
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
         notes += of_persons(log, planned.unit)
+    notes += broken_rules(log, planned)
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
     return tuple(notes)
@@ -202,6 +204,23 @@ def _without_person(nobody: int, several: int, cases: int, unit: Unit) -> list[O
     told = ((nobody, one, more), (several, "one-case-of-several", "cases-of-several"))
     found = ((n, one if n == 1 else more) for n, one, more in told if n)
     return [OwnerMessage(code, without_person=n, cases=cases, column=repr(unit.column)) for n, code in found]
+
+
+def broken_rules(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> list[OwnerMessage]:
+    """Return a note on each rule that cases of the log break; the released cases obey it all the same."""
+    if planned.rules is None:
+        return []
+    found = planned.rules.broken_in(log)
+    return [
+        OwnerMessage(
+            "one-case-breaks-rule" if cases == 1 else "cases-break-rule",
+            cases=cases,
+            share=share_in_percent(cases / found.cases),
+            rule=rule.message,
+        )
+        for rule, cases in zip(planned.rules.items, found.each, strict=True)
+        if cases
+    ]
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[OwnerMessage]:

@@ -39,7 +39,7 @@ from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.unit import ONE_CASE, Unit, conditions_of_subset
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
-from veilog.releasing.run import LABELS_SHARE, run_plan
+from veilog.releasing.run import LABELS_SHARE, conditions_of_public, run_plan
 
 PATIENTS = 120
 _OF_THE_LOG = ("sensitive", "attribute_names")
@@ -87,7 +87,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
     of_the_trial |= {"cases-per-person-bounded"} if plan.unit.column is not None else set()
     found = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
-    conditions = tuple(dict.fromkeys((*words, *found)))
+    conditions = tuple(dict.fromkeys((*words, *found, *conditions_of_public(plan))))
     if plan.unit.column is not None:
         conditions = (*plan.unit.conditions, *conditions)
     if guarantee.proven and _of_attributes(plan):
@@ -111,6 +111,7 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
         settings=replace(plan.settings, **{name: getattr(usual, name) for name in _OF_THE_LOG if name in names}),
         declared=plan.declared.taken_from_log(plan.undeclared),
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
+        rules=None,  # they name activities of the log; what is asked costs the same
         subset=None,  # made-up cases are of no month; what a subset is asked is what the whole is
         wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=False),
     )

@@ -1,8 +1,9 @@
 """What is public about a process, as a prior of a release: logs of others, models, lists of variants, releases.
 
 A prior is read before anything is asked, and costs nothing: only which questions are asked, and what becomes of the
-answers, depends on it. That a file is public is the data owner's word and a condition of the guarantee. A
-:class:`Release` that is given itself needs none where its guarantee is proven: what it told of a case is in the ledger.
+answers, depends on it. That a file is public is the data owner's word and a condition of the guarantee. Not so for a
+release with a proven guarantee, given as a :class:`Release` or as a file that the ledger knows by its digest: what that
+told of a case is counted already.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import csv
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -91,6 +92,15 @@ class PublicPrior:
             times = max(1, round(logs / source.variants.cases)) if source.kind == "model" else 1
             counts.update({sequence: times * count for sequence, count in source.variants.to_dict().items()})
         return Variants.from_dict(counts)
+
+    def with_releases(self, proven: Callable[[Collection[str]], Collection[str]]) -> PublicPrior:
+        """Return the prior in which files of proven releases are known to be that, by their digests."""
+        known = proven([source.sha256 for source in self.sources if source.sha256 is not None])
+        sources = (
+            replace(source, kind="release", public=False) if source.sha256 in known else source
+            for source in self.sources
+        )
+        return replace(self, sources=tuple(sources))
 
     @property
     def of_models(self) -> bool:

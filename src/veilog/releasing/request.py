@@ -22,7 +22,7 @@ from veilog.errors import InputError, ParameterError, UndeclaredError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS, Method, Settings, method_named
@@ -36,7 +36,7 @@ from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, exact, up
 from veilog.privacy.account.guessing import epsilon_of, worth
 from veilog.privacy.cases import attribute_level
-from veilog.privacy.domain import PRIVATELY, Domain, Fact, checked_domain
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, checked_domain
 from veilog.privacy.partition import Partition
 from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import ONE_CASE, Unit
@@ -44,6 +44,9 @@ from veilog.releasing.keywords import Keywords
 from veilog.releasing.losses import Loss
 from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.releasing.result import Release
+from veilog.rules.checks import check as check_rules
+from veilog.rules.checks import check_activities, check_columns
+from veilog.rules.rules import ReleaseRules
 
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
 """A ledger; None for the one of this user, and False for none."""
@@ -293,6 +296,18 @@ class ReleaseRequest:
         ),
     ] = None
     """What is public about the process."""
+    rules: Annotated[
+        ReleaseRules | None,
+        Option(
+            "File (TOML, JSON, or text with declare constraints) of public rules that every released case obeys.",
+            "rules",
+            python="RulesChoice | None",
+            works=("release",),
+            group="content",
+            read=ReleaseRules.of,
+            form=(),
+        ),
+    ] = None
     remember_units: Annotated[
         bool,
         Option(
@@ -450,8 +465,17 @@ class ReleaseRequest:
                 attribute_level(log.shape, name)
             if self.unit.column is not None:
                 columns_of_persons(log.shape, self.unit.column)
+        if self.rules is not None:
+            self._check_rules(self.rules, log)
         if self.method.full_log and isinstance(log, StoredLog):
             raise ParameterError("method-log-on-disk", parameter="log", name=self.method.name)
+
+    def _check_rules(self, rules: ReleaseRules, log: EventLog | StoredLog | Variants) -> None:
+        """Refuse rules on what the log does not have, where that is public by the word of its owner."""
+        if self.declared.activities == FROM_LOG:
+            check_activities(rules, variants_of(log).labels)
+        if not isinstance(log, Variants):
+            check_columns(rules, [*log.shape.events.column_names, *log.shape.cases.column_names])
 
     def _check_events(self) -> None:
         """Refuse variants where events are needed."""
@@ -501,6 +525,8 @@ class ReleaseRequest:
             found = {name: _text(value) if value else None}
         elif isinstance(value, PublicPrior):
             found = {"prior": value.names, "prior_map": value.mapping}
+        elif isinstance(value, ReleaseRules):
+            found = {name: value.source or value.to_json()}
         elif value == usual:
             return {}
         elif not isinstance(value, bool | int | float | str):
@@ -596,6 +622,8 @@ def _spelled(name: str, value: Any) -> list[str]:
         return [str(value)]
     if name == "prior":
         return value
+    if name == "rules":
+        return ["rules.json"]
     if name == "window":
         return ["..".join(_short(end) for end in value)]
     return [f"@{name}.txt" if any("," in text for text in value) else ",".join(value)]
@@ -677,6 +705,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     eps, failure = _budget(request, epsilon, delta)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     _check_remembered(request)
+    _check_rules(request)
     return replace(request, epsilon=eps, delta=failure)
 
 
@@ -688,6 +717,19 @@ def _prior(
         able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
         raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
     return PublicPrior.of(given or None, mapping)
+
+
+def _check_rules(request: ReleaseRequest) -> None:
+    """Refuse rules where the method cannot obey them, or where they contradict each other or the public facts."""
+    method, declared = request.method, request.declared
+    if request.rules is None:
+        return
+    if request.as_published or method.full_log or not method.takes_epsilon:
+        able = ", ".join(name for name, one in METHODS.items() if one.takes_epsilon and not one.full_log)
+        raise ParameterError("method-without-rules", parameter="rules", name=method.name, able=able)
+    if declared.activities == PRIVATELY:
+        raise ParameterError("rules-activities-privately", parameter="activities")
+    check_rules(request.rules, declared.alphabet, declared.longest, declared.attributes)
 
 
 def _is_usual(name: str, value: object) -> bool:

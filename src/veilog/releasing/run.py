@@ -147,6 +147,8 @@ def run_plan(
         check_times(request, log)
     # Before anything is paid for: what goes wrong in here must not cost a release.
     load_libraries(request)
+    if request.prior is not None and ledger is not None:
+        request = replace(request, prior=request.prior.with_releases(ledger.proven))
     looked_at = log if request.subset is None else request.subset.of_log(log)
     units = unseen_units(request, looked_at, log, ledger)
     if units is not None and not isinstance(looked_at, Variants):
@@ -191,7 +193,7 @@ def _released(
     released = Release(
         method=request.method.name,
         as_published=request.as_published,
-        parameters={**request.settings.to_json(), **_prior(request)},
+        parameters={**request.settings.to_json(), **_public(request)},
         declared_length=request.declared.max_length,
         activities=activities_of(request.public, request.method.needs(request.settings)),
         variants=made.variants,
@@ -204,6 +206,7 @@ def _released(
             *(() if request.subset is None else (Message("only-looked", in_words=request.subset.in_words),)),
             *request.unit.remarks,
             *advised_once(made.said),
+            *(() if request.rules is None else (Message("rules-obeyed", rules=request.rules.message),)),
             *remarks_on(made.variants),
         ),
         order=made.order,
@@ -284,7 +287,7 @@ Claim = Callable[[], Guarantee]
 def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
     """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
     spends_delta = request.delta if request.uses.flow and request.delta else None
-    theirs = (*_of_another_package(request), *(() if request.prior is None else request.prior.conditions))
+    theirs = (*_of_another_package(request), *conditions_of_public(request))
 
     def derive(at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))) -> Guarantee:
         found = curator.guarantee(
@@ -297,6 +300,13 @@ def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
     budget = request.method.budget
     fixed = isinstance(budget, EpsilonAndDelta) and budget.fixed and not request.wanted and not request.uses.labels
     return partial(derive, at_least=(request.epsilon, Fraction(0) if fixed else request.delta)), derive
+
+
+def conditions_of_public(request: ReleaseRequest) -> tuple[Condition, ...]:
+    """Return what the guarantee takes for granted of the prior and of the rules."""
+    prior = () if request.prior is None else request.prior.conditions
+    rules = () if request.rules is None else (Condition("rules-are-public", "owner", Message("rules-are-public")),)
+    return (*prior, *rules)
 
 
 def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
@@ -315,7 +325,7 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
         "parameters": {
             **request.settings.to_json(),
             **_beyond(request.wanted),
-            **_prior(request),
+            **_public(request),
             **request.unit.in_ledger,
         },
         "unit": request.unit.column or request.unit.name,
@@ -376,9 +386,10 @@ def _made(curator: Curator, request: ReleaseRequest, progress: Progress | None) 
         progress=progress or (lambda text, fraction: None),
         score=lambda original, released: relative_log_similarity(original, released).value,
         remark=lambda remark: said.append(as_message(remark)),
-        prior=None if request.prior is None else request.prior.variants,
+        prior=_prior_of(request, said),
+        rules=request.rules,
         prior_of_model=request.prior is not None and request.prior.of_models,
-        beside=others.__setitem__,
+        beside=lambda name, variants: others.__setitem__(name, _obeying(request, variants)),
     )
     deltas = part if uses.values else Fraction(0), for_times
     with with_a_share(request.epsilon / epsilon if epsilon else Fraction(1)):
@@ -407,7 +418,22 @@ def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> V
         raise _not_ours(method, f"failed ({type(error).__name__})") from error
     if method.package and not isinstance(released, Variants | EventLog):
         raise _not_ours(method, f"released {type(released).__name__}, which is no log")
-    return released
+    return released if isinstance(released, EventLog) else _obeying(request, released)
+
+
+def _prior_of(request: ReleaseRequest, said: list[Message]) -> Variants | None:
+    """The prior without the cases that break a rule: no candidate does."""
+    if request.prior is None or request.rules is None:
+        return None if request.prior is None else request.prior.variants
+    obeying = request.rules.only(request.prior.variants)
+    if not obeying.cases:
+        said.append(Message("prior-breaks-rules"))
+    return obeying if obeying.cases else None
+
+
+def _obeying(request: ReleaseRequest, released: Variants) -> Variants:
+    """The release with all its cases at variants that obey the rules: post-processing by what is public."""
+    return released if request.rules is None else request.rules.repaired(released, request.declared.longest)
 
 
 def _not_ours(method: Method, problem: str) -> ParameterError:
@@ -443,7 +469,7 @@ def _with_extras(
         return released
 
     for_labels = range(len(curator.charges))
-    made = enriched(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append)
+    made = enriched(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append, request.rules)
     done: list[tuple[str, str, Sequence[int]]] = [
         ("control flow (variants)", _name(request), [*for_labels, *made.for_flow])
     ]
@@ -462,9 +488,10 @@ def _name(request: ReleaseRequest) -> str:
     return request.method.name + (" (as published)" if request.as_published else "")
 
 
-def _prior(request: ReleaseRequest) -> dict[str, object]:
-    """The kind and digest of each source of the prior, for the release and the ledger."""
-    return {} if request.prior is None else {"prior": [source.to_json() for source in request.prior.sources]}
+def _public(request: ReleaseRequest) -> dict[str, object]:
+    """The kind and digest of each source of the prior, and the rules, for the release and the ledger."""
+    prior = {} if request.prior is None else {"prior": [source.to_json() for source in request.prior.sources]}
+    return prior | ({} if request.rules is None else {"rules": request.rules.to_json()})
 
 
 def _beyond(wanted: Wanted) -> dict[str, object]:

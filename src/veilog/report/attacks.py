@@ -123,15 +123,16 @@ def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: 
     return AttackRow(
         known,
         people,
-        _rate(success.original),
-        _rate(success.released),
-        _rate(success.baseline),
+        rate_in_words(success.original),
+        rate_in_words(success.released),
+        rate_in_words(success.baseline),
         "" if gain is None else _signed(gain),
         more,
     )
 
 
-def _rate(rate: Rate) -> str:
+def rate_in_words(rate: Rate) -> str:
+    """Return a share with its interval."""
     value = tied(percent(_in_percent(rate.value)))
     if rate.high - rate.low < 1e-9:
         return value

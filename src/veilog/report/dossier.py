@@ -80,6 +80,8 @@ class Points:
 
     points: tuple[str, ...]
     boxes: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    """Of a list to tick, the statement of each box."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +158,17 @@ class Dossier:
             yield from part.sections
 
 
+@dataclass(frozen=True)
+class Signature:
+    """Who confirmed which statements about a release, and on which day."""
+
+    name: str
+    day: str
+    """In ISO format, UTC."""
+    codes: tuple[str, ...]
+    """Those of the statements (:mod:`veilog.releasing.checks`)."""
+
+
 class BlockWriter:
     """Collects what a template writes. Each call returns nothing that is printed."""
 
@@ -178,12 +191,14 @@ class BlockWriter:
         """Add a paragraph."""
         return self._add(Text(text, strong))
 
-    def point(self, text: str, box: str = "") -> str:
+    def point(self, text: str, box: str = "", code: str = "") -> str:
         """Add a point to the list that is written, with its box where that is a list to tick; else to a new list."""
         last = self._last
+        more = Points((text,), (box,) if box else (), (code,) if box else ())
         if isinstance(last, Points) and bool(last.boxes) == bool(box):
-            return self._add(Points((*last.points, text), (*last.boxes, box) if box else ()), in_place=True)
-        return self._add(Points((text,), (box,) if box else ()))
+            both = zip((last.points, last.boxes, last.codes), (more.points, more.boxes, more.codes), strict=True)
+            return self._add(Points(*((*before, *after) for before, after in both)), in_place=True)
+        return self._add(more)
 
     def table(self, *head: str) -> str:
         """Begin a table."""
@@ -297,6 +312,37 @@ def as_markdown(made: Dossier) -> str:
     """Return the same as Markdown, in which no text of a log is markup."""
     with spoken(made.language):
         return _filled("dossier.md.jinja", dossier=made).rstrip() + "\n"
+
+
+_CONFIRMED = "✓"
+
+
+def signed(made: Dossier, signature: Signature) -> Dossier:
+    """Return the dossier with what somebody confirmed of it, and with their name and the day."""
+    with spoken(made.language):
+        day = dated(signature.day)
+        said = gettext("{mark} confirmed by {name} on {day}.", mark=_CONFIRMED, name=signature.name, day=day)
+        row = (gettext("confirmed by"), signature.name, day, "")
+
+    def confirmed(section: Section) -> Section:
+        blocks: list[Block] = []
+        for block in section.blocks:
+            if isinstance(block, Points) and block.codes:
+                named = zip(block.boxes, block.codes, strict=True)
+                block = replace(block, boxes=tuple(_CONFIRMED if c in signature.codes else box for box, c in named))
+                blocks += [block, Text(said, strong=True)]
+            elif isinstance(block, DossierTable) and section.number == _SIGNATURES:
+                blocks.append(replace(block, rows=(row, *block.rows)))
+            else:
+                blocks.append(block)
+        return replace(section, blocks=tuple(blocks))
+
+    parts = (replace(part, sections=tuple(map(confirmed, part.sections))) for part in made.parts)
+    return replace(made, parts=tuple(parts))
+
+
+_SIGNATURES = "0.3"
+"""The section of the names and signatures."""
 
 
 def part(name: str, facts: Mapping[str, Any]) -> DossierPart:

@@ -87,15 +87,16 @@ def in_two(text: str, most: int = 20) -> tuple[str, ...]:
     return first, rest if len(rest) <= most else "…" + rest[1 - most :].lstrip()
 
 
-def explorer(released: Variants, original: Variants | None = None) -> Explorer:
-    """The most frequent variants, of both logs where the original is given, most frequent first."""
+def explorer(released: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
+    """The most frequent variants, of both logs where the original is given, most frequent first; where that is a subset
+    of the ``whole`` log, activities have the colours that they have there."""
     sequences = [released.sequences[i] for i in released.by_frequency()[:ROWS].tolist()]
     if original is not None:
         sequences += [original.sequences[i] for i in original.by_frequency()[: ROWS // 2].tolist()]
     wanted = dict.fromkeys(sequences)
     after = _counts(released, wanted)
     before = {} if original is None else _counts(original, wanted)
-    colours = _colours(released, original)
+    colours = _colours(released, original if whole is None else whole)
     n, m = max(1, released.cases), 1 if original is None else max(1, original.cases)
 
     def weight(sequence: tuple[str, ...]) -> float:
@@ -112,7 +113,7 @@ def explorer(released: Variants, original: Variants | None = None) -> Explorer:
         for sequence in sorted(wanted, key=lambda s: (-weight(s), s))
     ]
     covered = sum(after.values()) / n
-    names = list(colours)
+    names = [name for name in colours if name in {*released.labels, *(() if original is None else original.labels)}]
     return Explorer(
         rows=tuple(rows),
         variants=len(released),

@@ -81,6 +81,7 @@ class Inside:
     events: int
     activities: int
     map: FlowMap
+    """Of original and release in one frame."""
     risk: tuple[tuple[RiskResult, RiskResult], ...]
     """Before and after, for each kind and size of knowledge; only for size 1 where the logs have many variants."""
     comparison: Comparison | None
@@ -138,14 +139,12 @@ def gathered(
     before = None if original is None else original if isinstance(original, Variants) else original.variants
     log = None if not told.timed else released if isinstance(released, EventLog) else released.log
     say("Reporting: flow", None)
-    steps = steps_of(variants)
-    first = None if before is None else steps_of(before)
-    plan = arranged([steps] if first is None else [steps, first])
+    steps = steps_of(variants, log)
     lasts, of_cases, reason = durations(log)
     if before is not None:
         told = told.among(before.cases)
     inside = None
-    if original is not None and before is not None and first is not None:
+    if original is not None and before is not None:
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
             say("Reporting: utility", None)
             asked = Asked(person=person)
@@ -156,11 +155,13 @@ def gathered(
             use_cases = shown(judged.values())
         say("Reporting: risk", None)
         owner = owner_side(original, written_today(account, released))
-        inside = _inside(released, before, comparison, use_cases, owner, drawn(first, plan), person=person is True)
+        first = steps_of(before, original if isinstance(original, EventLog) else None)
+        both = drawn(first, arranged([first, steps]), steps)
+        inside = _inside(released, before, comparison, use_cases, owner, both, person=person is True)
     return Facts(
         **_of_release(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
-        map=drawn(steps, plan),
+        map=drawn(steps, arranged([steps])),
         durations=lasts,
         durations_of=of_cases,
         no_durations=reason,

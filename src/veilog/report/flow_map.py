@@ -4,18 +4,24 @@ Layers from top to bottom, as K. Sugiyama, S. Tagawa and M. Toda draw hierarchie
 hierarchical system structures", 1981): steps that lead back to what comes earlier on average are turned around, each
 activity is put one layer below the lowest one that leads to it, steps over several layers get a place in each, layers
 are sorted by the mean of their neighbours, and places are as near to their neighbours as the space allows.
+
+A map shows as many activities as fit a page in readable letters. Each activity shown keeps its most frequent way in and
+out; where that leads to an activity for which there is no room, this one stands aside. A map opens with two steps for
+each activity, one in and one out, and goes on to the most that can be drawn without any two crossing (Euler: three for
+each activity, less six).
 """
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal, TypeVar
 
 import numpy as np
 
+from veilog._typing import FloatArray
 from veilog.charts import lasting
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -24,13 +30,15 @@ from veilog.measures.durations import step_durations
 
 BOX = 150
 """How wide an activity is."""
-LOOP = 46
+LOOP = 68
 """What a step from an activity to itself takes to its right, with its number."""
 _LETTER, _LINE = 6.6, 13.0
 """How large the numbers are."""
 _FIRST = {True: 0.38, False: 0.7}
-"""Where a number stands if nothing is there: of a line of one bend, and in the first bend of any other."""
+"""Where a number stands if nothing is there: by a line of one bend, and by the first bend of any other."""
 _THEN = (0.5, 0.25, 0.62, 0.8, 0.12)
+_AWAY = 7.0
+"""From the middle of a line to the number beside it."""
 
 Point = tuple[float, float]
 Bend = tuple[Point, Point, Point, Point]
@@ -43,82 +51,123 @@ Room = tuple[float, float, float, float]
 START, END = "\0start", "\0end"
 """Before the first and after the last activity of a case; XML cannot hold such names."""
 
-_SHOWN = 14, 24
-"""The most frequent activities and steps, which are shown; and of each activity its most frequent way in and out, with
-what these lead over."""
-_MORE = 24, 48
+_WIDEST = 1032 / 0.75
+"""The widest picture: as wide as a page, its letters of 12 pixels are 9 pixels high, the least that can be read."""
 Edge = tuple[str, str]
 _ROOM, _PASSING, _GAP, _MARGIN = 52, 24, 24, 22
 """Between two layers, for a line in a layer, beside it, and around all."""
 _LONG, _HALF, _TALL = 20, 20.0, 27.0
 """Names of more letters take two lines; then all boxes are taller: half of their heights."""
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
 class FlowSteps:
-    """How often each activity occurs and follows another directly, with a start and an end to every case, and how far
-    into its cases an activity is on average (0 to 1)."""
+    """How often each activity occurs and follows another directly, with a start and an end to every case.
+
+    ``depth`` is how far into its cases an activity is on average (0 to 1), ``follows`` how often it is followed by each
+    other one, and ``hours`` how long that takes on average, where times are known.
+    """
 
     activities: Mapping[str, int]
-    edges: Mapping[tuple[str, str], int]
+    follows: Mapping[str, Mapping[str, int]]
     depth: Mapping[str, float]
-    lasting: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """Hours from one activity to the next, on average, where times are known."""
+    hours: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    @cached_property
+    def edges(self) -> Mapping[Edge, int]:
+        """The steps, each with its count."""
+        return _flat(self.follows)
+
+    @cached_property
+    def lasting(self) -> Mapping[Edge, float]:
+        """The hours of each step that has some."""
+        return _flat(self.hours)
 
     @property
     def total(self) -> int:
         return sum(self.edges.values())
 
 
+def _flat(nested: Mapping[str, Mapping[str, N]]) -> dict[Edge, N]:
+    return {(a, b): number for a, then in nested.items() for b, number in then.items()}
+
+
+def _nested(flat: Mapping[Edge, N]) -> dict[str, dict[str, N]]:
+    found: dict[str, dict[str, N]] = {}
+    for (a, b), number in flat.items():
+        found.setdefault(a, {})[b] = number
+    return found
+
+
 @dataclass(frozen=True)
 class Box:
-    """An activity in the picture."""
+    """An activity in the picture: how often it occurs, and ``after`` in the second log, where there is one.
+
+    ``half`` is half of its height. One that is ``aside`` stands only for where a way of another activity leads: its own
+    ways are not drawn.
+    """
 
     name: str
     x: float
     y: float
     count: int
     half: float = _HALF
-    """Half of its height."""
+    after: int | None = None
+    aside: bool = False
 
 
 @dataclass(frozen=True)
 class FlowLine:
-    """A step in the picture: its path, how wide it is, and where its number stands."""
+    """A step in the picture: its path, how often it occurs, and where its number stands.
+
+    ``after`` is how often it occurs in the second log, where there is one; ``lasting`` how long it takes on average, in
+    words: in the log, in the second one, and the difference.
+    """
 
     source: str
     target: str
     path: str
-    width: float
     count: int
     x: float
     y: float
-    lasting: str = ""
-    """How long it takes on average, in words."""
+    after: int | None = None
+    lasting: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class FlowMap:
-    """A picture of the most frequent steps."""
+    """A picture of the most frequent steps of one log, or of two in one frame.
+
+    The most frequent ways in and out are the first ``lines``, then come the others, most frequent first; it opens with
+    ``opening`` of them. ``most`` is the largest number at a line, and ``shown`` the share of all steps of the first log
+    (starts and ends of cases included) that it opens with.
+    """
 
     boxes: tuple[Box, ...]
     lines: tuple[FlowLine, ...]
+    opening: int
+    most: int
     width: float
     height: float
     shown: float
-    """The share of all steps (starts and ends of cases included) that the lines stand for."""
 
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where activities lie, and through which points each step goes, downwards from its upper end."""
+    """Where activities lie, and through which points each step goes, downwards from its upper end.
 
-    places: Mapping[str, tuple[float, float]]
-    ways: Mapping[tuple[str, str], tuple[tuple[float, float], ...]]
+    ``half`` is half of the height of a box, ``opening`` the number of steps with which a map opens, the first of
+    them; activities ``aside`` stand only for where a way of another leads.
+    """
+
+    places: Mapping[str, Point]
+    ways: Mapping[Edge, Way]
     width: float
     height: float
     half: float
-    """Half of the height of a box."""
+    opening: int = 0
+    aside: frozenset[str] = frozenset()
 
 
 def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
@@ -139,106 +188,137 @@ def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
     activities, depth = {START: variants.cases, END: variants.cases}, {START: -1.0, END: 2.0}
     for label, count, deep in named:
         activities[label], depth[label] = count, deep
-    return FlowSteps(activities, edges, depth, {} if timed is None else step_durations(timed))
+    return FlowSteps(activities, _nested(edges), depth, {} if timed is None else _nested(step_durations(timed)))
 
 
-def arranged(logs: Iterable[FlowSteps], *, more: bool = False) -> Arrangement:
-    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared;
-    ``more`` of them, where they can be filtered."""
-    most_activities, most_edges = _MORE if more else _SHOWN
-    share: dict[tuple[str, str], float] = {}
-    depth: dict[str, float] = {}
-    weight: dict[str, float] = {}
-    logs = list(logs)
-    for steps in logs:
-        total = max(1, steps.total)
-        for edge, count in steps.edges.items():
-            share[edge] = share.get(edge, 0.0) + count / total
-        for name, count in steps.activities.items():
-            weight[name] = weight.get(name, 0.0) + count / total
-            depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
-    depth = {START: -1.0, END: 2.0} | {n: depth[n] / weight[n] for n in depth if n not in (START, END) and weight[n]}
-    own: list[Mapping[Edge, float]] = [steps.edges for steps in logs if len(logs) <= 2] or [share]
-    main = tuple(_main_ways(edges, side) for edges in own for side in (0, 1))
-    names, ways = _closed(sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n)), main, most_activities)
-    candidates = sorted((e for e in share if names.issuperset(e)), key=lambda e: (-share[e], e))
-    kept = dict.fromkeys([*candidates[:most_edges], *ways])
-    forward = [e for e in candidates if depth[e[0]] < depth[e[1]]]
-    # Every activity is also joined to what is earlier and to what is later, in each of two logs.
-    for edges, side in itertools.product((share, *own), (0, 1)):
-        seen = {edge[side] for edge in kept if depth[edge[0]] < depth[edge[1]] and edges.get(edge)}
-        for edge in sorted((edge for edge in forward if edges.get(edge)), key=lambda e: -edges[e]):
-            if edge[side] not in seen:
-                kept[edge] = None
-                seen.add(edge[side])
-    joined = {name for edge in kept for name in edge}
-    return _laid_out(sorted(joined, key=lambda n: (depth[n], n)), list(kept))
-
-
-def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, Edge]:
-    """The most frequent way out of each activity (side 0) to another one, or into it from another one (1)."""
-    found: dict[str, Edge] = {}
-    for edge in sorted((e for e in edges if e[0] != e[1] and edges[e]), key=lambda e: (-edges[e], e)):
-        found.setdefault(edge[side], edge)
+def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
+    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared:
+    of as many activities as fit a page."""
+    candidates = _Candidates.of(list(logs))
+    found = tried = candidates.arranged(1)
+    number, every = 1, len(candidates.ranked)
+    # More activities are wider on the whole, but not each time.
+    while number < every and tried.width <= 2 * _WIDEST:
+        number = min(every, number + max(1, number // 4))
+        tried = candidates.arranged(number)
+        found = tried if tried.width <= _WIDEST else found
     return found
 
 
-def _closed(ranked: Iterable[str], main: Iterable[Mapping[str, Edge]], most: int) -> tuple[set[str], list[Edge]]:
-    """The most frequent activities, as many as there is room for with all that their main ways lead over; and these
-    ways. Thus a map shows nothing without its most frequent way in and out."""
-    names, ways = _with_main_ways({START, END}, main)
-    for name in ranked:
-        more, through = _with_main_ways({*names, name}, main)
-        if len(more) > most + 2 and len(names) > 2:
-            break
-        names, ways = more, through
-    return names, ways
+@dataclass(frozen=True)
+class _Candidates:
+    """What a map may show: activities, most frequent first, how deep they are, and shares of steps in all logs; and the
+    main ways out of activities, and into them, in each log (of more than two, in all together)."""
+
+    ranked: Sequence[str]
+    depth: Mapping[str, float]
+    share: Mapping[Edge, float]
+    main: Sequence[Mapping[str, Sequence[Edge]]]
+
+    @classmethod
+    def of(cls, logs: Sequence[FlowSteps]) -> _Candidates:
+        """Return those of these logs."""
+        share: dict[Edge, float] = {}
+        depth: dict[str, float] = {}
+        weight: dict[str, float] = {}
+        for steps in logs:
+            total = max(1, steps.total)
+            for edge, count in steps.edges.items():
+                share[edge] = share.get(edge, 0.0) + count / total
+            for name, count in steps.activities.items():
+                weight[name] = weight.get(name, 0.0) + count / total
+                depth[name] = depth.get(name, 0.0) + steps.depth[name] * count / total
+        depth = {n: depth[n] / weight[n] for n in depth if weight[n]} | {START: -1.0, END: 2.0}
+        own: list[Mapping[Edge, float]] = [steps.edges for steps in logs if len(logs) <= 2] or [share]
+        ranked = sorted(weight.keys() - {START, END}, key=lambda n: (-weight[n], n))
+        return cls(ranked, depth, share, [_main_ways(edges, side) for edges in own for side in (0, 1)])
+
+    def arranged(self, activities: int) -> Arrangement:
+        """Return the arrangement of so many activities, with the main ways of each."""
+        names = {START, END, *self.ranked[:activities]}
+        main = dict.fromkeys(edge for name in sorted(names) for edge in self._main_of(name))
+        ends = {name for edge in main for name in edge}
+        for name in sorted(ends - names):  # those whose own ways lead over nothing else are shown, too
+            if all(ends.issuperset(edge) for edge in self._main_of(name)):
+                main.update(dict.fromkeys(self._main_of(name)))
+                names.add(name)
+        among = sorted((e for e in self.share if names.issuperset(e)), key=lambda e: (-self.share[e], e))
+        more = (edge for edge in among if edge not in main)
+        opening = [*main, *itertools.islice(more, max(0, 2 * len(names) - len(main)))]
+        every = [*opening, *itertools.islice(more, max(0, 3 * len(names) - 6 - len(opening)))]
+        joined = {name for edge in every for name in edge}
+        plan = _laid_out(sorted(joined, key=lambda n: (self.depth[n], n)), every)
+        return replace(plan, opening=len(opening), aside=frozenset(joined - names))
+
+    def _main_of(self, name: str) -> list[Edge]:
+        return [edge for own in self.main for edge in own.get(name, ())]
 
 
-def _with_main_ways(names: Iterable[str], main: Iterable[Mapping[str, Edge]]) -> tuple[set[str], list[Edge]]:
-    """Activities and all that their main ways lead over, and these ways."""
-    ways: dict[Edge, None] = {}
-    found, waiting = set(names), sorted(names)
-    while waiting:
-        name = waiting.pop()
-        for edge in filter(None, (own.get(name) for own in main)):
-            ways[edge] = None
-            waiting += [other for other in edge if other not in found]
-            found.update(edge)
-    return found, list(ways)
+def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, list[Edge]]:
+    """The most frequent way out of each activity (side 0) to another one, or into it from another one (1); and the step
+    from it to itself, where that is more frequent."""
+    found: dict[str, list[Edge]] = {}
+    for edge in sorted((e for e in edges if edges[e]), key=lambda e: (-edges[e], e)):
+        before = found.setdefault(edge[side], [])
+        if not before or (len(before) == 1 and before[0][0] == before[0][1]):
+            before.append(edge)
+    return found
 
 
-def drawn(steps: FlowSteps, plan: Arrangement) -> FlowMap:
-    """The map of one log in an arrangement; what the log does not have is left out."""
-    total = max(1, steps.total)
+def drawn(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -> FlowMap:
+    """The map of one log in an arrangement, or of two in one frame; what the logs do not have is left out."""
+    other = FlowSteps({}, {}, {}) if after is None else after
+    numbers = {
+        name: (steps.activities.get(name, 0), None if after is None else after.activities.get(name, 0))
+        for name in plan.places
+    }
     boxes = tuple(
-        Box(name, x, y, steps.activities[name], plan.half)
-        for name, (x, y) in plan.places.items()
-        if steps.activities.get(name)
+        Box(name, *plan.places[name], number, plan.half, second, name in plan.aside)
+        for name, (number, second) in numbers.items()
+        if number or second
     )
+    there = [edge for edge in plan.ways if steps.edges.get(edge) or other.edges.get(edge)]
+    opening = sum(edge in there for edge in itertools.islice(plan.ways, plan.opening))
+    lines = _lines(steps, plan, after, there, boxes)
+    most = max((max(line.count, line.after or 0) for line in lines), default=1)
+    shown = sum(line.count for line in lines[:opening]) / max(1, steps.total)
+    return FlowMap(boxes, lines, opening, most, plan.width, plan.height, shown)
+
+
+def _lines(
+    steps: FlowSteps, plan: Arrangement, after: FlowSteps | None, there: Sequence[Edge], boxes: Iterable[Box]
+) -> tuple[FlowLine, ...]:
+    """The lines of these steps. Loops come first: their numbers cannot move."""
     taken = [room_of((box.x, box.y), plan.half) for box in boxes]
-    there = [(edge, count) for edge in plan.ways if (count := steps.edges.get(edge, 0))]
-    lines: dict[tuple[str, str], FlowLine] = {}
-    # Loops first: their numbers cannot move.
-    for (source, target), count in sorted(there, key=lambda found: found[0][0] != found[0][1]):
-        way = plan.ways[source, target]
-        hours = steps.lasting.get((source, target))
-        words = "" if hours is None else lasting(max(0.0, hours))
-        letters = max(len(f"{count:,}"), len(words))
-        if source == target:
-            path, (x, y) = loop(*way[0])
-            taken.append((x - 3.3 * letters, y - 11, x + 3.3 * letters, y + 2))
+    bends = {
+        (a, b): curve(plan.ways[a, b], plan.places[a][1] > plan.places[b][1], plan.half) for a, b in there if a != b
+    }
+    sampled = [_at(bend, t / 12) for own in bends.values() for bend in own for t in range(13)]
+    points = np.array(sampled, dtype=np.float64).reshape(-1, 2)
+    lines: dict[Edge, FlowLine] = {}
+    for edge in sorted(there, key=lambda edge: edge[0] != edge[1]):
+        numbers = steps.edges.get(edge, 0), None if after is None else after.edges.get(edge, 0)
+        words = _words_of_times(steps.lasting.get(edge), None if after is None else after.lasting.get(edge))
+        letters = max(len(f"{max(numbers[0], numbers[1] or 0):,}") + (after is not None), *map(len, words), 0)
+        if edge in bends:
+            path, (x, y) = path_of(bends[edge]), number_at(bends[edge], letters, taken, points)
         else:
-            upwards = plan.places[source][1] > plan.places[target][1]
-            bends = curve(way, upwards, plan.half, plan.places.values())
-            path, (x, y) = path_of(bends), number_at(bends, letters, taken)
-        width = 1.0 + 6.0 * math.sqrt(count / total)
-        lines[source, target] = FlowLine(source, target, path, width, count, x, y, words)
-    shown = sum(line.count for line in lines.values()) / total
-    return FlowMap(boxes, tuple(lines[edge] for edge, _ in there), plan.width, plan.height, shown)
+            path, (x, y) = loop(*plan.ways[edge][0], letters)
+            taken.append(_room_of_number(x, y - 4, letters))
+        lines[edge] = FlowLine(*edge, path, numbers[0], x, y, numbers[1], words)
+    return tuple(lines[edge] for edge in there)
 
 
-def _laid_out(names: list[str], edges: list[tuple[str, str]]) -> Arrangement:
+def _words_of_times(hours: float | None, after: float | None) -> tuple[str, ...]:
+    """How long a step takes in the log and in the second one, and the difference; nothing where no log has times."""
+    if hours is None and after is None:
+        return ()
+    words = ["" if h is None else lasting(max(0.0, h)) for h in (hours, after)]
+    gap = "" if hours is None or after is None else f"{'−' if after < hours else '+'}{lasting(abs(after - hours))}"
+    return (*words, gap)
+
+
+def _laid_out(names: list[str], edges: list[Edge]) -> Arrangement:
     """``names`` are in the order of their depth; a step against it is laid out the other way round."""
     rank = {name: i for i, name in enumerate(names)}
     down = {(min(e, key=rank.__getitem__), max(e, key=rank.__getitem__)) for e in edges if e[0] != e[1]}
@@ -327,64 +407,35 @@ def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-# The lines: smooth ones that run over no box, and numbers that lie on nothing else.
+# The lines, which run over no box, and the numbers beside them.
 
 
-@dataclass(frozen=True)
-class _Passage:
-    """A way as it is drawn: where it leaves, what it passes between layers, where it arrives, all downwards."""
-
-    points: list[Point]
-    half: float
-    up: bool
-
-    def smooth(self) -> list[Bend]:
-        """Vertical at both ends, and from neighbour to neighbour between them (Catmull-Rom)."""
-        points = self._tipped(self.points)
-        ends = (self.points[-1][1] - self.points[0][1]) * (-1 if self.up else 1) / (len(points) - 1)
-        slopes = [(0.0, ends)]
-        slopes += [((c - a) / 2, (d - b) / 2) for (a, b), (c, d) in zip(points, points[2:], strict=False)]
-        slopes.append((0.0, ends))
-        return _bends(points, slopes)
-
-    def straight(self) -> list[Bend]:
-        """Vertical in every layer that it crosses, so that all that is sideways lies between the layers."""
-        first, *inner, last = self.points
-        points = [first, *((x, y + side) for x, y in inner for side in (-self.half, self.half)), last]
-        points = self._tipped(points)
-        slopes = [(0.0, b[1] - a[1]) for a, b in itertools.pairwise(points)]
-        found = []
-        for (a, b), (_, slope) in zip(itertools.pairwise(points), slopes, strict=True):
-            found += _bends([a, b], [(0.0, slope * 1.5)] * 2)
-        return found
-
-    def _tipped(self, points: Sequence[Point]) -> list[Point]:
-        """In the direction of the step; the arrowhead ends at the box."""
-        found = list(reversed(points)) if self.up else list(points)
-        found[-1] = (found[-1][0], found[-1][1] + (7.0 if self.up else -7.0))
-        return found
-
-
-def curve(way: Way, upwards: bool, half: float, boxes: Iterable[Point]) -> list[Bend]:
-    """Return a line from box to box that runs over none of the others; ``half`` is half of the height of a box."""
+def curve(way: Way, upwards: bool, half: float) -> list[Bend]:
+    """Return a line from box to box, vertical in every layer, so that it runs over none of the others; ``half`` is half
+    of the height of a box."""
     side = 16.0 if upwards else -8.0  # so that a step and the step back do not lie on each other
     lean = [
         max(-BOX / 2 + 14, min(BOX / 2 - 14, 0.25 * (b - a)))
         for a, b in ((way[0][0], way[1][0]), (way[-1][0], way[-2][0]))
     ]
-    points = [(way[0][0] + lean[0] + side, way[0][1] + half + 1), *((x + side / 2, y) for x, y in way[1:-1])]
-    points.append((way[-1][0] + lean[1] + side, way[-1][1] - half - 1))
-    passage = _Passage(points, half, upwards)
-    smooth = passage.smooth()
-    others = [room_of(place, half) for place in boxes if place not in (way[0], way[-1])]
-    return passage.straight() if any(_over(bend, others) for bend in smooth) else smooth
+    first, last = (
+        (way[0][0] + lean[0] + side, way[0][1] + half + 1),
+        (way[-1][0] + lean[1] + side, way[-1][1] - half - 1),
+    )
+    inner = [(x + side / 2, y + end) for x, y in way[1:-1] for end in (-half, half)]
+    points = [last, *inner[::-1], first] if upwards else [first, *inner, last]
+    points[-1] = (points[-1][0], points[-1][1] + (7.0 if upwards else -7.0))  # the arrowhead ends at the box
+    return [
+        ((a, b), (a, b + (d - b) / 2), (c, d - (d - b) / 2), (c, d)) for (a, b), (c, d) in itertools.pairwise(points)
+    ]
 
 
-def loop(x: float, y: float) -> tuple[str, Point]:
+def loop(x: float, y: float, letters: int) -> tuple[str, Point]:
     """Return a line from a box to itself, at its right side, and where its number stands."""
     right = x + BOX / 2
-    bend = f"{right + 34:.1f} {y - 26:.1f} {right + 34:.1f} {y + 26:.1f}"
-    return f"M{right:.1f} {y - 9:.1f}C{bend} {right + 7:.1f} {y + 10:.1f}", (right + 27, y + 4)
+    bend = f"{right + 32:.1f} {y - 26:.1f} {right + 32:.1f} {y + 26:.1f}"
+    place = right + 24 + _AWAY + _LETTER * letters / 2, y + 4
+    return f"M{right:.1f} {y - 9:.1f}C{bend} {right + 9:.1f} {y + 10:.1f}", place
 
 
 def path_of(bends: Sequence[Bend]) -> str:
@@ -393,17 +444,19 @@ def path_of(bends: Sequence[Bend]) -> str:
     return path + "".join("C" + " ".join(f"{x:.1f} {y:.1f}" for x, y in bend[1:]) for bend in bends)
 
 
-def number_at(bends: Sequence[Bend], letters: int, taken: list[Room]) -> Point:
-    """Return where the number of a line stands: a little after its start, or else on the line where nothing is
-    ``taken``. What it takes is added."""
-    single = len(bends) == 1
-    places = [_at(bends[0], _FIRST[single]), *(_at(bend, t) for bend in bends for t in _THEN)]
-    rooms = [_room_of_number(x, y, letters) for x, y in places]
-    covered = [sum(_shared(room, other) for other in taken) for room in rooms]
-    best = covered.index(min(covered))  # the first of those that cover least
-    taken.append(rooms[best])
-    x, y = places[best]
-    return x, y + 4
+def number_at(bends: Sequence[Bend], letters: int, taken: list[Room], lines: FloatArray) -> Point:
+    """Return where the number of a line stands: beside it, a little after its start, or else where it covers least of
+    what is ``taken`` and of the points of ``lines``. What it takes is added."""
+    places = [_at(bends[0], _FIRST[len(bends) == 1]), *(_at(bend, t) for bend in bends for t in _THEN)]
+    side = _AWAY + _LETTER * letters / 2
+    rooms = [_room_of_number(x + sign * side, y, letters) for x, y in places for sign in (1, -1)]
+    (left, top), (right, bottom) = np.array(rooms)[:, :2].T[:, :, None], np.array(rooms)[:, 2:].T[:, :, None]
+    x, y = lines.T
+    under = ((left - 2 < x) & (x < right + 2) & (top < y) & (y < bottom)).sum(axis=1)
+    covered = [sum(_shared(r, other) for other in taken) + _LINE * n for r, n in zip(rooms, under, strict=True)]
+    best = rooms[covered.index(min(covered))]  # the first of those that cover least
+    taken.append(best)
+    return (best[0] + best[2]) / 2, (best[1] + best[3]) / 2 + 4
 
 
 def room_of(place: Point, half: float) -> Room:
@@ -421,20 +474,7 @@ def _shared(a: Room, b: Room) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def _over(bend: Bend, rooms: Iterable[Room]) -> bool:
-    points = [_at(bend, t / 24) for t in range(25)]
-    return any(a - 3 < x < c + 3 and b - 3 < y < d + 3 for a, b, c, d in rooms for x, y in points)
-
-
 def _at(bend: Bend, t: float) -> Point:
     mix = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
     x, y = (sum(m * point[axis] for m, point in zip(mix, bend, strict=True)) for axis in (0, 1))
     return x, y
-
-
-def _bends(points: Sequence[Point], slopes: Sequence[Point]) -> list[Bend]:
-    found = []
-    for i, ((a, b), (c, d)) in enumerate(itertools.pairwise(points)):
-        (p, q), (r, s) = slopes[i], slopes[i + 1]
-        found.append(((a, b), (a + p / 3, b + q / 3), (c - r / 3, d - s / 3), (c, d)))
-    return found

@@ -21,7 +21,7 @@ from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
-from veilog.report.attacks import attacks_shown, known_activities, unique
+from veilog.report.attacks import attacks_shown, known_activities, rate_in_words, unique
 from veilog.report.decision import MARKS
 from veilog.report.explorer import COLOURS, clean, in_two, short
 from veilog.report.facts import Facts
@@ -122,6 +122,7 @@ def furnish(environment: Environment) -> Environment:
         short=short,
         in_two=in_two,
         bar=_bar,
+        rate=rate_in_words,
         in_points=words.in_points,
         capital=words.capital,
         up=figure,

@@ -37,6 +37,7 @@ class UseCaseShown:
     verdict: str
     numbers: tuple[Number, ...]
     remark: str = ""
+    title: str = ""
 
 
 def judged_here(
@@ -66,6 +67,7 @@ def shown(use_cases: Iterable[Judgement]) -> tuple[UseCaseShown, ...]:
             one.verdict,
             tuple(_number(j) for j in one.aspects.values() if j.value is not None),
             " ".join(one.remarks),
+            gettext(one.use_case.title),
         )
         for one in use_cases
     )

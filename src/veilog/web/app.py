@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import anyio
 from starlette.applications import Starlette
@@ -19,29 +18,31 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Mount, Route
 
-from veilog._language import languages
+from veilog._language import gettext, languages
 from veilog.errors import VeilogError
 from veilog.logs import files as log_files
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.explorer import clean
 from veilog.web.access.access import Access, chosen
 from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to
 from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
-from veilog.web.jobs.results import HOW_READ, Previews, ReleasedLog
+from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
-from veilog.web.owner import Owner
+from veilog.web.owner import LONGEST_NOTE, Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import ErrorPages
-from veilog.web.pages.render import ShownPreviews
+from veilog.web.pages.outlook import Outlook
 from veilog.web.work import work_on
-from veilog.web.work.accounts import accounts_of, entry_of, epsilon_left, standing_now
-from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form, preview_request, sized_release
-from veilog.web.work.request import CHOSEN, as_draft, fields_in, from_draft, overtaken, said_at_import
+from veilog.web.work.accounts import accounts_of, entry_of, standing_now
+from veilog.web.work.columns import columns_said, of_reading
+from veilog.web.work.forecast import forecast_request
+from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form
+from veilog.web.work.request import as_draft, fields_in, from_draft, said_at_import
+from veilog.web.work.signing import sign, signature_in
 
 _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500
@@ -114,102 +115,203 @@ class LogUploads(Visits):
 
 
 _KEPT = 6
-"""Trials of a log that are kept."""
+"""Forecasts of a log that are kept."""
 
 
 class ReleaseForm(Visits):
-    """The form of a release as far as it is tried out, and another method is taken."""
+    """The pages on which a release is asked for: settings, expert options, and the check before it is made."""
+
+    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
+        super().__init__(settings, store, jobs)
+        self._plans = anyio.CapacityLimiter(_PLANS)
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Route("/logs/{log}/try", self.try_out, methods=["POST"]),
-            Route("/logs/{log}/method", self.choose, methods=["POST"]),
+            Route("/logs/{log}/release", self.release),
+            Route("/logs/{log}/expert", self.release),
+            Route("/logs/{log}/check", self.check),
+            Route("/logs/{log}/plan", self.plan, methods=["POST"]),
+            Route("/logs/{log}/expert", self.expert, methods=["POST"]),
+            Route("/logs/{log}/check", self.checked, methods=["POST"]),
+            Route("/logs/{log}/jobs", self.submit, methods=["POST"]),
         ]
 
-    async def try_out(self, request: Request) -> Response:
-        """Try what stands in the form, if that was not done yet. Nothing is spent, so doing it twice does no harm."""
-        fields = await fields_of(request)
-        session = self.session(request)
-        check_once(self.key, session, fields.pop("once", ""))
+    def release(self, request: Request) -> Response:
+        """The settings: as an address says, or as a job asked, or as they were left, also in another tab, or as the
+        columns were told."""
+        log = self.log(request)
+        return self._form(request, log, self._values(request, log))
+
+    def _values(self, request: Request, log: LogRecord) -> dict[str, str]:
+        asked = fields_in(request.query_params)
+        of = self.store.job(log.session, request.query_params.get("of", ""))
+        if of is not None and of.log == log.id:
+            asked = fields_in(of.request.form)
+        found = asked or from_draft(self.store.draft(log.session, log.id)) or said_at_import(log)
+        return {"method": pages.DEFAULT, "epsilon": "1", **found}
+
+    async def check(self, request: Request) -> Response:
+        """All answers on one page, with what the release would ask and cost, and the button that makes it."""
         log = await run_in_threadpool(self.log, request)
-        values = await self.left(log, fields)
+        values = await run_in_threadpool(self._values, request, log)
+        plan = await self._planned(log, values)
+        return await run_in_threadpool(self._check, request, log, values, plan)
 
-        def queue() -> None:
-            asked = preview_request(values, log, sized_release(self.store.releases(log.id)))
-            before = self.store.tries(log.id)
-            if any(job.request == asked and _shown(job) for job in before):
-                return
-            for place, job in enumerate(before):
-                if not job.ended or place >= _KEPT - 1:
-                    self.jobs.delete(job.id)
-            self.jobs.submit(session, log.id, "try", asked)
-
-        try:
-            await run_in_threadpool(queue)
-        except VeilogError as error:
-            return await run_in_threadpool(self.form, request, log, values, problem=clean(str(error)), status=400)
-        return leading_to(f"/logs/{log.id}/release#try")
-
-    async def choose(self, request: Request) -> Response:
-        """Take another method, perhaps with a budget, and keep all else that stands in the form."""
-        log = await run_in_threadpool(self.log, request)
-        fields = await fields_of(request)
-        method, _, epsilon = fields.get("to", "")[:100].partition("@")
-
-        def keep() -> None:
-            draft = as_draft(fields_in(fields), self.store.draft(log.session, log.id))
-            budget = {"epsilon": epsilon} if epsilon else {}
-            chosen = {CHOSEN: str(time.time())}
-            self.store.keep_draft(log.session, log.id, {**draft, "method": method, **budget, **chosen})
-
-        await run_in_threadpool(keep)
-        return leading_to(f"/logs/{log.id}/release?{urlencode({'to': method})}")
-
-    def form(
+    def _form(
         self,
         request: Request,
         log: LogRecord,
         values: Mapping[str, str],
-        *,
-        problem: str | None = None,
+        plan: Refused | None = None,
+        status: int = 200,
+    ) -> Response:
+        """The settings, or the expert options, with what speaks against them."""
+        expert = request.url.path.endswith("/expert")
+        outlook = None if log.measured is None or expert else self._outlook(log, values)
+        page = pages.release_form(
+            log, values, self.once(request), settings=self.settings, outlook=outlook, refused=plan, expert=expert
+        )
+        return HTMLResponse(page, status)
+
+    def _check(
+        self,
+        request: Request,
+        log: LogRecord,
+        values: Mapping[str, str],
+        plan: FormPreview | Refused,
         status: int = 200,
         **asked: Any,
     ) -> Response:
-        """Return the form of a release, with what was tried for it and what is ``asked`` back."""
-        chosen = self.store.draft(log.session, log.id).get(CHOSEN, "")
-        shown: dict[str, Any] = {"settings": self.settings, "previews": self.previews(log, values), "chosen_at": chosen}
-        page = pages.release_form(log, values, self.once(request), problem, **shown, **asked)
+        """The page before a release is made, or the settings where these cannot be meant."""
+        lacking = plan if isinstance(plan, Refused) else plan.lacking
+        if log.measured is None or lacking is not None:
+            return self._form(request, log, values, lacking, 200 if log.measured is None else 400)
+        outlook = self._outlook(log, values, plan)
+        page = pages.check(log, values, self.once(request), settings=self.settings, outlook=outlook, **asked)
         return HTMLResponse(page, status)
 
-    async def left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
+    def _outlook(self, log: LogRecord, values: Mapping[str, str], plan: FormPreview | Refused | None = None) -> Outlook:
+        """What is foreseen of a release with these settings: its forecast is the one of these, else the newest."""
+        plan = plan or preview_form(log, values, self.settings, dry_run=False)
+        asked = None
+        with contextlib.suppress(VeilogError):
+            asked = forecast_request(values, log)
+        made = self.store.forecasts(log.id)
+        same = next((job for job in made if job.request == asked), None)
+        job = same or next(iter(made), None)
+        return Outlook(plan, None if job is None else self.jobs.now(job), same is not None)
+
+    async def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
         """Return what a form asks for, which is kept for whoever comes back to it."""
         values = fields_in(fields)
 
         def keep() -> None:
-            draft = self.store.draft(log.session, log.id)
-            if not overtaken(fields, draft, time.time()):
-                self.store.keep_draft(log.session, log.id, as_draft(values, draft))
+            self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
 
         await run_in_threadpool(keep)
         return values
 
-    def previews(self, log: LogRecord, values: Mapping[str, str]) -> ShownPreviews:
-        """Return the previews that a form shows: the one of what stands there, else the newest."""
-        paid = sized_release(self.store.releases(log.id))
-        tries = self.store.tries(log.id)
-        if not tries:
-            return ShownPreviews(paid=paid)
-        same = None
-        with contextlib.suppress(VeilogError):
-            asked = preview_request(values, log, paid)
-            same = next((job for job in tries if job.request == asked), None)
-        return ShownPreviews(self.jobs.now(same or tries[0]), same is not None, epsilon_left(log, self.settings), paid)
+    async def plan(self, request: Request) -> Response:
+        """Keep what stands in the form, and begin its forecast if that was not done yet: nothing is spent by it."""
+        log = await run_in_threadpool(self.log, request)
+        values = await self._left(log, await fields_of(request))
+        await run_in_threadpool(self._forecast, log, values)
+        if request.headers.get("hx-request") != "true":
+            return leading_to(f"/logs/{log.id}/release")
+        outlook = await run_in_threadpool(self._outlook, log, values)
+        return HTMLResponse(await run_in_threadpool(pages.outlook_part, outlook, log))
 
+    def _forecast(self, log: LogRecord, values: Mapping[str, str]) -> None:
+        with contextlib.suppress(VeilogError):  # of settings that cannot be meant yet, and where too much waits
+            asked, made = forecast_request(values, log), self.store.forecasts(log.id)
+            if asked is None or any(job.request == asked for job in made):
+                return
+            for place, job in enumerate(made):
+                if not job.ended or place >= _KEPT - 1:
+                    self.jobs.delete(job.id)
+            self.jobs.submit(log.session, log.id, "forecast", asked)
 
-def _shown(job: JobRecord) -> bool:
-    """Whether a preview is under way, or has come to its end."""
-    made = job.result
-    return not job.ended or (job.state == "done" and isinstance(made, Previews) and not made.late)
+    async def expert(self, request: Request) -> Response:
+        """Keep the expert options; another method keeps all but its own parameters."""
+        log = await run_in_threadpool(self.log, request)
+        fields = await fields_of(request)
+        before = fields.get("method_before") or fields.get("method", "")
+        values = await self._left(log, {**fields, "method": before})
+        chosen = fields.get("method", "")
+        if chosen != before:
+            draft = {**self.store.draft(log.session, log.id), "method": chosen}
+            await run_in_threadpool(self.store.keep_draft, log.session, log.id, draft)
+            return leading_to(f"/logs/{log.id}/expert")
+        plan = await run_in_threadpool(preview_form, log, values, self.settings, dry_run=False)
+        if isinstance(plan, Refused) and pages.is_expert(plan.parameter):
+            return await run_in_threadpool(self._form, request, log, values, plan, 400)
+        return leading_to(f"/logs/{log.id}/release")
+
+    async def checked(self, request: Request) -> Response:
+        """Keep the settings, and lead to the check, unless they cannot be meant."""
+        log = await run_in_threadpool(self.log, request)
+        values = await self._left(log, await fields_of(request))
+        await run_in_threadpool(self._forecast, log, values)
+        plan = await self._planned(log, values)
+        if isinstance(plan, Refused) or plan.lacking is not None:
+            return await run_in_threadpool(self._check, request, log, values, plan)
+        return leading_to(f"/logs/{log.id}/check")
+
+    async def submit(self, request: Request) -> Response:
+        fields = await fields_of(request)
+        session = self.session(request)
+        once = check_once(self.key, session, fields.pop("once", ""))
+        action = request.url.path
+        before = await run_in_threadpool(self.store.sent, once, action)
+        if before is not None:
+            return leading_to(before)
+        log = await run_in_threadpool(self.log, request)
+        values = await self._left(log, fields)
+        if log.measured is None:
+            raise Problem(409, "log-still-unread")
+        plan = await self._planned(log, values)
+        sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
+        if isinstance(plan, Refused) or plan.lacking is not None or plan.account.refused:
+            return await run_in_threadpool(self._check, request, log, values, plan, 400)
+        if plan.account.falls is not None and "lower" not in sure:
+            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, falls=True)
+        asked = JobRequest(plan.plan.to_json(), values)
+
+        def queue() -> str:
+            if self.store.log(session, log.id) is None:
+                raise HTTPException(404)
+            same = None if "again" in sure else self._made_before(log, asked)
+            if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
+                raise _MadeBefore(same)
+            return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
+
+        try:
+            return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
+        except _MadeBefore as error:
+            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, same=error.job)
+
+    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
+        """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
+        going = ("queued", "running", "done")
+        for job in self.store.releases(log.id):
+            recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
+            if (
+                recent
+                and job.request.plan == asked.plan
+                and _reading(self.log_of(job).columns) == _reading(log.columns)
+            ):
+                return self.jobs.now(job)
+        return None
+
+    async def _planned(self, log: LogRecord, values: dict[str, str]) -> FormPreview | Refused:
+        """The dry run, which asks nothing of the data."""
+        try:
+            with anyio.fail_after(_PLAN_SECONDS):
+                return await anyio.to_thread.run_sync(
+                    preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
+                )
+        except TimeoutError as error:
+            raise Problem(503, "dry-run-too-long") from error
 
 
 _PLANS = 2
@@ -255,10 +357,6 @@ class _MadeBefore(Exception):
 class _Site(ReleaseForm):
     """The pages of one server."""
 
-    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
-        super().__init__(settings, store, jobs)
-        self._plans = anyio.CapacityLimiter(_PLANS)
-
     def routes(self) -> list[BaseRoute]:
         return [
             *super().routes(),
@@ -266,15 +364,14 @@ class _Site(ReleaseForm):
             Route("/language", self.language, methods=["POST"]),
             Route("/logs/{log}", self.log_page),
             Route("/logs/{log}/columns", self.columns, methods=["POST"]),
-            Route("/logs/{log}/meanings", self.meanings, methods=["POST"]),
             Route("/logs/{log}/read", self.read_again, methods=["POST"]),
             Route("/logs/{log}/exposure", self.exposure),
-            Route("/logs/{log}/release", self.release),
-            Route("/logs/{log}/plan", self.plan, methods=["POST"]),
-            Route("/logs/{log}/jobs", self.submit, methods=["POST"]),
+            Route("/logs/{log}/explore", self.explore),
             Route("/logs/{log}/delete", self.delete_log, methods=["POST"]),
             Route("/jobs/{job}", self.job_page),
             Route("/jobs/{job}/now", self.now),
+            Route("/jobs/{job}/explore", self.explore_release),
+            Route("/jobs/{job}/sign", self.sign, methods=["POST"]),
             Route("/jobs/{job}/cancel", self.cancel, methods=["POST"]),
             Route("/jobs/{job}/write", self.write_again, methods=["POST"]),
             Route("/jobs/{job}/delete", self.delete_job, methods=["POST"]),
@@ -293,8 +390,10 @@ class _Site(ReleaseForm):
         session = self.session(request)
         logs = [self.live(log) for log in self.store.logs(session)]
         jobs = [self.jobs.now(job) for job in self.store.jobs(session) if job.kind == "release"]
-        accounts = accounts_of(logs, self.settings)
-        return HTMLResponse(pages.home(logs, jobs, self.settings, self.once(request), accounts))
+        drafts = {log.id: from_draft(self.store.draft(session, log.id)) for log in logs}
+        accounts, notes = accounts_of(logs, self.settings), self.store.notes(session)
+        once = self.once(request)
+        return HTMLResponse(pages.home(logs, jobs, self.settings, once, accounts, notes=notes, drafts=drafts))
 
     def log_page(self, request: Request) -> Response:
         return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
@@ -302,15 +401,14 @@ class _Site(ReleaseForm):
     def exposure(self, request: Request) -> Response:
         return HTMLResponse(pages.exposure(self.log(request), settings=self.settings))
 
-    def release(self, request: Request) -> Response:
-        """The form: as an address says, or as a job asked, or as it was left, also in another tab, or as the columns
-        were told."""
-        log, asked = self.log(request), fields_in(request.query_params)
-        of = self.store.job(log.session, request.query_params.get("of", ""))
-        if of is not None and of.log == log.id:
-            asked = fields_in(of.request.form)
-        draft = from_draft(self.store.draft(log.session, log.id), request.query_params.get("to"))
-        return self.form(request, log, asked or draft or said_at_import(log))
+    def explore(self, request: Request) -> Response:
+        return HTMLResponse(pages.explore(self.log(request), settings=self.settings))
+
+    def explore_release(self, request: Request) -> Response:
+        job = self.job(request)
+        if not isinstance(job.result, ReleasedLog) or job.result.beside is None:
+            raise HTTPException(404)
+        return HTMLResponse(pages.explore(self.log_of(job), job, settings=self.settings))
 
     def job_page(self, request: Request) -> Response:
         job = self.job(request)
@@ -319,8 +417,12 @@ class _Site(ReleaseForm):
         log = self.log_of(job)
         failed = job.ended and job.state != "done" and job.entry is not None
         cost = entry_of(log, job.entry, self.settings) if failed and job.entry else None
-        now = standing_now(job.result, log, self.settings) if isinstance(job.result, ReleasedLog) else None
-        page = pages.job_page(job, log, self.once(request), settings=self.settings, price=cost, now=now)
+        made = job.result if isinstance(job.result, ReleasedLog) else None
+        facts: dict[str, Any] = {"price": cost}
+        if made is not None:
+            facts["now"] = standing_now(made, log, self.settings)
+            facts["signed"] = signature_in(self.jobs.folder(job.id))
+        page = pages.job_page(job, log, self.once(request), settings=self.settings, **facts)
         return HTMLResponse(page)
 
     def now(self, request: Request) -> Response:
@@ -357,14 +459,26 @@ class _Site(ReleaseForm):
         return chosen(language, request.headers)
 
     async def columns(self, request: Request) -> Response:
+        """What each column is, whose a case is, and how doubtful rows are read. The log is read again where that reads
+        it otherwise, or counts other persons."""
+
         def change(fields: Mapping[str, str]) -> str:
             log = self.log(request)
-            told = {name: value for name, value in log.columns.items() if not _of_reading(name)}
-            kept = {name: value for name, value in fields.items() if value and _of_reading(name)}
             inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
             if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
                 return self._read(log, inside)  # another table: what was said of the columns was said of another one's
-            return self._read(log, told | kept)
+            columns = columns_said(fields, log)
+            if _reading(columns) != _reading(log.columns) or log.measured is None:
+                return self._read(log, columns)
+            self.store.set_columns(log.id, columns)
+            draft = self.store.draft(log.session, log.id)
+            if draft:
+                anew = ("unit", "max_cases", "without_person", "attributes")
+                plain = {name: value for name, value in draft.items() if name not in anew}
+                self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
+            if log.measured.person != columns.get("person", ""):
+                self._read(log, columns)
+            return f"/logs/{log.id}/exposure"
 
         return await self.first_time(request, change)
 
@@ -383,81 +497,30 @@ class _Site(ReleaseForm):
         self.jobs.submit(log.session, log.id, "read", JobRequest())
         return f"/logs/{log.id}"
 
-    async def meanings(self, request: Request) -> Response:
-        """Whose a case is, and what the other columns are. Who could be found is counted again for another person."""
+    async def sign(self, request: Request) -> Response:
+        """Keep who confirmed what of a release, and write it into its dossier and into the notes of its account."""
 
         def keep(fields: Mapping[str, str]) -> str:
-            log = self.log(request)
-            names = ("person", "max_cases")
-            told = {name: value for name, value in fields.items() if name in names or name.startswith("is_")}
-            if not told.get("person"):
-                told.pop("max_cases", None)
-            columns = _reading(log)
-            columns |= {name: value for name, value in told.items() if value or name == "person"}  # "" says nobody
-            self.store.set_columns(log.id, columns)
-            draft = self.store.draft(log.session, log.id)
-            if draft:
-                anew = ("unit", "max_cases", "without_person", "attributes")
-                plain = {name: value for name, value in draft.items() if name not in anew}
-                self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
-            if log.measured is not None and log.measured.person != columns.get("person", ""):
-                self._read(log, columns)
-            return f"/logs/{log.id}/exposure"
-
-        return await self.first_time(request, keep)
-
-    async def plan(self, request: Request) -> Response:
-        log = await run_in_threadpool(self.log, request)
-        values = await self.left(log, await fields_of(request))
-        plan = await self._planned(log, values)
-        if request.headers.get("hx-request") == "true":
-            return HTMLResponse(await run_in_threadpool(pages.plan_part, plan, log))
-        return await run_in_threadpool(self.form, request, log, values, plan=plan)
-
-    async def submit(self, request: Request) -> Response:
-        fields = await fields_of(request)
-        session = self.session(request)
-        once = check_once(self.key, session, fields.pop("once", ""))
-        action = request.url.path
-        before = await run_in_threadpool(self.store.sent, once, action)
-        if before is not None:
-            return leading_to(before)
-        log = await run_in_threadpool(self.log, request)
-        values = await self.left(log, fields)
-        if log.measured is None:
-            raise Problem(409, "log-still-unread")
-        plan = await self._planned(log, values)
-        problem = plan.problem if isinstance(plan, Refused) else plan.undeclared or plan.account.refused
-        if isinstance(plan, Refused) or problem is not None:
-            return await run_in_threadpool(self.form, request, log, values, problem=problem, plan=plan, status=400)
-        sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
-        if plan.account.falls is not None and "lower" not in sure:
-            return await run_in_threadpool(
-                self.form, request, log, values, plan=plan, sure=sure, falls=True, status=409
-            )
-        asked = JobRequest(plan.plan.to_json(), values)
-
-        def queue() -> str:
-            if self.store.log(session, log.id) is None:
+            job = self.job(request)
+            if not isinstance(job.result, ReleasedLog) or not job.ended:
                 raise HTTPException(404)
-            same = None if "again" in sure else self._made_before(log, asked)
-            if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
-                raise _MadeBefore(same)
-            return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
+            ticked = [name[3:] for name, value in fields.items() if name.startswith("ok_") and value]
+            signed = sign(self.jobs.folder(job.id), job.result, fields.get("name", ""), ticked)
+            if job.result.entry is not None:
+                recipient, note = self.store.notes(job.session).get(job.result.entry, ("", ""))
+                recipient = fields.get("recipient", "").strip()[:LONGEST_NOTE] or recipient
+                self.store.set_note(
+                    job.session, job.result.entry, recipient, note or gettext("Confirmed by {name}.", name=signed.name)
+                )
+            return f"/jobs/{job.id}"
 
-        try:
-            return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
-        except _MadeBefore as error:
-            return await run_in_threadpool(
-                self.form, request, log, values, plan=plan, same=error.job, sure=sure, status=409
-            )
+        return await self.in_the_end(request, keep)
 
     async def cancel(self, request: Request) -> Response:
         def cancel(fields: Mapping[str, str]) -> str:
             job = self.job(request)
             self.jobs.cancel(job.id)
-            of_log = f"/logs/{job.log}{'/release#try' if job.kind == 'try' else ''}"
-            return f"/jobs/{job.id}" if job.kind == "release" else of_log
+            return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
 
         return await self.first_time(request, cancel)
 
@@ -490,37 +553,11 @@ class _Site(ReleaseForm):
 
         return await self.first_time(request, delete, forget=True)
 
-    # What they share.
-
-    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
-        """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
-        going = ("queued", "running", "done")
-        for job in self.store.releases(log.id):
-            recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
-            if recent and job.request.plan == asked.plan and _reading(self.log_of(job)) == _reading(log):
-                return self.jobs.now(job)
-        return None
-
-    async def _planned(self, log: LogRecord, values: dict[str, str]) -> FormPreview | Refused:
-        """The dry run, which asks nothing of the data."""
-        try:
-            with anyio.fail_after(_PLAN_SECONDS):
-                return await anyio.to_thread.run_sync(
-                    preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
-                )
-        except TimeoutError as error:
-            raise Problem(503, "dry-run-too-long") from error
-
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}
 """What a download may do if somebody opens it here: nothing."""
 
 
-def _reading(log: LogRecord) -> dict[str, str]:
+def _reading(columns: Mapping[str, str]) -> dict[str, str]:
     """How a log is read, as far as that was said."""
-    return {name: value for name, value in log.columns.items() if value and _of_reading(name)}
-
-
-def _of_reading(name: str) -> bool:
-    """Whether what a form says there is about how a log is read."""
-    return name in HOW_READ or name.startswith("on_")
+    return {name: value for name, value in columns.items() if value and of_reading(name)}

@@ -16,7 +16,7 @@ from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.pages import render as pages
 from veilog.web.work.accounts import AccountSeen, account_seen, count_all, entered_by, limit, persons_of, put_on
 
-_LONGEST = 500
+LONGEST_NOTE = 500
 """Letters of a note."""
 _OWNER = " owner"
 """What marks of the list of all logs are signed for, beside the session."""
@@ -37,6 +37,7 @@ class Owner(Visits):
     def routes(self) -> list[BaseRoute]:
         return [
             Route("/logs/{log}/account", self.account),
+            Route("/logs/{log}/compare", self.compare),
             Route("/logs/{log}/account/limit", self.limit, methods=["POST"]),
             Route("/logs/{log}/account/join", self.join, methods=["POST"]),
             Route("/logs/{log}/account/count", self.count, methods=["POST"]),
@@ -55,10 +56,15 @@ class Owner(Visits):
         seen = account_seen(log, self.settings, mine)
         jobs = self._made(seen, log)
         notes = self.store.notes(log.session)
-        asked = request.query_params.get("beside", "")[:40].split(",")
-        beside = [int(number) for number in asked if number.isascii() and number.isdecimal()]
-        once = self.once(request)
-        return HTMLResponse(pages.account(log, seen, jobs, notes, once, beside=beside, settings=self.settings))
+        return HTMLResponse(pages.account(log, seen, jobs, notes, self.once(request), settings=self.settings))
+
+    def compare(self, request: Request) -> Response:
+        """Show two releases of a log beside each other, or ask which."""
+        log = self.log(request)
+        seen = account_seen(log, self.settings)
+        asked = [n[:20] for n in request.query_params.getlist("release")[:2] if n.isascii() and n.isdecimal()]
+        page = pages.comparison(log, seen, self._made(seen, log), [int(n) for n in asked], settings=self.settings)
+        return HTMLResponse(page)
 
     def _made(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
         """The jobs of this browser that made the releases of an account, of whichever of its logs they are."""
@@ -114,7 +120,7 @@ class Owner(Visits):
             seen = account_seen(log, self.settings)
             if seen.account is None or number not in {str(entry.number) for entry in seen.account.entries}:
                 raise Problem(400, "owner-release-unknown")
-            texts = (fields.get(name, "").strip()[:_LONGEST] for name in ("recipient", "note"))
+            texts = (fields.get(name, "").strip()[:LONGEST_NOTE] for name in ("recipient", "note"))
             self.store.set_note(log.session, int(number), *texts)
             return f"/logs/{log.id}/account#r{number}"
 

@@ -33,7 +33,7 @@ NAMES = sorted(name for name, method in METHODS.items() if method.certified and 
 SETTINGS = 5
 
 CHOSEN: dict[str, tuple[Any, ...]] = {
-    "rules": (None,),
+    "rules_file": (None,),
     "b": (None,),  # these two are of use as published only
     "alpha": (None,),
     "configuration": (None,),

@@ -26,7 +26,7 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
         "depth": (None, 3),
         "threshold_harmful": (None, 9),
         "threshold_harmless": (None, 5),
-        "rules": (None, "file"),
+        "rules_file": (None, "file"),
         "rule_share": (None, 0, 0.4),
         "score": ("binary", "continuous"),
     },
@@ -56,7 +56,7 @@ CHOICES: dict[str, dict[str, tuple[Any, ...]]] = {
 def every(method: str) -> list[dict[str, Any]]:
     names = CHOICES[method]
     settings = [dict(zip(names, values, strict=True)) for values in itertools.product(*names.values())]
-    return [s for s in settings if not (s.get("rules") and s.get("rule_share"))]
+    return [s for s in settings if not (s.get("rules_file") and s.get("rule_share"))]
 
 
 @pytest.mark.slow

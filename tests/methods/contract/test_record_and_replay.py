@@ -30,6 +30,13 @@ from veilog.testing.methods import recorded_and_replayed, same
 
 LOG, STRANGER = started(hospital(60, seed=1)), started(hospital(40, seed=9), seed=1)
 ATTRIBUTES = ("age group", "org:resource")
+RULES = [
+    {"first": "Registration"},
+    {"before": ["Triage", "Consultation"]},
+    {"activity": "ECG", "at_most": 1},
+    {"from": "Registration", "to": "Triage", "at_least": "5 min", "at_most": "1 h"},
+    {"attribute": "age group != 80+"},
+]
 SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
     "evolve": (
         {},
@@ -44,13 +51,17 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"delta": 1e-2, "times": 0.3, "processing": True},
         {"delta": 0.1, "attributes": ATTRIBUTES, "epsilon": 90},
         {"epsilon": 8, "times": 0.2, "unit": "person", "max_cases": 2},
+        {"epsilon": 8, "rules": RULES, "delta": 1e-2},
+        {"epsilon": 8, "rules": RULES, "prior": hospital(300, seed=2).variants},
+        {"times": 0.3, "rules": RULES},
+        {"delta": 0.1, "rules": RULES, "attributes": ATTRIBUTES, "epsilon": 90},
     ),
-    "laplace": ({}, {"rest": "share", "depth": 4}, {"delta": 0.1, "depth": 12, "epsilon": 9}),
-    "sacofa": ({}, {"rule_share": 0.4}, {"delta": 0.1, "depth": 12, "epsilon": 9}),
-    "df-laplace": ({}, {"playout": "paper", "epsilon": 50}),
-    "sapa": ({"k": 2},),
-    "dpim": ({}, {"bound": 5, "count_share": 0, "epsilon": 50}),
-    "travas": ({"delta": 1e-2}, {"delta": 1e-2, "times": 0.3, "window": "log"}),
+    "laplace": ({}, {"rules": RULES}, {"rest": "share", "depth": 4}, {"delta": 0.1, "depth": 12, "epsilon": 9}),
+    "sacofa": ({}, {"rules": RULES}, {"rule_share": 0.4}, {"delta": 0.1, "depth": 12, "epsilon": 9}),
+    "df-laplace": ({}, {"rules": RULES, "epsilon": 50}, {"playout": "paper", "epsilon": 50}),
+    "sapa": ({"k": 2}, {"k": 2, "rules": RULES}),
+    "dpim": ({}, {"rules": RULES, "epsilon": 50}, {"bound": 5, "count_share": 0, "epsilon": 50}),
+    "travas": ({"delta": 1e-2}, {"delta": 1e-2, "rules": RULES}, {"delta": 1e-2, "times": 0.3, "window": "log"}),
     "utravas": ({"delta": 0.1, "subqueries": 3},),
     "travag": (
         {

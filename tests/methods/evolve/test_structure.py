@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.constants import DEFAULTS, Aim
-from veilog.methods.evolve.structure import Candidate, Imagined, Structure, Weighted, candidates, columns_of, structured
+from veilog.methods.evolve.structure import (
+    Candidate,
+    Imagined,
+    Models,
+    Structure,
+    Weighted,
+    candidates,
+    columns_of,
+    structured,
+)
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, strings
 from veilog.mining.inductive import discover
 from veilog.mining.language import judge
@@ -114,7 +123,7 @@ def test_the_best_candidate_that_is_near_enough_is_chosen(weights: dict[tuple[in
     price, cap = aim.price / (0.05 + noise), 0.01 + aim.cap * noise
     fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
     columns = columns_of(fine, given)
-    (chosen,) = structured(fine, given, [aim], noise, as_log, DEFAULTS)
+    (chosen,) = structured(fine, given, [aim], noise, Models.judged_by(fine, as_log, DEFAULTS), DEFAULTS)
     assert chosen.counts.sum() == fine.counts.sum()
     assert chosen.counts.min() > 0
 
@@ -140,7 +149,7 @@ def test_a_rare_edge_and_a_rare_repetition_are_moved_away() -> None:
     weights = {(0, 1, 2): 900, (0, 2, 1): 12, (0, 1, 1, 2): 10, (0, 3, 2): 400}
     given = imagined(weights)
     fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
-    (chosen,) = structured(fine, given, [DEFAULTS.models], 0.1, as_log, DEFAULTS)
+    (chosen,) = structured(fine, given, [DEFAULTS.models], 0.1, Models.judged_by(fine, as_log, DEFAULTS), DEFAULTS)
     assert dict(zip(rows_of(chosen.traces), chosen.counts.tolist(), strict=True)) == {(0, 1, 2): 922, (0, 3, 2): 400}
 
 
@@ -150,6 +159,7 @@ def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.M
     weights = {tuple(rng.integers(0, SIZE, rng.integers(2, WIDTH)).tolist()): 20 + i for i in range(40)}
     given = imagined(weights)
     fine = Weighted(given.pool, np.array([weights[row] for row in rows_of(given.pool)]))
+    models = Models.judged_by(fine, as_log, DEFAULTS)
     judged: list[int] = []
 
     def counted(variants: Variants, **how: Any) -> Any:
@@ -160,7 +170,7 @@ def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.M
     numbers = []
     for work in (10**9, 1):
         judged.clear()
-        structured(fine, given, [Aim(0.0, 5.0)], 0.3, as_log, replace(DEFAULTS, structure_work=work))
+        structured(fine, given, [Aim(0.0, 5.0)], 0.3, models, replace(DEFAULTS, structure_work=work))
         numbers.append(list(judged))
     assert len(numbers[0]) > len(numbers[1]) == DEFAULTS.structure_fewest
     assert numbers[0][0] == numbers[1][0] == len(weights)
@@ -217,7 +227,10 @@ def test_both_releases_are_those_that_each_would_have_been(delta: Any) -> None:
     assert models.variants == alone["models"].variants
     assert Counter(models.order.tolist()) == Counter(dict(enumerate(models.variants.counts.tolist())))
     assert both.guarantee.charges == models.guarantee.charges == alone["models"].guarantee.charges
-    assert "both together" in both.remarks[-1].lower() and "file for models" in models.remarks[-1]
+    assert [released.remarks[-1].code for released in (both, models)] == [
+        "release-second-file-made",
+        "release-file-of-two",
+    ]
     assert both.to_json()["beside"] == {
         "models": {"cases": models.variants.cases, "events": models.variants.events, "variants": len(models.variants)}
     }

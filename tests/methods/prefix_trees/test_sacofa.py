@@ -120,7 +120,9 @@ def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mech
 def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
-    released = release(SMALL, "sacofa", epsilon=900, seed=1, depth=5, rules=str(path), rest="drop").variants.to_dict()
+    released = release(
+        SMALL, "sacofa", epsilon=900, seed=1, depth=5, rules_file=str(path), rest="drop"
+    ).variants.to_dict()
     assert released == {("a", "b", "c"): 300, ("a", "c"): 200, ("b",): 100}
 
 
@@ -133,7 +135,7 @@ def test_harmful_prefixes_need_the_higher_count(tmp_path: Path) -> None:
     seen: Counter[tuple[str, ...]] = Counter()
     for seed in range(20):
         released = release(
-            variants, "sacofa", epsilon="0.3", seed=seed, depth=3, rules=str(path), as_published=True,
+            variants, "sacofa", epsilon="0.3", seed=seed, depth=3, rules_file=str(path), as_published=True,
             threshold_harmful=200, threshold_harmless=50,
         )  # fmt: skip
         seen.update(set(released.variants.to_dict()) & {("b", "a", "c"), ("c", "a", "c"), ("c", "a"), ("b", "a")})
@@ -167,7 +169,7 @@ def test_as_published_with_declared_rules_the_depth_and_the_bound_of_the_score_s
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
     guarantee = release(
-        SMALL, "sacofa", epsilon=1, depth=4, rules=str(path), score=score, score_bound=5, as_published=True
+        SMALL, "sacofa", epsilon=1, depth=4, rules_file=str(path), score=score, score_bound=5, as_published=True
     ).guarantee
     assert (guarantee.status, guarantee.epsilon) == ("proven", derived)
 
@@ -175,7 +177,7 @@ def test_as_published_with_declared_rules_the_depth_and_the_bound_of_the_score_s
 def test_as_published_a_delta_narrows_the_noise_of_both_scores_alike(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "a"]]}', encoding="utf-8")
-    asked = {"epsilon": 1, "delta": "0.5", "depth": 4, "rules": str(path), "as_published": True}
+    asked = {"epsilon": 1, "delta": "0.5", "depth": 4, "rules_file": str(path), "as_published": True}
     binary, continuous = (
         release(SMALL, "sacofa", score=score, score_bound=5, **asked).guarantee.epsilon
         for score in ("binary", "continuous")
@@ -214,9 +216,9 @@ def test_rules_of_unknown_activities_are_refused_and_learning_beside_a_file(tmp_
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["c", "x"]]}', encoding="utf-8")
     with refused(InputError, "rules-file-activity-unknown"):
-        release(SMALL, "sacofa", epsilon=1, rules=str(path))
+        release(SMALL, "sacofa", epsilon=1, rules_file=str(path))
     with refused(ParameterError, "rules-file-and-learned"):
-        release(SMALL, "sacofa", epsilon=1, rules=str(path), rule_share=0.1)
+        release(SMALL, "sacofa", epsilon=1, rules_file=str(path), rule_share=0.1)
 
 
 def test_an_empty_tree_has_one_open_prefix() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from refusals import refused
-from web_logs import EVOLVE, job, read, record, released, says, written
+from web_logs import EVOLVE, check_of, job, read, record, released, says, written
 
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.ledger import Ledger
@@ -16,6 +16,7 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.partition import Partition
+from veilog.report.translation import stated
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
@@ -65,11 +66,10 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
         assert not settings.ledger.exists()
         said = {"labels": "log"} | ({"longest": "log"} if "max_length" in needs else {})
         assert undeclared(asked_for(request | said)) is None
-    form = pages.release_form(log, request, ONCE, settings=settings)
+    form, expert = (pages.release_form(log, request, ONCE, settings=settings, expert=page) for page in (False, True))
     assert ('name="labels" value="log"' in form) == ("activities" in needs)
-    assert ('name="longest" value="log"' in form) == ("max_length" in needs)
     assert ("Ward round" in form) == ("activities" in needs), "the labels of the log stand beside the tick"
-    assert form.count('name="activities"') == form.count('name="max_length"') == 1
+    assert expert.count('name="longest"') == expert.count('name="max_length"') == 1
 
 
 def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
@@ -87,8 +87,8 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
 ) -> None:
     request = {**EVOLVE, "epsilon": "1", "subset": "month=2024-01"}
     assert asked_for(request).subset == Partition("month", "2024-01")
-    assert 'value="month=2024-01"' in pages.release_form(log, request, ONCE, settings=settings)
-    assert "is no month" in preview_form(log, {**request, "subset": "month=2024-1"}, settings).problem
+    assert 'value="month=2024-01"' in pages.release_form(log, request, ONCE, settings=settings, expert=True)
+    assert preview_form(log, {**request, "subset": "month=2024-1"}, settings).parameter == "subset"
     Ledger.open(settings.ledger, create=True).set_budget(files.read(path), 1)
     made = released(path, request, settings, tmp_path / "out")
     assert made.account is not None and made.account[0] == (1, 0)
@@ -108,11 +108,11 @@ def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     silent = preview_form(log, {"method": "evolve", "epsilon": "1"}, settings)
     assert silent.undeclared and silent.plan.undeclared == ["activities"]
     assert silent.preview.guarantee.charges and silent.preview.guarantee.conditions == ()
-    assert "undeclared" in says(pages.plan_part(silent, log))
+    assert silent.lacking is not None and silent.lacking.parameter == "labels"
     said = preview_form(log, EVOLVE, settings)
     assert said.undeclared is None
     assert [c.code for c in said.preview.guarantee.conditions] == ["activities-from-log"]
-    assert "Holds only if" in pages.plan_part(said, log)
+    assert "Holds only if" in check_of(log, EVOLVE, settings)
     listed = preview_form(log, {**EVOLVE, "labels": "list", "activities": "Triage\nDischarge"}, settings)
     assert listed.preview.guarantee.conditions == ()
 
@@ -148,7 +148,7 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
     (note,) = result.owner_only.notes
     assert note.code == "many-activities-undeclared" and "Consultation" in str(note)
     page = pages.job_page(job("release", result, request), log, ONCE, settings=settings)
-    assert re.search(r"leaves out 12 activities[^<]*<span class=\"dim\">\(For you only\.\)", page)
+    assert "Consultation" in page.partition('id="downloads"')[0], "before it is sent to anybody"
     assert result.guarantee.conditions == ()
     for name in ("certificate.json", "recipient-report.html", "release.xes"):
         text = (tmp_path / "out" / name).read_text()
@@ -160,7 +160,7 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
 
 def verdict(page: str) -> tuple[str, str, str]:
     """The class of the first thing that a result says, the level that it names and its epsilon."""
-    told = r'<section class="card verdict (\w+)".*?<h2[^>]* data-strength="([^"]+)">[^<]*ε = ([\d.]+)</h2>'
+    told = r'<section class="card verdict (\w+)".*?<h2[^>]* data-strength="([^"]+)">[^<]*ε = ([\d.]+)'
     found = re.search(told, page, re.DOTALL)
     assert found
     return found[1], found[2], found[3]
@@ -182,17 +182,15 @@ def test_words_and_colour_follow_the_strength_everywhere(
 ) -> None:
     log = record(read(path))
     request = {**EVOLVE, "epsilon": epsilon} | ({"allow_no_protection": "unprotected"} if epsilon == "50" else {})
-    dry = pages.plan_part(preview_form(log, request, settings), log)
-    assert f'<p class="strength {tone}" data-alone="{strength}">' in dry
-    assert learnt in dry
+    dry = check_of(log, request, settings)
+    assert f'<span class="here {tone}" aria-current="true">' in dry
     assert f'data-together="{strength}"' in dry, "the account as well, which has nothing but this"
     result = released(path, request, settings, tmp_path / "out")
     page = pages.job_page(job("release", result, request), log, ONCE, settings=settings)
     assert verdict(page) == (tone, strength, epsilon)
     assert learnt in page and "Protected" not in page
     nobody = strength == "none in practice"
-    protects = "Nobody is protected to speak of" if nobody else "It does not protect a person who has several"
-    assert protects in page
+    assert stated(result.guarantee.protects) in page
     assert (tone == "bad") == ("about-people" in says(page))
     answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")
@@ -264,11 +262,10 @@ def test_patients_of_a_table_can_be_chosen_and_are_pointed_out(
         ("ward", 2, 40, False),
     )
     form = pages.release_form(log, {}, ONCE, settings=settings)
-    assert '<option value="Patienten-ID">' in form
-    assert re.search(r"<b>Patienten-ID</b>: 40 values for 80 cases, up to 2 each", form)
-    assert "<b>ward</b>" not in form and '<option value="nurse"' not in form
+    assert re.search(r'name="unit" value="Patienten-ID">.*?40 values, at most 2 cases each', form, re.DOTALL)
+    assert 'name="unit" value="ward"' not in form and 'name="unit" value="nurse"' not in form
     request = {**EVOLVE, "unit": "Patienten-ID", "max_cases": "2"}
-    assert "Are these people?" not in pages.release_form(log, request, ONCE, settings=settings)
+    assert 'name="unit" value="Patienten-ID" checked' in pages.release_form(log, request, ONCE, settings=settings)
     conditions = preview_form(log, request, settings).preview.guarantee.conditions
     assert "cases-per-person-bounded" not in {c.code for c in conditions}
     guarantee = released(stays, request, settings, tmp_path / "out").guarantee
@@ -313,7 +310,7 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
     assert isinstance(carried, FormPreview)
     assert [one for one, _ in carried.blurred] == [name]
     assert not [text for text in carried.warnings if "noise alone" in text]
-    assert f"<b>{name}</b>" in pages.plan_part(carried, log)
+    assert name in dict(carried.blurred)
     drowned = preview_form(log, {**form, "epsilon": "0.1"}, settings)
     assert isinstance(drowned, FormPreview)
     assert drowned.blurred == ()

@@ -6,17 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web_logs import job, read, record, released, says
+from web_logs import job, read, record, released
 
 from veilog._language import spoken
 from veilog.logs.findings import RULES
 from veilog.messages import Message
-from veilog.releasing.preview import Expected, Interval
-from veilog.report.flow_map import FlowMap
 from veilog.web.jobs.records import JobRecord, ServerSettings
-from veilog.web.jobs.results import PreviewCell, PreviewRow, Previews
 from veilog.web.pages import render as pages
-from veilog.web.pages.render import ShownPreviews
 from veilog.web.pages.words import FILTERS
 from veilog.web.work.accounts import account_seen
 
@@ -46,7 +42,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
         page = html.unescape(pages.log_page(log, "once", settings=settings))
         assert re.search(r'data-without-person="5">5 [^<]*\bPatient\b', page)
         form = html.unescape(pages.release_form(log, ASKED, "once", settings=settings))
-    assert "Sind das Personen?" in form and '<option value="Patient">' in form
+    assert 'name="unit" value="Patient">' in form
     whole = export.with_name("whole.csv")
     whole.write_text(export.read_text("cp1252").replace(";\n", ";Pn\n"), "utf-8")
     full = record(read(whole))
@@ -94,21 +90,6 @@ def test_the_account_counts_the_files_that_its_link_gives(
         log, account_seen(log, settings), {made.entry: job("release", made, ASKED)}, {}, "once", settings=settings
     )
     assert f"{len(made.files) - 1} files" in page and f"{len(made.files)} files" not in page
-
-
-@pytest.mark.slow
-def test_nothing_is_recommended_before_all_was_tried(export: Path, settings: ServerSettings) -> None:
-    log, nothing = record(read(export)), FlowMap((), (), 0, 0, 1.0)
-    assert log.measured is not None and log.measured.sizes is not None
-    tried = PreviewCell("1", Expected(Interval(0.7, 0.6, 0.8), log.measured.sizes, 4), nothing, ())
-    outlook = Previews(log.measured.sizes, "declared", nothing, (PreviewRow("laplace", "A tree", "1e-6", (tried,)),))
-    words = {}
-    for state in ("running", "done"):
-        trial = ShownPreviews(job("try", outlook, state=state), True)
-        with spoken("de"):
-            words[state] = html.unescape(pages.release_form(log, ASKED, "once", settings=settings, previews=trial))
-    assert says(words["running"]) == {"best-so-far"} and says(words["done"]) == {"recommended"}
-    assert "δ = 10⁻⁶" in words["done"] and 'placeholder="z. B. 1000"' in words["done"]
 
 
 def asked_words(asked: JobRecord) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from rich.text import Text
@@ -14,7 +14,7 @@ from rich.text import Text
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
 from veilog.cli.checking.people import SEEMING, Whose
-from veilog.cli.display.measures import comparison_table, comparison_view
+from veilog.cli.display.measures import comparison_table, comparison_view, rules_table
 from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, HeldOut, Json, Log, Reading
 from veilog.cli.shared.reading import (
     Output,
@@ -40,6 +40,7 @@ from veilog.measures.use_cases import USE_CASES, Asked
 from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message
 from veilog.report.release_facts import told_by_file
+from veilog.rules.rules import ReleaseRules
 
 WHOLE = 128 << 20
 """Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
@@ -128,6 +129,9 @@ class MeasureOptions:
     model: Annotated[
         Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
     ] = None
+    rules: Annotated[
+        Path | None, Parameter(help="File of rules (TOML, JSON): also show the share of cases that obey each.")
+    ] = None
     predict: Annotated[
         tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
     ] = ()
@@ -186,7 +190,7 @@ def compare(
     """
     out = Output(json, original, released)
     _check_chart(chart)
-    wanted, asked = measured.wanted, measured.asked(whose.asked())
+    wanted, asked, rules = measured.wanted, measured.asked(whose.asked()), ReleaseRules.of(measured.rules)
     source = named(original, reading, grouping)
     first, noticed = read_to_measure(source, reading, grouping, most=0 if is_large(source) else None)
     person = whose.column(first)
@@ -212,10 +216,23 @@ def compare(
     if wanted or others is not None:
         say_person(out, person, whose)
     written = () if chart is None else (chart,)
-    _show(out, result, details, written, person, (original, noticed), (released, after.findings))
+    kept = {} if rules is None else {"rules": _obedience(rules, first, after)}
+    _show(out, result, details, written, {"person": person} | kept, (original, noticed), (released, after.findings))
+    if kept:
+        out.show(rules_table(kept["rules"]))
     say_narrow(out, None if others is None else person)
     if chart is not None:
         _draw(out, result, chart)
+
+
+def _obedience(rules: ReleaseRules, original: EventLog | Variants, released: EventLog) -> list[dict[str, Any]]:
+    """The share of the cases of both logs that obey all rules, and each."""
+    words = [None, *(rule.message for rule in rules.items)]
+    shares = (rules.broken_in(log).obeyed for log in (original, released))
+    return [
+        {"rule": None if said is None else said.english, "original": before, "released": after}
+        for said, before, after in zip(words, *shares, strict=True)
+    ]
 
 
 def _draw(out: Output, result: Comparison, chart: Path) -> None:
@@ -237,7 +254,7 @@ def _show(
     result: Comparison,
     details: bool,
     written: tuple[Path, ...],
-    person: str | None,
+    told: dict[str, Any],
     *read: tuple[Path, tuple[Finding, ...]],
 ) -> None:
     """What was measured, and what was noticed in the original and in the release."""
@@ -245,7 +262,7 @@ def _show(
         name: [finding.to_json() for finding in found]
         for name, (_, found) in zip(("original", "released"), read, strict=True)
     }
-    out.json(result.to_json() | {"person": person, "findings": findings}, *written)
+    out.json(result.to_json() | told | {"findings": findings}, *written)
     out.show(comparison_table(result) if details else comparison_view(result))
     for log, found in read:
         show_findings(out, found, log)

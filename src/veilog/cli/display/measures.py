@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from veilog._language import counted
+from veilog._language import counted, share_in_percent
 from veilog._notebook import figure
 from veilog.charts import lasting, times_view
 from veilog.cli.display.tables import listing
@@ -87,6 +87,15 @@ def comparison_table(result: Comparison) -> Group:
     use_cases = [use_cases_table(result.use_cases)] if result.use_cases else []
     people = attack_lines(result.linkability, result.inference)
     return Group(table, *risk, Text(result.verdict, style="bold"), *people, *missing, *use_cases, times)
+
+
+def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
+    """The share of the cases that obey each rule, the first row for all of them."""
+    table = listing("rule", "original", "release", right=("original", "release"), title="cases that obey the rules")
+    for row in rules:
+        shares = ("not known" if of is None else share_in_percent(of) for of in (row["original"], row["released"]))
+        table.add_row(escape(row["rule"] or "all rules"), *shares)
+    return table
 
 
 def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:

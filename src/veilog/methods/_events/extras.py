@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
 import pyarrow as pa
 
 from veilog._typing import IntArray
@@ -21,6 +22,9 @@ from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
+from veilog.rules.attributes import AttributeTable
+from veilog.rules.rules import ReleaseRules
+from veilog.rules.times import TimeRule, obeying
 
 TIMES_OF_DELTA = Fraction(1, 10)
 """What times have of a delta that something else needs, too."""
@@ -56,6 +60,7 @@ def enriched(
     delta_times: Fraction,
     flow: Callable[[Fraction], Variants],
     remark: Callable[[Message], None],
+    rules: ReleaseRules | None = None,
 ) -> Enriched:
     """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
 
@@ -78,7 +83,7 @@ def enriched(
         variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark)
+    times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark, () if rules is None else rules.times)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
@@ -86,6 +91,8 @@ def enriched(
         columns = released_attributes(curator, rest, cases, found, times, remark, calendar=calendar)
         _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
+    if rules is not None and rules.attributes:
+        columns = _obeying(columns, cases, times, rules, generator(curator.randomness))
     return Enriched(
         variants,
         Details(cases, times, columns),
@@ -93,6 +100,21 @@ def enriched(
         range(after_flow, after_times),
         (*range(begun, before_flow), *range(after_times, asked())),
     )
+
+
+def _obeying(
+    columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: ReleaseRules, rng: np.random.Generator
+) -> ReleasedColumns:
+    """The columns with values redrawn where they break a rule."""
+    owners = np.repeat(np.arange(len(cases)), cases.lengths)
+    going, starts = np.flatnonzero(cases.lengths), np.zeros(len(cases), dtype=np.int64)
+    if times is not None:
+        starts[going] = times[cases.offsets[going]]
+    codes = cases.rows(0, len(cases)).codes.astype(np.int64)
+    table = AttributeTable(owners, cases.labels, codes, starts, columns.cases, columns.events)
+    drawn = table.redrawn(rules.attributes, rng)
+    of_events = {name: drawn.get(name, column) for name, column in columns.events.items()}
+    return ReleasedColumns(of_events, {name: drawn.get(name, column) for name, column in columns.cases.items()})
 
 
 def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[Message], None], *, calendar: bool) -> None:
@@ -119,6 +141,7 @@ def _times(
     delta: Fraction,
     cases: Repeated,
     remark: Callable[[Message], None],
+    rules: tuple[TimeRule, ...],
 ) -> tuple[IntArray | None, dict[str, pa.Array]]:
     """Times for the released events, where asked for and there are any; and when these began, by the name of that."""
     if not wanted.times:
@@ -129,10 +152,13 @@ def _times(
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest = 1 - for_starts
-    times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark)
+    times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules)
     if not wanted.processing:
-        return times, {}
+        return times if not rules else obeying(rules, cases, times), {}
     times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark)
+    if rules:
+        before, times = times, obeying(rules, cases, times)
+        begun = begun + times - before
     return times, {START: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}
 
 

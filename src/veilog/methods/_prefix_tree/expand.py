@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from veilog._typing import IntArray
+from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
@@ -22,6 +22,7 @@ from veilog.privacy.account.accounting import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import MOST_ROUNDS, Assign, Rounds, SparseHistogram, rounds_pay, strength_within
 from veilog.privacy.mechanisms.mechanism import Laplace
+from veilog.rules.rules import ReleaseRules
 
 DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""
@@ -104,27 +105,53 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
 
 
 def grow(
-    curator: Curator, request: Request, plan: TreeBudget, screen: Callable[[NoisyPrefixTree, Noise], Screen]
+    curator: Curator,
+    request: Request,
+    plan: TreeBudget,
+    screen: Callable[[NoisyPrefixTree, Noise, BoolArray | None], Screen],
 ) -> tuple[NoisyPrefixTree, Fraction]:
     """The tree of surviving prefixes, and what is left of epsilon if it ended early.
 
     What is left is not saved: the budget that was asked for is what is charged, whatever the noise did. More is asked
     of all continuations where the tree would run away else. The curator is asked for no more than noise can be expected
-    to reach: the chance of anything beyond has so many digits that drawing with it takes long.
+    to reach: the chance of anything beyond has so many digits that drawing with it takes long. Continuations that no
+    case can have that obeys the rules of the request are not kept, and do not count for a threshold.
     """
-    tree = NoisyPrefixTree(curator.activities)
+    tree, obeying = NoisyPrefixTree(curator.activities), obeying_continuations(curator.activities, request.rules)
     for level, noise in enumerate(plan.levels):
         size = tree.frontier * tree.width
         if size == 0:
             return tree, plan.left(level)
         request.progress(f"prefixes of length {level + 1}", level / len(plan.levels))
-        chosen = screen(tree, noise)
+        possible = obeying(tree)
+        chosen = screen(tree, noise, possible)
         least = max(chosen.least, noise_threshold(size, MOST_NOISE, noise))
         keep_above = min(least, noise_threshold(size, BEYOND_NOISE, noise))
         answer = plan.ask(curator, assign_continuation(tree), size, level, keep_above)
         keep = answer.counts > np.maximum(chosen.of(answer.bins), least)
+        keep &= possible is None or possible[answer.bins]
         tree = tree.grown(answer.bins[keep], answer.counts[keep], least)
     return tree, Fraction(0)
+
+
+def obeying_continuations(
+    activities: tuple[str, ...], rules: ReleaseRules | None
+) -> Callable[[NoisyPrefixTree], BoolArray | None]:
+    """Return a function that tells which continuations of a tree's last level a case that obeys public rules can have,
+    called once a level; None of a tree without rules."""
+    if rules is None:
+        return lambda tree: None
+    automata = rules.automata(activities)
+    states = automata.start(1)
+
+    def obeying(tree: NoisyPrefixTree) -> BoolArray:
+        nonlocal states
+        if tree.levels:
+            parents, symbols = np.divmod(tree.levels[-1].open_bins, tree.width)
+            states = automata.advanced(states[parents], symbols)
+        return automata.open(states).ravel()
+
+    return obeying
 
 
 def published_variants(

@@ -76,7 +76,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
     _refuse_small_budget(curator, request.epsilon, settings, share)
     counted, epsilon = noisy_cases(curator, request.epsilon, settings)
     request.progress("directly-follows pairs", None)
-    counts, threshold = noisy_relation(curator, epsilon * (1 - share), settings, once=True)
+    counts, threshold = noisy_relation(curator, epsilon * (1 - share), settings, request.rules, once=True)
     cases = counted or min(max(int(counts[-1].sum()), 1), settings.largest_log)
     remark_relation(request, threshold, counted, settings)
     tree = chosen_tree(curator, request, counts, threshold, cases, epsilon * share, enough)
@@ -103,6 +103,8 @@ def _played(tree: ProcessTree, cases: int, curator: Curator, request: Request) -
     request.remark(Message("dpim-process-tree", tree=tree))
     request.progress("playing out", None)
     drawn = play_out(tree, min(cases, _DRAWN), noise.generator(curator.randomness))
+    if request.rules is not None:
+        drawn = request.rules.preferred(drawn)
     return resized(drawn, cases, curator)
 
 

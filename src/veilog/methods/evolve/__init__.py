@@ -106,7 +106,7 @@ def evolve(
     plan, real = _opened(curator, request, constants, real_share)
     found = voted_from_prior(curator, request, plan, settings.rounds, rng) if request.prior is not None else None
     if found is None:
-        sketch = sketched(curator, plan, real, rng)
+        sketch = sketched(curator, plan, real, rng, request.rules)
         found = (sketch, *_voted(curator, request, plan, sketch, settings.rounds, rng))
     sketch, pool, p, asked = found
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
@@ -162,11 +162,17 @@ def _voted(
 def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generator) -> tuple[Traces, Prior]:
     """What is imagined before any vote: walks over the chain, and what grows of the real variants that are known."""
     constants, chain, known, shortened = plan.settings, sketch.chain, sketch.known, sketch.shortened
-    if not known:
-        return imagined(chain, sketch.doubt, shortened.max_length, shortened.room, constants, rng)
-    walks = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
-    pool, likely = known.pool(walks, chain, plan.imagined(known.cases.sum()), constants, rng)
-    return pool, Prior(likely)
+    if known:
+        walks = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
+        pool, likely = known.pool(walks, chain, plan.imagined(known.cases.sum()), constants, rng)
+        prior = Prior(likely)
+    else:
+        pool, prior = imagined(chain, sketch.doubt, shortened.max_length, shortened.room, constants, rng)
+    if sketch.chain.rules is None:
+        return pool, prior
+    # Walks that found no end in time may break a rule.
+    rows = np.flatnonzero(chain.obeys(pool))
+    return (pool.take(rows), prior.take(rows)) if len(rows) else (chain.shortest(shortened.room), Prior(np.ones(1)))
 
 
 def _with_found(synthetic: Variants, real: Variants) -> Variants:
@@ -206,7 +212,7 @@ def _opened(
         return EvolvePlan.of(curator, request.epsilon, settings, activities), None
     if real_share is not None:
         share = request.epsilon * Fraction(str(real_share))
-        real = curator.partitions(share, request.delta, purpose=purpose)
+        real = request.obeying(curator.partitions(share, request.delta, purpose=purpose))
         plan = EvolvePlan.of(curator, request.epsilon - share, settings, activities)
     else:
         plan = EvolvePlan.of(curator, request.epsilon, settings, activities)
@@ -217,7 +223,7 @@ def _opened(
         if not share:
             request.remark(Message("evolve-real-not-asked"))
             return plan, None
-        real = curator.partitions(share, failure, purpose=purpose)
+        real = request.obeying(curator.partitions(share, failure, purpose=purpose))
     plan.real_epsilon = float(share)
     plan.learn_from_real(real.cases)
     return plan, real

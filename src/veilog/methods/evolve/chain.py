@@ -17,6 +17,7 @@ from scipy.sparse.csgraph import breadth_first_order
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants, usual_length
 from veilog.methods.evolve.traces import PAD, Traces, joined, widened
+from veilog.rules.automata import Automata
 
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
@@ -69,6 +70,8 @@ class Chain:
 
     repeats: FloatArray | None = None
     """Of each activity the cases that repeat it over its occurrences, where it was asked; 0 where none does."""
+    rules: Automata | None = None
+    """What every walk obeys, over the states of this chain."""
 
     @property
     def size(self) -> int:
@@ -82,6 +85,19 @@ class Chain:
     def next_chances(self) -> FloatArray:
         totals: FloatArray = np.maximum(self.flow.sum(axis=1, keepdims=True), 1e-300)
         return self.flow / totals
+
+    def obeys(self, traces: Traces) -> BoolArray:
+        """Return which traces obey the rules, all where there are none."""
+        if self.rules is None:
+            return np.ones(len(traces), dtype=bool)
+        return self.rules.allowed(*traces.in_a_row)
+
+    def shortest(self, room: int) -> Traces:
+        """Return a short trace that obeys the rules."""
+        codes = (() if self.rules is None else self.rules.nearest(())) or ()
+        matrix = np.full((1, max(room, len(codes))), PAD, dtype=np.int32)
+        matrix[0, : len(codes)] = codes
+        return Traces(matrix, np.array([len(codes)]))
 
     def sample(self, number: int, max_length: int, rng: np.random.Generator, *, room: int = 1) -> Traces:
         """``number`` traces from start to end. Those that find no end in time are drawn again, at last cut.
@@ -109,7 +125,9 @@ class Chain:
             pairs = np.where(self.second.sum(axis=2, keepdims=True) > 0, self.second, first).reshape(-1, end + 1)
         once = np.append(self.once, False)
         # A column is a state, or two states: sums down columns are fast. With memory they are taken at each step.
-        tables = (pairs if once.any() else np.cumsum(pairs, axis=1)).T.copy()
+        bound = once.any() or self.rules is not None
+        tables = (pairs if bound else np.cumsum(pairs, axis=1)).T.copy()
+        kept = None if self.rules is None else self.rules.start(number)
         had = np.zeros((end + 1, number), dtype=bool)
         codes = np.full((number, room), PAD, dtype=np.int32)
         lengths = np.zeros(number, dtype=np.int64)
@@ -119,8 +137,9 @@ class Chain:
         state = np.full(number, end)
         for step in range(max_length + 1):
             table = tables.take(state if self.second is None else before * (end + 1) + state, axis=1)
-            if once.any():
-                table = _without_those_had(table, first.T[:, state], had[:, alive])
+            if bound:
+                open_ = None if self.rules is None or kept is None else self.rules.open(kept).T
+                table = _without_those_had(table, first.T[:, state], had[:, alive], open_)
             draw = rng.random(len(alive)) * table[-1]
             following = np.minimum((table <= draw).sum(axis=0), end)
             stuck = table[-1] <= 0
@@ -128,6 +147,8 @@ class Chain:
             lengths[alive[~going]] = step
             ended[alive[~going & ~stuck]] = True
             alive, before, state = alive[going], state[going], following[going]
+            if self.rules is not None and kept is not None:
+                kept = self.rules.advanced(kept[going], state)
             if not len(alive):
                 break
             if step == max_length:
@@ -140,12 +161,17 @@ class Chain:
         return Traces(codes[:, : max(room, int(lengths.max(initial=0)))], lengths), ended
 
 
-def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray) -> FloatArray:
-    """The sums of weights down columns, those of activities that cannot come again being 0; where nothing is left, of
-    the weights of the ``first`` order."""
+def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray, open_: BoolArray | None) -> FloatArray:
+    """The sums of weights down columns, those of activities that cannot come again being 0, and those that rules do not
+    leave ``open_``; where nothing is left, of the weights of the ``first`` order, and then of all that rules allow."""
+    if open_ is not None:
+        had = had | ~open_
     left = np.where(had, 0.0, weights)
     nothing = left.sum(axis=0) <= 0
     left[:, nothing] = np.where(had[:, nothing], 0.0, first[:, nothing])
+    if open_ is not None:
+        nothing = left.sum(axis=0) <= 0
+        left[:, nothing] = open_[:, nothing]
     sums: FloatArray = np.cumsum(left, axis=0)
     return sums
 

@@ -156,6 +156,13 @@ class Constants:
     smallest_release: float = 0.06
     """A released variant stands for so many cases divided by the epsilon of the last round, at least."""
 
+    chosen_draws: float = 3.0
+    """What so many draws of a pool weigh may be chance, where a trace was chosen for being among them."""
+    diverse_steps: tuple[float, ...] = (0.0, 0.02, 0.05, 0.1)
+    """Edits take steps that the release takes so often, over the most frequent one from the same activity:"""
+    diverse_f: float = 0.01
+    """the first of these for which F of the release's model falls by so much at most."""
+
     resampled: float = 0.40
     """Share of the second pool that is drawn again; the rest are mutants."""
     mutations: tuple[float, float, float, float, float] = (0.20, 0.15, 0.20, 0.15, 0.30)

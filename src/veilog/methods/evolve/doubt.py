@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veilog._typing import BoolArray, FloatArray
+from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods.evolve.chain import Chain, left_over, relation_sums
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.prototypes import Counted, fit, misfit
@@ -45,6 +45,10 @@ class Prior:
     usual: FloatArray
     once: FloatArray | None = None
     likely: float = 0.0
+
+    def take(self, rows: IntArray) -> Prior:
+        """Return the prior of some traces."""
+        return replace(self, usual=self.usual[rows], once=None if self.once is None else self.once[rows])
 
     def mixed(self, share: float) -> FloatArray:
         """Return how likely the traces are where such a share of the cases repeats nothing."""

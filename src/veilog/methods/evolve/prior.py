@@ -27,7 +27,7 @@ from veilog.messages import Message
 from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.prototypes import Counted, fit, next_generation
-from veilog.methods.evolve.relations import ProcessSketch, reduced_to
+from veilog.methods.evolve.relations import ProcessSketch, automata_of, named_by, reduced_to
 from veilog.methods.evolve.synthesis import Round, drawn, medoids_of, voted
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, joined, occurrences, strings
 from veilog.methods.method import Request
@@ -65,8 +65,15 @@ def voted_from_prior(
         return None
     e = plan.set_aside(first_share(plan))
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), constants.max_length)
-    shortened = reduced_to(everything, np.unique(known.in_a_row[0]))
+    shortened = reduced_to(everything, np.union1d(known.in_a_row[0], named_by(request.rules, activities)))
     pool = Traces(np.append(shortened.states, PAD).astype(np.int32)[known.codes], known.lengths)
+    automata = automata_of(request.rules, shortened, activities)
+    if automata is not None:  # cut cases may break what the whole ones obeyed
+        rows = np.flatnonzero(automata.allowed(*pool.in_a_row))
+        if not len(rows):
+            request.remark(Message("prior-breaks-rules"))
+            return None
+        pool, weights = pool.take(rows), weights[rows] / weights[rows].sum()
     chosen = medoids_of(*drawn(pool, weights, constants.candidates, rng), plan.number_of_prototypes(e), None)
     far, own, shuffled = far_from(chosen, pool, weights, rng)
     asked = [voted(curator, plan, chosen, shortened, e, 1, far)]
@@ -80,7 +87,7 @@ def voted_from_prior(
         return None
     request.remark(Message("evolve-prior-used", kinds=len(pool)))
     plan.of_prior = True
-    chain = chain_of(pool, weights, shortened.size, plan)
+    chain = replace(chain_of(pool, weights, shortened.size, plan), rules=automata)
     shares = plan.votes(rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))

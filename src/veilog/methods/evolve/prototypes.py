@@ -261,13 +261,13 @@ def _crossed(
 
 
 def _possible(traces: Traces, chain: Chain) -> BoolArray:
-    """Whether every step of a trace, from start to end, is in the support of the chain, and nothing comes again that
-    occurs at most once."""
+    """Whether every step of a trace, from start to end, is in the support of the chain, nothing comes again that occurs
+    at most once, and the trace obeys the rules."""
     came, to, inside = steps(traces, chain.size)
     result: BoolArray = (chain.support[came, to] | ~inside).all(axis=1) & (traces.lengths > 0)
     if chain.once.any():
         result &= ~((occurrences(traces, chain.size) > 1) & chain.once).any(axis=1)
-    return result
+    return result & chain.obeys(traces)
 
 
 def rounded(weights: FloatArray, smallest: float, total: float) -> IntArray:

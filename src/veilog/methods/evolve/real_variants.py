@@ -153,7 +153,7 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     votes are fitted to the variants' own noisy counts, as to a prior.
     """
     share = Fraction(str(settings.real_share_alone if real_share is None else real_share))
-    real = curator.partitions(request.epsilon * share, request.delta, purpose="frequent-real-variants")
+    real = request.obeying(curator.partitions(request.epsilon * share, request.delta, purpose="frequent-real-variants"))
     if len(real) == 0:
         request.remark(Message("evolve-nothing-certain"))
         return real

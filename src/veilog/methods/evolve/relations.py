@@ -33,6 +33,8 @@ from veilog.methods.evolve.doubt import Doubt, doubt_of
 from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussian_pays
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.privacy.curator import Curator
+from veilog.rules.automata import Automata
+from veilog.rules.rules import ReleaseRules
 
 _NO_DELTA = Fraction(0)
 
@@ -78,25 +80,43 @@ class ProcessSketch:
     doubt: Doubt | None
 
 
-def sketched(curator: Curator, plan: EvolvePlan, real: Variants | None, rng: np.random.Generator) -> ProcessSketch:
-    """Ask how cases are prepared, and for the chain of the process."""
-    shortened, known = prepared(curator, plan, real)
-    return ProcessSketch(shortened, known, *asked_chain(curator, plan, shortened, known, rng))
+def sketched(
+    curator: Curator,
+    plan: EvolvePlan,
+    real: Variants | None,
+    rng: np.random.Generator,
+    rules: ReleaseRules | None = None,
+) -> ProcessSketch:
+    """Ask how cases are prepared, and for the chain of the process, whose walks obey the rules."""
+    shortened, known = prepared(curator, plan, real, rules)
+    automata = automata_of(rules, shortened, curator.activities)
+    chain, doubt = asked_chain(curator, plan, shortened, known, rng, automata)
+    return ProcessSketch(shortened, known, replace(chain, rules=automata), doubt)
 
 
-def prepared(curator: Curator, plan: EvolvePlan, real: Variants | None) -> tuple[Shortened, RealVariants | None]:
+def automata_of(rules: ReleaseRules | None, shortened: Shortened, activities: tuple[str, ...]) -> Automata | None:
+    """Return what decides over the states of prepared cases whether they obey the rules; None without rules."""
+    if rules is None or not rules.constraints:
+        return None
+    return rules.automata([activities[code] for code in np.flatnonzero(shortened.states >= 0)])
+
+
+def prepared(
+    curator: Curator, plan: EvolvePlan, real: Variants | None, rules: ReleaseRules | None = None
+) -> tuple[Shortened, RealVariants | None]:
     """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
-    frequent ones; and the real variants so prepared, if there are any."""
+    frequent ones, and in both cases to those that rules name; and the real variants so prepared, if there are any."""
     activities = curator.activities
+    named = named_by(rules, activities)
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), plan.settings.max_length)
     codes = public_codes(real.sequences, activities) if real else np.zeros(0, dtype=np.int64)
     known = RealVariants.of(real, codes, everything) if real else None
     plan.anchored = plan.anchored and bool(known)
     if real and known and plan.anchored:
-        reduced = reduced_to(everything, np.unique(known.traces.in_a_row[0]))
+        reduced = reduced_to(everything, np.union1d(known.traces.in_a_row[0], named))
         return reduced, RealVariants.of(real, codes, reduced)
     if plan.wide:
-        shortened = _frequent(curator, plan, everything)
+        shortened = _frequent(curator, plan, everything, named)
         return shortened, RealVariants.of(real, codes, shortened) if real else None
     return everything, known
 
@@ -107,29 +127,40 @@ def reduced_to(everything: Shortened, kept: Int32Array | IntArray) -> Shortened:
     return replace(everything, states=states, size=len(kept))
 
 
-def _frequent(curator: Curator, plan: EvolvePlan, everything: Shortened) -> Shortened:
-    """The activities of a wide alphabet that are frequent by a noisy answer."""
+def named_by(rules: ReleaseRules | None, activities: tuple[str, ...]) -> IntArray:
+    """Return the codes of the activities that rules name: a trace may need them, however rare they are."""
+    named = set() if rules is None else {name for rule in rules.items for name in rule.activities}
+    return np.array([code for code, name in enumerate(activities) if name in named], dtype=np.int64)
+
+
+def _frequent(curator: Curator, plan: EvolvePlan, everything: Shortened, named: IntArray) -> Shortened:
+    """The activities of a wide alphabet that are frequent by a noisy answer, and those that are ``named``."""
     whole, share = replace(everything, max_length=sys.maxsize), plan.take(plan.presence_share())
     present, b = _sums(curator, plan, whole, activity_features, whole.size, share, "cases-with-an-activity")
     kept = np.flatnonzero(present >= plan.settings.wide_keep * b)
     if len(kept) < 3:
         kept = np.sort(np.argsort(-present, kind="stable")[:3])
-    return reduced_to(everything, kept)
+    return reduced_to(everything, np.union1d(kept, named))
 
 
 def asked_chain(
-    curator: Curator, plan: EvolvePlan, shortened: Shortened, known: RealVariants | None, rng: np.random.Generator
+    curator: Curator,
+    plan: EvolvePlan,
+    shortened: Shortened,
+    known: RealVariants | None,
+    rng: np.random.Generator,
+    automata: Automata | None = None,
 ) -> tuple[Chain, Doubt | None]:
     """The chain of the process: of the real variants that are known, of noisy relations, or of both. Of relations alone
     also the doubt whether activities come again, where that was not asked."""
     if known and plan.anchored:
         return known.chain(shortened.size, plan.settings), None
-    chain, doubt = _related(curator, plan, shortened, rng)
+    chain, doubt = _related(curator, plan, shortened, rng, automata)
     return (known.joined_with(chain, plan.settings), None) if known else (chain, doubt)
 
 
 def _related(
-    curator: Curator, plan: EvolvePlan, shortened: Shortened, rng: np.random.Generator
+    curator: Curator, plan: EvolvePlan, shortened: Shortened, rng: np.random.Generator, automata: Automata | None
 ) -> tuple[Chain, Doubt | None]:
     settings, size, with_repeats = plan.settings, shortened.size, plan.asks_repeats
     share = plan.take(plan.relations_share())
@@ -147,6 +178,8 @@ def _related(
     else:
         plan.learn_from_relations(float(noisy.sum()), b, cells)
     relations_of = noisy[:pairs].reshape(size + 1, size + 1)
+    if automata is not None:
+        relations_of = np.where(automata.steps, relations_of, 0.0)
     chain = clean(relations_of, b, plan.cases, plan.low, settings, rng)
     doubt = None
     if with_repeats:

@@ -127,20 +127,38 @@ def candidates(fine: Weighted, columns: Traces, imagined: Imagined, settings: Co
             yield Candidate(level, threshold, goes, float(shares @ moved[np.arange(len(goes)), goes]))
 
 
+@dataclass(frozen=True, eq=False)
+class Models:
+    """How good the models of releases are, judged by the fine release."""
+
+    named: Named
+    prefixes: Prefixes
+    noise: float
+    """With which models are discovered."""
+
+    @staticmethod
+    def judged_by(fine: Weighted, named: Named, settings: Constants) -> Models:
+        """Return how models are judged by this release."""
+        return Models(named, Prefixes.of(named(fine.traces, fine.counts)), settings.miner_noise)
+
+    def f_score(self, release: Weighted) -> float:
+        """Return F of the model that is discovered from a release."""
+        tree = discover(self.named(release.traces, release.counts), noise=self.noise)
+        return judge(tree, self.prefixes).f_score
+
+
 def structured(
-    fine: Weighted, imagined: Imagined, aims: Sequence[Aim], noise: float, named: Named, settings: Constants
+    fine: Weighted, imagined: Imagined, aims: Sequence[Aim], noise: float, models: Models, settings: Constants
 ) -> list[Weighted]:
     """Return for each aim the release with the best ``F - price * loss`` of all that are near enough to the fine one.
 
     F is that of the model discovered from a release, judged by the fine release. ``noise`` is the part of the votes
     that is noise: so much of what the fine release says is not true anyway, and a distance is priced by it.
     """
-    fine = fine.occurring()
     columns = columns_of(fine, imagined)
     unmoved = Candidate(0.0, 0.0, np.arange(len(fine.counts)), 0.0)
     found = sorted([unmoved, *candidates(fine, columns, imagined, settings)], key=lambda one: one.loss)
-    prefixes = Prefixes.of(named(fine.traces, fine.counts))
-    most = max(settings.structure_fewest, settings.structure_work // (len(prefixes) * imagined.size))
+    most = max(settings.structure_fewest, settings.structure_work // (len(models.prefixes) * imagined.size))
 
     def moved(candidate: Candidate) -> Weighted:
         counts = np.bincount(candidate.goes, weights=fine.counts, minlength=len(columns)).astype(np.int64)
@@ -148,9 +166,7 @@ def structured(
 
     @cache
     def f_score(candidate: Candidate) -> float:
-        release = moved(candidate)
-        tree = discover(named(release.traces, release.counts), noise=settings.miner_noise)
-        return judge(tree, prefixes).f_score
+        return models.f_score(moved(candidate))
 
     chosen = []
     for aim in aims:

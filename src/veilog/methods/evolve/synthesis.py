@@ -15,11 +15,12 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
+from veilog.methods.evolve.diversity import Edits, diverse, themselves
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.prototypes import medoids, rounded
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import ProcessSketch
-from veilog.methods.evolve.structure import Imagined, Weighted, structured
+from veilog.methods.evolve.structure import Imagined, Models, Weighted, structured
 from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings, strings_of
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.guarantee import up
@@ -118,12 +119,27 @@ def release_of(
     smallest = 0.0 if plan.of_prior else settings.smallest_release / last.epsilon
     if known:
         weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
-    fine = Weighted(chosen, rounded(weights, smallest, plan.cases), len(known) if known else 0)
-    if not aims or plan.of_prior:  # the prior's own structure is kept
-        return [log(fine.traces, fine.counts)] * max(1, len(aims))
-    imagined = Imagined(pool, p, candidates, sketch.shortened.size)
-    found = structured(fine, imagined, aims, _noise(pool, p, last, plan), log, settings)
-    return [log(moved.traces, moved.counts) for moved in found]
+    counts = rounded(weights, smallest, plan.cases)
+    cases = plan.cases * float(counts.sum() / weights[counts > 0].sum())  # others have the cases of those dropped
+    fine = Weighted(chosen, counts, len(known) if known else 0).occurring()
+    if not aims:
+        return [log(fine.traces, fine.counts)]
+    models, found = Models.judged_by(fine, log, settings), [fine] * len(aims)
+    if not plan.of_prior:  # whose own structure is kept
+        imagined = Imagined(pool, p, candidates, sketch.shortened.size)
+        found = structured(fine, imagined, aims, _noise(pool, p, last, plan), models, settings)
+
+    seed = int(rng.integers(1 << 62))  # each release is the same whatever others are made beside it
+
+    def with_edits(release: Weighted) -> Weighted:
+        least = models.f_score(release) - settings.diverse_f
+        copies = themselves(release, pool, p, cases, settings)
+        edits = Edits.of(release, sketch.chain, sketch.shortened.max_length)
+        return diverse(
+            release, copies, edits, lambda other: models.f_score(other) >= least, settings, np.random.default_rng(seed)
+        )
+
+    return [log(release.traces, release.counts) for release in map(with_edits, found)]
 
 
 def _noise(pool: Traces, p: FloatArray, last: Round, plan: EvolvePlan) -> float:

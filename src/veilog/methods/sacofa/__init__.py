@@ -70,7 +70,7 @@ class SacofaSettings(TreeSettings):
         None
     )
     threshold_harmless: Annotated[int | None, "count from which on a prefix that breaks none survives", Range(1)] = None
-    rules: Annotated[str | None, "file of rules known from elsewhere than the log"] = None
+    rules_file: Annotated[str | None, "file of rules known from elsewhere than the log"] = None
     rule_share: Annotated[
         float | None, "share of the budget that learns rules; 0.1 if no file is given", Range(0, 0.9)
     ] = None
@@ -101,9 +101,9 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
             threshold_harmful=harmful,
             threshold_harmless=harmless,
         )
-    if settings.rules is not None and settings.rule_share:
+    if settings.rules_file is not None and settings.rule_share:
         raise ParameterError("rules-file-and-learned", parameter="rule_share")
-    declared = None if settings.rules is None else read_rules(settings.rules, curator.activities)
+    declared = None if settings.rules_file is None else read_rules(settings.rules_file, curator.activities)
     return (_as_published if request.as_published else _certified)(curator, request, settings, declared)
 
 
@@ -139,9 +139,10 @@ def _certified(curator: Curator, request: Request, settings: SacofaSettings, dec
     judge = _judge(declared or learned, request.epsilon, settings.most_broken, random)
     plan = plan_budget(curator, request, budget, settings)
 
-    def screen(tree: NoisyPrefixTree, level_noise: Noise) -> Screen:
+    def screen(tree: NoisyPrefixTree, level_noise: Noise, possible: BoolArray | None) -> Screen:
         verdict = judge(tree)
-        harmless, let_in = int((~verdict.harmful).sum()), int(verdict.let_in.sum())
+        obeying = True if possible is None else possible
+        harmless, let_in = int((~verdict.harmful & obeying).sum()), int((verdict.let_in & obeying).sum())
         least = noise_threshold(harmless, settings.noise_prefixes, level_noise)
         harmful_least = noise_threshold(let_in, settings.noise_prefixes * HARMFUL_PART, level_noise)
         least = least if harmless_from is None else harmless_from - 1

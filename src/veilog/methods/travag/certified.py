@@ -184,7 +184,9 @@ def _asked(
     request.progress("asking for the variants to learn", None)
     cases, dropped = max(1, curator.count(budget.count)), configuration.outside == "drop"
     remark_rare_variants(request, KTruncatedGeometric.of(budget.columns, budget.columns_delta), dropped=dropped)
-    found = curator.partitions(budget.columns, budget.columns_delta, purpose="variants-that-can-be-drawn")
+    found = request.obeying(
+        curator.partitions(budget.columns, budget.columns_delta, purpose="variants-that-can-be-drawn")
+    )
     if len(found) == 0:
         return None
     most = columns_that_fit(len(found), configuration)

@@ -191,6 +191,7 @@ Code = Literal[
     "cases-keep-their-subset",
     "units-keep-their-names",
     "prior-is-public",
+    "rules-are-public",
     "one-run",
     "columns-read-together",
     "method-of-another-package",

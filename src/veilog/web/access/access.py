@@ -37,8 +37,10 @@ from veilog.web.pages.assets import OWN
 
 _COOKIE = "veilog-language"
 _LOG = re.compile(r"(/logs/[0-9a-f]{32})(/[a-z/]*)?")
-_PAGES = re.compile(r"/|/stored|/jobs/[0-9a-f]{32}|/logs/[0-9a-f]{32}(/exposure|/release|/account)?")
-_ON_FORM = ("/jobs", "/plan", "/try", "/method")
+_PAGES = re.compile(
+    r"/|/stored|/jobs/[0-9a-f]{32}(/explore)?|/logs/[0-9a-f]{32}(/exposure|/explore|/release|/expert|/check|/account|/compare)?"
+)
+_ON_FORM = ("/jobs", "/plan")
 """Where the form of a release is sent: what is answered there is that form again."""
 
 

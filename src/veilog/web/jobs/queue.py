@@ -29,8 +29,8 @@ from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Work, WorkerProcess, Wor
 
 _STARTING, _STOPPING = gettext_noop("starting"), gettext_noop("stopping")
 
-TRYING = 150.0
-"""Seconds of processor time for trials on made-up logs, which somebody waits for."""
+FORECASTING = 150.0
+"""Seconds of processor time for a forecast, which somebody waits for."""
 _LOOK = 0.1
 """Seconds between looks at a running job."""
 _WEIGH = 0.5
@@ -274,7 +274,7 @@ class Jobs:
         """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
         running = self._running[job]
         longest = self._settings.job_seconds
-        running.most = min(TRYING, longest) if task.kind == "try" else longest
+        running.most = min(FORECASTING, longest) if task.kind == "forecast" else longest
         process.give(task)
         weighed, before = 0.0, 0.0
         kill_at: float | None = None

@@ -5,7 +5,9 @@ All of it is for the data owner. Nothing else writes or reads that JSON.
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -22,13 +24,13 @@ from veilog.measures.singling_out.finding import Exposed
 from veilog.measures.singling_out.measure import Knowledge
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.releasing.preview import Expected
+from veilog.releasing.preview import Expected, Interval
 from veilog.releasing.result import OwnerOnly
 from veilog.report.attacks import AttackShown
 from veilog.report.attributes import AttributeShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
-from veilog.report.flow_map import FlowMap
+from veilog.report.flow_map import FlowMap, FlowSteps
 from veilog.report.release_facts import Told
 from veilog.report.use_cases import UseCaseShown
 
@@ -137,7 +139,9 @@ class Beside:
     not_compared: str
     explorer: Explorer
     map: FlowMap
-    map_before: FlowMap
+    """Of original and release in one frame."""
+    steps: FlowSteps
+    """Of the release alone, for maps of two releases."""
     durations: tuple[tuple[str, str], ...]
     no_durations: str
     chart: str | None
@@ -210,57 +214,35 @@ class ReleasedLog:
 
 
 @dataclass(frozen=True)
-class PreviewCell:
-    """The preview of a method at one budget."""
+class Forecast:
+    """What releases at a few budgets are expected to be worth, by synthetic logs of the log's sizes. Confidential."""
 
-    epsilon: str
-    expected: Expected
-    map: FlowMap
-    """Of the release of one synthetic log, in the places of that log's own map."""
-    remarks: tuple[str, ...] = ()
-    """What a release says of itself, and what speaks against it."""
-
-
-@dataclass(frozen=True)
-class PreviewRow:
-    """The previews of a method at all budgets that there was time for."""
-
-    method: str
-    title: str
-    delta: str
-    cells: tuple[PreviewCell, ...] = ()
+    points: tuple[tuple[str, Expected], ...] = ()
+    """What is expected at each budget that there was time for, the smallest first."""
     problem: str = ""
     """Why there is none, in words."""
 
-    @property
-    def kept(self) -> list[tuple[float, float, float, float]]:
-        """Return budgets with what is kept at them, for the script of the page."""
-        found = ((float(cell.epsilon), cell.expected.similarity) for cell in self.cells)
-        return [(epsilon, kept.mean, kept.low, kept.high) for epsilon, kept in found]
-
-    def at(self, epsilon: str) -> PreviewCell | None:
-        """Return the preview at this budget."""
-        return next((cell for cell in self.cells if cell.epsilon == epsilon), None)
-
-
-@dataclass(frozen=True)
-class Previews:
-    """Methods and budgets on synthetic logs of the same sizes; nothing of it was asked of a log."""
-
-    sizes: Sizes
-    source: Literal["declared", "release", "log"]
-    """Who told the sizes; where the log itself did, nothing of this may be published."""
-    map: FlowMap
-    """Of one of the synthetic logs."""
-    rows: tuple[PreviewRow, ...]
-    late: bool = False
-    """Whether there was no time for all of them."""
+    def at(self, epsilon: float) -> tuple[Interval, Expected] | None:
+        """Return the similarity at a budget, on the line between those that were tried, with all that is expected at
+        the nearest of them; None beyond them."""
+        places = [(math.log(float(budget)), expected) for budget, expected in self.points]
+        at = math.log(epsilon) if epsilon > 0 else -math.inf
+        for place, expected in places:
+            if abs(place - at) < 1e-9:
+                return expected.similarity, expected
+        for (low, first), (high, second) in itertools.pairwise(places):
+            if low < at < high:
+                t = (at - low) / (high - low)
+                one, other = first.similarity, second.similarity
+                pairs = ((one.mean, other.mean), (one.low, other.low), (one.high, other.high))
+                return Interval(*((1 - t) * a + t * b for a, b in pairs)), second if t > 0.5 else first
+        return None
 
 
-Kind = Literal["read", "release", "try"]
+Kind = Literal["read", "release", "forecast"]
 """What a job does with a log."""
-Result = ReadLog | ReleasedLog | Previews
-_RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "try": Previews}
+Result = ReadLog | ReleasedLog | Forecast
+_RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "forecast": Forecast}
 
 
 def to_text(result: Result) -> str:

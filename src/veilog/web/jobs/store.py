@@ -289,9 +289,9 @@ class Store:
         """All releases of a log, newest first."""
         return self._of_log(log, "release")
 
-    def tries(self, log: str) -> list[JobRecord]:
-        """What was tried on made-up logs like this one, newest first."""
-        return self._of_log(log, "try")
+    def forecasts(self, log: str) -> list[JobRecord]:
+        """The forecasts for a log, newest first."""
+        return self._of_log(log, "forecast")
 
     def _of_log(self, log: str, kind: Kind) -> list[JobRecord]:
         where = "WHERE log = ? AND kind = ? ORDER BY created DESC, rowid DESC"

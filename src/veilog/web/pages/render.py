@@ -5,6 +5,7 @@ No page has a style or a script in it, so that the server can forbid both.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,97 +15,72 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, gettext, languages, localised
+from veilog._language import current, gettext, languages, ngettext
 from veilog._places import default_ledger
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account
-from veilog.ledger.entry import Entry
+from veilog.ledger.entry import Cost, Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
 from veilog.measures.disclosure.measure import KNOWN
+from veilog.measures.singling_out.finding import Exposed
 from veilog.measures.singling_out.words import own_path_in_words
-from veilog.measures.use_cases import USE_CASES
-from veilog.messages import Message
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
-from veilog.privacy.account.guarantee import Strength
-from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import Fact
-from veilog.releasing.preview import PATIENTS, Interval
+from veilog.releasing.preview import PATIENTS
 from veilog.releasing.standing import Standing
 from veilog.report.decision import decided
+from veilog.report.dossier import Signature
 from veilog.report.explorer import clean
 from veilog.report.page import furnish
-from veilog.report.words import said_of_others, strength_in_words, title_of_budget
+from veilog.report.words import said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.results import HOW_READ, LogMeasures, PreviewCell, Previews, ReadLog, ReleasedLog
+from veilog.web.jobs.results import HOW_READ, LogMeasures, ReadLog, ReleasedLog
+from veilog.web.pages import outlook as plot
 from veilog.web.pages.assets import address
+from veilog.web.pages.outlook import Outlook
 from veilog.web.pages.words import FILTERS, LANGUAGES
-from veilog.web.work.accounts import AccountSeen, advantage_at, persons_of
+from veilog.web.work.accounts import AccountSeen, Segment, persons_of, segments
 from veilog.web.work.attribute_policy import may_leave
-from veilog.web.work.preview import BUDGETS, FormPreview, Refused, keeps, recommended
-from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, delta_for, offered, plan_of
+from veilog.web.work.comparing import map_of, use_cases_of
+from veilog.web.work.preview import FormPreview, Refused
+from veilog.web.work.request import (
+    FURTHER,
+    UNPROTECTED,
+    can_be_asked_for,
+    completed,
+    delta_for,
+    offered,
+    offers,
+    plan_of,
+)
+from veilog.web.work.signing import stated as stated_by_owner
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """What anybody may learn at a budget."""
-
-    epsilon: str
-    points: float
-    """Percentage points by which a guess who is in the log gets better."""
-    strength: Strength
-
-
-@dataclass(frozen=True)
-class ShownPreviews:
-    """Previews in the form of a release."""
-
-    job: JobRecord | None = None
-    same: bool = False
-    """Whether it is of what stands in the form."""
-    left: float | None = None
-    """What is left of the account's epsilon, where there is a limit."""
-    paid: JobRecord | None = None
-    """A release whose sizes may be used."""
-
-    @property
-    def found(self) -> Previews | None:
-        """Return what was found so far."""
-        made = None if self.job is None else self.job.result
-        return made if isinstance(made, Previews) else None
-
-    @property
-    def best(self) -> tuple[str, PreviewCell] | None:
-        """Return the method and budget that are worth it."""
-        return None if self.found is None else recommended(self.found.rows, self.left)
-
-    def keeps(self, method: str, epsilon: str) -> Interval | None:
-        """Return what a method keeps at a budget, if it was tried around it."""
-        rows = () if self.found is None else self.found.rows
-        return next((keeps(row, epsilon) for row in rows if row.method == method), None)
-
-
-def learnt(epsilon: str, delta: str, cases: int) -> Learnt | None:
-    """Return what a budget lets anybody learn of one of so many cases; None for what is no budget."""
-    try:
-        cost = parse_epsilon(epsilon.replace(",", ".")), parse_delta(delta.replace(",", ".") or "0")
-    except VeilogError:  # as the form says of itself
-        return None
-    return Learnt(epsilon, advantage_at(cost), worth(cost, cases=cases))
 
 
 DEFAULT = "evolve"
 """What ``veilog suggest`` takes from public facts alone: without a delta, it resembled the original most."""
 _STEPS = ("lifecycle-transitions", "start-and-end")
 """Findings of logs that have starts and ends."""
+_FIXED = {"case": "case:concept:name", "activity": "concept:name", "timestamp": "time:timestamp"}
+"""The columns of a log that is no table, such as XES."""
 _NAME = 120
 """The longest name of a column that is asked for."""
+
+
+@dataclass(frozen=True)
+class LogRow:
+    """A log on the first page: its account as a bar, and the releases that this browser made of it."""
+
+    log: LogRecord
+    account: Account | None
+    bar: tuple[Segment, ...]
+    jobs: tuple[JobRecord, ...]
 
 
 def home(
@@ -113,21 +89,37 @@ def home(
     settings: ServerSettings | None,
     once: str,
     accounts: Mapping[str, Account] | None = None,
+    *,
+    notes: Mapping[int, tuple[str, str]] | None = None,
+    drafts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
-    """The first page: bring a log; the logs there are, each with what its account says, and the releases."""
+    """The first page: bring a log; the logs there are, each with its account as a bar, and its releases. ``drafts`` are
+    the settings that were left, whose budget the next release would use."""
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
-    names = {log.id: log.name for log in logs}
+    rows = []
+    for log in logs:
+        held = (accounts or {}).get(log.id)
+        upcoming = upcoming_cost((drafts or {}).get(log.id, {}), log)
+        mine = tuple(job for job in jobs if job.log == log.id)
+        rows.append(LogRow(log, held, segments(held, upcoming) if log.measured else (), mine))
     return _page(
         "home.html",
         settings,
-        logs=logs,
-        jobs=jobs,
-        names=names,
-        accounts=accounts or {},
+        rows=rows,
+        left_over=[job for job in jobs if job.log not in {log.id for log in logs}],
+        notes=notes or {},
         suffixes=known_suffixes(),
         once=once,
         again=busy,
     )
+
+
+def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
+    """Return what the next release would cost by the settings that were left; the usual budget where there are none."""
+    given = completed(draft, log.cases)
+    with contextlib.suppress(VeilogError):
+        return parse_epsilon((given.get("epsilon") or "1").replace(",", ".")), parse_delta(given.get("delta") or "0")
+    return None
 
 
 def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = None) -> str:
@@ -135,6 +127,8 @@ def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = Non
     job = log.reading
     result = job.result if job is not None and isinstance(job.result, ReadLog) else None
     how = None if result is None or result.columns is None else result.columns.how
+    found = log.measured
+    person = log.columns.get("person", "" if found is None else found.person)
     return _page(
         "log.html",
         settings,
@@ -143,7 +137,10 @@ def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = Non
         result=result,
         guessed="guessed" in (how or {}).values(),
         steps=_with_steps(log, result),
-        columns=() if log.measured is None else _attributes(log.measured),
+        columns=() if found is None else _attributes(found),
+        person=person,
+        unit=next((unit for unit in (found.units if found else ()) if unit.column == person), None),
+        FIXED=_FIXED,
         START=START,
         can_be_asked_for=can_be_asked_for,
         once=once,
@@ -162,22 +159,52 @@ def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
     found = log.measured
     if found is None:
         return _waiting(log, "exposure", settings)
+    usual = max(found.singled_out, key=lambda r: (r.with_start, r.size == 3, r.size), default=None)
+    levels = [
+        {"size": r.size, "day": r.with_start, "found": _of_hundred(r), "says": _known(r)} for r in found.singled_out
+    ]
     return _page(
         "exposure.html",
         settings,
         log=log,
         found=found,
-        s=found.statistics,
-        chance=max(found.singled_out, key=lambda r: (r.with_start, r.size == 3, r.size), default=None),
-        singled=[
-            (name, _rising((r.size, r.found.value) for r in found.singled_out if r.with_start == with_start))
-            for with_start, name in enumerate((gettext("events only"), gettext("events and the day it started")))
-        ],
+        levels=levels,
+        chance=usual,
+        says="" if usual is None else _known(usual),
+        dots=0 if usual is None else _of_hundred(usual),
         disclosed=[
             (gettext(name), _rising((r.size, r.case_disclosure) for r in found.disclosure if r.background == kind))
             for kind, name in KNOWN.items()
         ],
     )
+
+
+def _known(found: Exposed) -> str:
+    """What an attacker knows who finds so many, in a sentence."""
+    if found.with_start:
+        return ngettext(
+            "The attacker knows {n} event of a case and the day it started.",
+            "The attacker knows {n} events of a case and the day it started.",
+            found.size,
+        )
+    return ngettext("The attacker knows {n} event of a case.", "The attacker knows {n} events of a case.", found.size)
+
+
+def _of_hundred(found: Exposed) -> int:
+    """How many of 100 people an attacker finds; what is above nothing is one at least."""
+    share = 100 * found.found.value
+    return max(1, round(share)) if share > 0 else 0
+
+
+def explore(log: LogRecord, job: JobRecord | None = None, *, settings: ServerSettings | None = None) -> str:
+    """The log itself, or the release of a job beside it: variants, the map, durations, and attributes."""
+    if log.measured is None:
+        return _waiting(log, "explore", settings)
+    made = None if job is None else job.result
+    facts = made if isinstance(made, ReleasedLog) else None
+    beside = None if facts is None else facts.beside
+    chart = Markup((beside and beside.chart) or "")  # charts hold no text but ours
+    return _page("explore.html", settings, log=log, found=log.measured, job=job, r=facts, beside=beside, chart=chart)
 
 
 def _rising(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
@@ -189,70 +216,113 @@ def _rising(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, f
 
 def release_form(
     log: LogRecord,
-    values: Mapping[str, Any],
+    values: Mapping[str, str],
     once: str,
-    problem: str | None = None,
     *,
     settings: ServerSettings | None = None,
-    plan: FormPreview | Refused | None = None,
+    outlook: Outlook | None = None,
+    refused: Refused | None = None,
+    expert: bool = False,
+) -> str:
+    """The settings of a release, or its expert options; ``values`` are those of an earlier form, or of the address, and
+    ``refused`` says what speaks against them."""
+    if log.measured is None:
+        return _waiting(log, "release", settings)
+    return _page(
+        "expert.html" if expert else "release.html", settings, **_asked(log, values, once, refused), outlook=outlook
+    )
+
+
+def check(
+    log: LogRecord,
+    values: Mapping[str, str],
+    once: str,
+    *,
+    outlook: Outlook,
+    settings: ServerSettings | None = None,
     same: JobRecord | None = None,
     falls: bool = False,
     sure: Mapping[str, str] | None = None,
-    previews: ShownPreviews | None = None,
-    chosen_at: str = "",
 ) -> str:
-    """Choose a method, a budget and parameters; ``values`` are those of an earlier form, or of the address. ``same`` is
-    a job that made the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes
-    the level of the account lower, ``sure`` what was confirmed, ``previews`` what was tried on made-up logs,
-    ``chosen_at`` when something of it was taken over last."""
-    found = log.measured
-    if found is None:
-        return _waiting(log, "release", settings)
-    given = {str(name): str(value) for name, value in values.items() if value not in (None, "")}
-    chosen = METHODS.get(given.get("method", DEFAULT))
-    if chosen is None:
-        chosen = METHODS[DEFAULT]
-        problem = problem or gettext("There is no such method; the usual one is shown instead.")
-    known = [name for name in _attributes(found) if may_leave(name, log) and can_be_asked_for(name)]
-    names = [name for name in known if name != START]
-    cases = found.statistics.cases
-    epsilon, delta = given.get("epsilon", "1"), given.get("delta", "0")
+    """Everything that was asked for on one page, before the log is queried. ``same`` is a job that made the very same
+    release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of the account
+    lower, ``sure`` what was confirmed."""
+    assert isinstance(outlook.plan, FormPreview), "what cannot be meant stays on the settings"
+    planned = outlook.plan.plan
     return _page(
-        "release.html",
+        "check.html",
         settings,
-        log=log,
-        found=found,
-        cards=METHODS.values(),
-        chosen=chosen,
-        parameters=offered(chosen),
-        needs=_needs(chosen, given),
-        labels_needed="activities" in _needs(chosen, {}),
-        default=DEFAULT,
-        values=given,
-        delta=delta_for(cases),
-        attributes=names,
-        kept_back=not names and any(name != START for name in _attributes(found)),
-        starts=START in known and START in found.event_attributes,
-        asked_attributes=[
-            name
-            for name in map(str.strip, given.get("attributes", "").split(","))
-            if name and may_leave(name.removeprefix("case:"), log)
-        ],
-        asked=learnt(epsilon, delta, cases),
-        open="subset" in given or any(name.startswith(("p_", "as_")) for name in given),
-        plan=plan,
-        refused=isinstance(plan, Refused),
-        problem=problem,
+        **_asked(log, values, once),
+        outlook=outlook,
+        bar=segments(outlook.plan.account.account, outlook.cost if planned.bounded else None),
         same=same,
         falls=falls,
         sure=sure or {},
-        once=once,
-        chosen_at=chosen_at,
-        further=FURTHER,
-        previews=previews or ShownPreviews(),
-        kept=(previews or ShownPreviews()).keeps(chosen.name, epsilon),
-        learnt=[learnt(budget, delta, cases) or learnt(budget, "0", cases) for budget in BUDGETS],
     )
+
+
+def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refused | None = None) -> dict[str, Any]:
+    """What the pages of a release have in common."""
+    found = log.measured
+    assert found is not None
+    given = {str(name): str(value) for name, value in values.items() if value not in (None, "")}
+    chosen = METHODS.get(given.get("method", DEFAULT))
+    chosen = chosen if chosen is not None and offers(chosen) else METHODS[DEFAULT]
+    known = [name for name in _attributes(found) if may_leave(name, log) and can_be_asked_for(name)]
+    names = [name for name in known if name != START]
+    asked = [name.strip() for name in given.get("attributes", "").split(",")]
+    return {
+        "log": log,
+        "found": found,
+        "once": once,
+        "values": given,
+        "refused": refused,
+        "wrong": None if refused is None else _field(refused.parameter, chosen),
+        "wrong_expert": refused is not None and is_expert(refused.parameter),
+        "chosen": chosen,
+        "methods": [method for method in METHODS.values() if offers(method)],
+        "parameters": offered(chosen),
+        "needs": _needs(chosen, given),
+        "default": DEFAULT,
+        "usual_delta": delta_for(found.statistics.cases),
+        "labels": list(zip(found.labels, found.label_cases, strict=False)),
+        "rare": sum(cases == 1 for cases in found.label_cases),
+        "units": [
+            unit for unit in found.units if unit.likely or unit.column in (given.get("unit"), log.columns.get("person"))
+        ],
+        "attributes": names,
+        "kept_back": not names and any(name != START for name in _attributes(found)),
+        "starts": START in known and START in found.event_attributes,
+        "asked_attributes": [name for name in asked if name and may_leave(name.removeprefix("case:"), log)],
+        "further": FURTHER,
+    }
+
+
+_SETTINGS = (
+    "epsilon",
+    "unit",
+    "max_cases",
+    "without_person",
+    "labels",
+    "activities",
+    "attributes",
+    "allow_no_protection",
+)
+"""The fields of the settings; all others are expert options."""
+
+
+def is_expert(parameter: str | None) -> bool:
+    """Return whether a parameter is one of the expert options."""
+    return parameter is not None and parameter not in (*_SETTINGS, "times", "processing") and parameter[:2] != "d_"
+
+
+def _field(parameter: str | None, method: Method) -> str | None:
+    """The field of a form that a parameter is given in."""
+    if parameter is None:
+        return None
+    if any(held.name == parameter for held in offered(method)):
+        return f"p_{parameter}"
+    return {"window": "window_start", "labels": "labels-log", "attributes": "attribute-1"}.get(parameter, parameter)
 
 
 def _needs(method: Method, form: Mapping[str, str]) -> frozenset[Fact]:
@@ -266,9 +336,9 @@ def _needs(method: Method, form: Mapping[str, str]) -> frozenset[Fact]:
         return method.needs(method.parse({}))
 
 
-def plan_part(plan: FormPreview | Refused, log: LogRecord) -> str:
-    """The dry run alone, to be put into the form."""
-    return _environment().get_template("plan.html").render(plan=plan, log=log, refused=isinstance(plan, Refused))
+def outlook_part(outlook: Outlook, log: LogRecord) -> str:
+    """What is foreseen alone, to be put into the form."""
+    return _environment().get_template("outlook.html").render(outlook=outlook, log=log)
 
 
 def job_page(
@@ -279,14 +349,15 @@ def job_page(
     settings: ServerSettings | None = None,
     price: Entry | None = None,
     now: Standing | None = None,
+    signed: Signature | None = None,
 ) -> str:
-    """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, and
-    ``now`` what it says of a release."""
+    """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, ``now``
+    what it says of a release, and ``signed`` who confirmed what of it."""
     if job.kind == "read":
         return log_page(log, once, settings=settings)
     facts: dict[str, Any] = {"r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
-        facts |= _of_release(job.result, job, log, settings, now)
+        facts |= _of_release(job.result, job, log, settings, now) | {"signed": signed}
     return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
 
 
@@ -302,15 +373,13 @@ def account(
     notes: Mapping[int, tuple[str, str]],
     once: str,
     *,
-    beside: Sequence[int] = (),
     settings: ServerSettings | None = None,
 ) -> str:
-    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger, of
-    which one or two are picked to be looked at ``beside`` each other."""
+    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
     if log.measured is None:
         return _waiting(log, "account", settings)
-    made = {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
-    picked = [number for number in beside if number in made][:2]
+    made = _released(jobs)
+    upcoming = upcoming_cost({}, log)
     return _page(
         "account.html",
         settings,
@@ -319,36 +388,39 @@ def account(
         jobs=jobs,
         made=made,
         notes=notes,
-        picked=picked,
-        pair=side_by_side(*(made[number] for number in picked)) if len(picked) == 2 else (),
         units=persons_of(log),
+        bar=segments(seen.account, upcoming),
         once=once,
     )
 
 
-def side_by_side(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, str, str]]:
-    """Return what two releases say of themselves and of the original, a title and two values a row."""
-    sides = [_by_title(made) for made in (first, second)]
-    return [(title, sides[0].get(title, "–"), sides[1].get(title, "–")) for title in {**sides[0], **sides[1]}]
+def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
+    return {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
 
 
-def _by_title(made: ReleasedLog) -> dict[str, str]:
-    """What a release says, with what it kept beside it: of activities there is a number and a share."""
-    facts = {
-        gettext("guarantee"): title_of_budget(made.guarantee),
-        gettext("protection"): strength_in_words(made.known.guarantee.strength),
-        gettext("protects"): gettext(made.guarantee.unit),
-        gettext("cases"): localised(f"{made.cases:,}"),
-        gettext("variants"): localised(f"{made.variants:,}"),
-        gettext("events"): localised(f"{made.events:,}"),
-        gettext("activities"): localised(f"{made.activities:,}"),
-    }
-    if made.beside is not None:
-        use_cases = enumerate(made.beside.use_cases, 1)
-        facts |= {gettext("use case {n}", n=number): clean(use_case.verdict) for number, use_case in use_cases}
-        kept = ((clean(title), value) for title, value, _ in made.beside.kept or ())
-        facts |= {f"{title} ({gettext('utility')})" if title in facts else title: value for title, value in kept}
-    return facts
+def comparison(
+    log: LogRecord,
+    seen: AccountSeen,
+    jobs: Mapping[int, JobRecord],
+    picked: Sequence[int],
+    *,
+    settings: ServerSettings | None = None,
+) -> str:
+    """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
+    they cost."""
+    if log.measured is None:
+        return _waiting(log, "account", settings)
+    made = {number: found for number, found in _released(jobs).items() if not found.empty}
+    entries = [] if seen.account is None else [e for e in reversed(seen.account.entries) if e.number in made]
+    chosen = [n for n in dict.fromkeys([*picked, *(e.number for e in entries)]) if n in made][:2]
+    facts: dict[str, Any] = {}
+    if len(chosen) == 2 and seen.account is not None:
+        chosen = chosen if picked else sorted(chosen)
+        two = made[chosen[0]], made[chosen[1]]
+        only = tuple(entry for entry in seen.account.entries if entry.number in chosen)
+        facts = {"two": two, "use_cases": use_cases_of(*two), "map": map_of(*two)}
+        facts["account"] = replace(seen.account, budget=None, entries=only)
+    return _page("compare.html", settings, log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
 
 
 def stored(
@@ -383,21 +455,22 @@ def _attributes(found: LogMeasures) -> list[str]:
 def _of_release(
     made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: Standing | None
 ) -> dict[str, Any]:
-    beside, told = made.beside, made.known
     owner = None if made.owner is None else replace(made.owner, standing=now)
+    verdict = decided(made.known, made.cases, owner)
+    together = now.account.strength if now and now.account and now.account.releases > 1 else None
     return {
         "r": made,
-        "decided": decided(told, made.cases, owner),
-        "strength": told.guarantee.strength,
-        "budget": title_of_budget(told.guarantee),
-        "singled_explained": str(Message("singling-out-explained")),
+        "decided": verdict,
+        "strength": verdict.strength,
+        "together": together,
+        "stated": stated_by_owner(made),
+        "budget": title_of_budget(made.guarantee),
         "now": None if now is None else now.account,
         "others": said_of_others(now)[1],
-        "beside": beside,
+        "beside": made.beside,
         # Where the command and Python have the ledger of these pages, what they release is in the same account.
         "apart": settings is None or settings.ledger != default_ledger(),
         "written": any(name.startswith("release.") for name in made.files),
-        "chart": Markup((beside and beside.chart) or ""),  # charts hold no text but ours
         **_repeated(job, log, None if settings is None else settings.seed),
     }
 
@@ -446,8 +519,8 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     environment.filters.update(FILTERS)
-    environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS)
+    environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS, plot=plot)
     environment.globals.update(RULES=RULES, kind_words=KNOWN)
-    environment.globals.update(language=current, now=time.time, own_path=own_path_in_words, USE_CASES=USE_CASES)
+    environment.globals.update(language=current, now=time.time, own_path=own_path_in_words)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

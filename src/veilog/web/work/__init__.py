@@ -1,4 +1,4 @@
-"""The work behind the pages: what worker processes do with a log, and the preview that does without one."""
+"""The work behind the pages: what worker processes do with a log, and what is foreseen without one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
-from veilog.web.work.preview import preview_all, preview_form
+from veilog.web.work.forecast import forecast_releases
+from veilog.web.work.preview import preview_form
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
 
@@ -18,8 +19,8 @@ def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> R
     """Do a job in a worker; returns what the pages show of it."""
     if task.kind == "read":
         return read_log(Path(task.path), task.columns, progress)
-    if task.kind == "try":
-        return preview_all(task, progress)
+    if task.kind == "forecast":
+        return forecast_releases(task, progress)
     if task.request.write is not None:
         out = Path(task.out)
         return write_again(out.parent / task.request.write, out, settings, progress)

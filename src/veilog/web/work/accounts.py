@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from veilog.errors import BudgetError, ParameterError, VeilogError
-from veilog.ledger.accounts import Account, check_paid, in_figures
+from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
@@ -47,6 +47,37 @@ def accounts_of(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str
     return {log.id: next(iter(every[log.id].values())).among(log.cases) for log in logs if len(every[log.id]) == 1}
 
 
+@dataclass(frozen=True)
+class Segment:
+    """One release in the bar of an account: from where to where it takes what all releases together let an attacker
+    gain, in percentage points."""
+
+    number: int
+    """In the ledger; 0 for the one that would be next."""
+    start: float
+    end: float
+    strength: Strength
+
+
+def segments(account: Account | None, upcoming: Cost | None = None) -> tuple[Segment, ...]:
+    """Return the bar of an account with what one more release would make of it."""
+    account = account or Account(0, "", "case", None, ())
+    entries, found, reached = _counting(account)[-_SEGMENTS:], list[Segment](), 0.0
+    first = len(_counting(account)) - len(entries)
+    for place, entry in enumerate(entries, first + 1):
+        held = replace(account, entries=_counting(account)[:place])
+        end = 100.0 if held.spent is None else max(reached, advantage_at(held.spent))
+        found.append(Segment(entry.number, reached, end, held.strength))
+        reached = end
+    if upcoming is not None:
+        after = account.with_release(upcoming, None)
+        end = 100.0 if after.spent is None else max(reached, advantage_at(after.spent))
+        found.append(Segment(0, reached, end, after.strength))
+    return tuple(found)
+
+
+_SEGMENTS = 30
+"""Releases that a bar shows by themselves: those before them are one stretch."""
 _LATE = 1.0
 """Seconds that a clock may be set back meanwhile."""
 
@@ -126,6 +157,11 @@ class AccountSeen:
             return 100.0
         parts = [float(s / b) if b else float(s > 0) for s, b in zip(spent, self.account.budget, strict=True)]
         return round(100 * min(1.0, max(parts)), 1)
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The place of each release among those of the account, from 1, by its number in the ledger."""
+        return {} if self.account is None else {entry.number: i for i, entry in enumerate(self.account.entries, 1)}
 
     @property
     def sums(self) -> list[tuple[str, str | None, Cost | None]]:
@@ -213,15 +249,6 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
     unit = log.columns.get("person") or "case" if account is None else account.unit
     seen = None if account is None else account.among(log.cases)
     return AccountSeen(seen, unit=unit, others=tuple(sorted(others.items())), lost=lost(log, account))
-
-
-def epsilon_left(log: LogRecord, settings: ServerSettings) -> float | None:
-    """Return what is left of the epsilon of a log, rounded down; None where there is no limit, or no account."""
-    try:
-        account = account_of(_ledger_of(log, settings), log)
-    except (VeilogError, ValueError):
-        return None
-    return None if account is None or account.left is None else float(in_figures(account.left[0], down=True))
 
 
 def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: str, unit: str | None) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START
 from veilog.messages import Message
-from veilog.methods.pretsa import DURATION
 from veilog.releasing.request import ReleaseRequest
 from veilog.web.jobs.records import LogRecord
 from veilog.web.work.request import IDENTIFYING, RELEASE
 
-_NAMING = {"attribute_names", "sensitive"}
-"""Settings of methods that name attributes which leave."""
+_NAMING = "attribute_names"
+"""The setting of methods that names attributes which leave."""
 
 
 def may_leave(name: str, log: LogRecord) -> bool:
@@ -68,11 +67,8 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
     """The attributes that would be released, each with the parameter that names it."""
     for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         yield name, "attributes"
-    for setting in _NAMING & {parameter.name for parameter in planned.method.parameters}:
-        names = [name.strip() for name in (getattr(planned.settings, setting) or "").split(",") if name.strip()]
-        if not names and planned.as_published and setting == "attribute_names" and _was_told(log):
-            raise ParameterError("attributes-all-released", parameter=setting)
-        yield from ((name, setting) for name in names if (setting, name) != ("sensitive", DURATION))
+    names = str(getattr(planned.settings, _NAMING, None) or "").split(",")
+    yield from ((name.strip(), _NAMING) for name in names if name.strip())
 
 
 def _near(name: str, known: Collection[str]) -> Message | str:

@@ -1,4 +1,4 @@
-"""A release beside its original, for the owner's eyes only: step by step, the longest last."""
+"""A release beside its original, step by step, and beside another release of it; for the data owner only."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from veilog.measures.use_cases import Asked, judge
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered, standing_of
-from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
+from veilog.report.flow_map import FlowMap, FlowSteps, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.release_facts import told_by_release
-from veilog.report.use_cases import shown
-from veilog.web.jobs.results import Beside
+from veilog.report.use_cases import Number, shown
+from veilog.web.jobs.results import Beside, ReleasedLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import as_shown, shown_rows
 
@@ -87,15 +87,15 @@ def _side_by_side(
         return None
     comparison = inside.comparison
     singled = None if comparison is None else comparison.singling_out
-    before, after = _maps(sides)
+    steps = _steps(sides)
     return Beside(
         before=Statistics.of(log.variants, None, None),
         verdict="" if comparison is None else verdict_of(comparison, of_people=False),
         kept=None if comparison is None else tuple(kept_lines(comparison)),
         not_compared=inside.not_compared,
-        explorer=shown_rows(released.variants, log.variants),
-        map=after,
-        map_before=before,
+        explorer=shown_rows(released.variants, log.variants, sides.log.variants),
+        map=drawn(steps[0], arranged(steps), steps[1]),
+        steps=steps[1],
         durations=facts.durations,
         durations_of=facts.durations_of,
         no_durations=facts.no_durations,
@@ -112,13 +112,29 @@ def _side_by_side(
     )
 
 
-def _maps(sides: ComparisonInput) -> tuple[FlowMap, FlowMap]:
-    """The maps of both logs in the same places, with how long steps take where the logs have times that mean it."""
+def _steps(sides: ComparisonInput) -> tuple[FlowSteps, FlowSteps]:
+    """The steps of both logs, with how long they take where the logs have times that mean it."""
     released = sides.released
     timed = released.log if told_by_release(released).timed else None
-    both = steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
-    places = arranged(both, more=True)
-    return drawn(both[0], places), drawn(both[1], places)
+    return steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
+
+
+def use_cases_of(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, Number, Number]]:
+    """Return what each of two releases is good for, number by number, as far as both were compared with the log."""
+    one, other = ({} if made.beside is None else _numbers(made.beside) for made in (first, second))
+    return [(place[0], one[place], other[place]) for place in one if place in other]
+
+
+def _numbers(made: Beside) -> dict[tuple[str, str], Number]:
+    return {(use_case.title, number.title): number for use_case in made.use_cases for number in use_case.numbers}
+
+
+def map_of(first: ReleasedLog, second: ReleasedLog) -> FlowMap | None:
+    """Return the map of two releases in one frame; None where one of them was not compared with its log."""
+    if first.beside is None or second.beside is None:
+        return None
+    one, other = first.beside.steps, second.beside.steps
+    return drawn(one, arranged([one, other]), other)
 
 
 def _chart(comparison: Comparison | None) -> str | None:

@@ -45,9 +45,9 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def shown_rows(variants: Variants, original: Variants | None = None) -> Explorer:
+def shown_rows(variants: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
     """The most frequent variants as coloured chevrons, as far as a light page has room for them."""
-    view = explorer(variants, original)
+    view = explorer(variants, original, whole)
     rows = view.rows[:ROWS]
     return replace(
         view,
@@ -86,7 +86,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
         explorer=shown_rows(variants),
         disclosure=tuple(map(as_shown, results)),
         singled_out=() if exposed is None else exposed.results,
-        map=drawn(steps, arranged([steps], more=True)),
+        map=drawn(steps, arranged([steps])),
         durations=durations(log)[0],
         labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),

@@ -30,10 +30,14 @@ from veilog.web.jobs.results import HOW_READ, Columns, FirstRows, InnerTables, R
 from veilog.web.jobs.worker import READING, Progress, Stages
 from veilog.web.work.exposure import measured
 
-_PREVIEW_ROWS, _PREVIEW_COLUMNS = 6, 16
+_PREVIEW_ROWS, _PREVIEW_COLUMNS = 5, 40
 _LAYOUT = ("sheet", "object_type")
 _COLUMNS, _NAME = 150, 120
 """How many columns a page lets choose from, and how much of a name it shows."""
+
+
+_OF_FILE = ("file-", "zip-", "gzip-", "row-", "rows-", "value-", "quote-")
+"""How codes begin of what is wrong with a file whatever its columns are: no other choice of them helps."""
 
 
 def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> ReadLog:
@@ -174,7 +178,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
             choices=tuple(finding.rule for finding in stopping),
         )
     told = in_words(error)
-    if found.columns is not None:
+    if found.columns is not None and not error.message.code.startswith(_OF_FILE):
         return _not_so(found, told)
     raise told from error.__cause__
 

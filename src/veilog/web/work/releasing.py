@@ -19,6 +19,7 @@ from typing import Any
 from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
+from veilog._plain import to_plain
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.entry import Cost
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
@@ -43,12 +44,14 @@ from veilog.web.work.comparing import ComparisonInput, all_variants, beside, pre
 from veilog.web.work.reading import in_words, log_of
 from veilog.web.work.request import plan_of, undeclared, whose
 
-_KEPT = "release.parquet"
+KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
 _LOGS = ("release.xes", "release.csv", "release.xlsx")
 _WORKBOOK = 100_000
 """Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
-_PAGES = ("recipient-report.html", "dossier.html")
+DOSSIER, STRUCTURE = "dossier.html", "dossier.json"
+"""The dossier, and what it is written from: the signature is added to that."""
+_PAGES = ("recipient-report.html", DOSSIER)
 """What goes with the release."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
@@ -114,7 +117,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
         files=_sizes(out),
     )
     person = whose(task.columns, planned.unit.column)
-    sides = ComparisonInput(released, log, _logs_in(out), person)
+    sides = ComparisonInput(released, log, logs_in(out), person)
     result = _compared(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
@@ -155,7 +158,7 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
         if not isinstance(result, ReleasedLog) or result.entry is None:
             raise InputError("release-no-longer-kept")
         entry = EntryRef(settings.ledger, result.entry)
-        source = kept / _KEPT if (kept / _KEPT).exists() else kept_file(entry) or kept / _KEPT
+        source = kept / KEPT if (kept / KEPT).exists() else kept_file(entry) or kept / KEPT
         log = files.read(source)
     except (OSError, ValueError, VeilogError) as error:
         raise InputError("release-no-longer-kept") from error
@@ -164,8 +167,8 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
         _linked(kept / name, out / name)
     (out / _SPARE).unlink()
     (out / ENTRY).write_text(str(result.entry))
-    if not (out / _KEPT).exists():
-        for one, target in _with_models(log, source, out / _KEPT):
+    if not (out / KEPT).exists():
+        for one, target in _with_models(log, source, out / KEPT):
             files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
     missing, unwritten = [], []
     for name in result.unwritten:
@@ -245,17 +248,20 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
                 _write_page(released, out / name, progress)
         except VeilogError as error:
             missing.append(_trouble(out / name, error))
-            unwritten += [name] if _no_room(error) and (out / _KEPT).exists() else []
+            unwritten += [name] if _no_room(error) and (out / KEPT).exists() else []
     return missing, unwritten
 
 
 def _write_page(released: Release | EventLog, page: Path, progress: Progress) -> None:
     """Write the report for the recipient, or the dossier, of the release in the same folder."""
-    files = _logs_in(page.parent)
+    files = logs_in(page.parent)
     if page.name == _PAGES[0]:
         report.write(released, page, files=files, progress=progress, language=current(), overwrite=True)
     else:
-        write_dossier(dossier(released, files=files, progress=progress, language=current()), page, overwrite=True)
+        made = dossier(released, files=files, progress=progress, language=current())
+        write_dossier(made, page, overwrite=True)
+        with atomic_target(page.with_name(STRUCTURE)) as file:
+            file.write(json.dumps(to_plain(made)).encode())
 
 
 def _logs_of(released: Release) -> tuple[str, ...]:
@@ -264,9 +270,9 @@ def _logs_of(released: Release) -> tuple[str, ...]:
     return _LOGS if whole else _LOGS[:-1]
 
 
-def _logs_in(out: Path) -> tuple[Path, ...]:
+def logs_in(out: Path) -> tuple[Path, ...]:
     """The files of the release that there are."""
-    return tuple(path for name in (*_LOGS, _KEPT) if (path := out / name).exists())
+    return tuple(path for name in (*_LOGS, KEPT) if (path := out / name).exists())
 
 
 def _certified(released: Release, out: Path) -> None:
@@ -283,11 +289,11 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
         try:
             _certified(released, out)
             if released.variants.cases:
-                released.save(out / _KEPT, overwrite=True)
+                released.save(out / KEPT, overwrite=True)
             return
         except VeilogError as error:
             if not _no_room(error):
-                missing.append(_trouble(out / _KEPT, error))
+                missing.append(_trouble(out / KEPT, error))
                 return
         words = gettext("the disk is full: the release is made and stored; free some space, and veilog writes it")
         progress(words, None)
@@ -314,7 +320,7 @@ def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
     waits = released.entry is not None and kept_file(released.entry) is not None
-    if empty or waits or (out / _KEPT).exists():
+    if empty or waits or (out / KEPT).exists():
         result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
         _written_down(replace(result, unwritten=left, stopped=True), out, PAID)

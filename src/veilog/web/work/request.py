@@ -9,26 +9,26 @@ from typing import Any, Literal
 from veilog._language import gettext, gettext_noop
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import START
-from veilog.methods import Method, Parameter, method_named
+from veilog.methods import METHODS, Method, Parameter, method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody
 from veilog.web.jobs.records import JobRequest, LogRecord
 
-FIELDS = ("method", *(name for option in OPTIONS.values() for name in option.in_form))
-"""The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``, and
-the size of made-up logs ``s_``."""
+_OF_THE_COMMAND = ("as_published",)
+"""What only the command and Python take: a method as its paper has it is there to be compared with."""
+FIELDS = (
+    "method",
+    *(name for option in OPTIONS.values() for name in option.in_form if name not in _OF_THE_COMMAND),
+)
+"""The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``."""
 FURTHER = tuple(option for option in OPTIONS.values() if option.form is None)
 """The options for which no page has laid out a field."""
-CHOSEN = "|chosen"
-"""Of a draft, when something was taken over into it last: no field has such a name."""
-_ON_ITS_WAY = 10.0
-"""Seconds within which a request of the page before may still come."""
 IDENTIFYING, RELEASE = "identifying", "release"
 """What a column was said to be when the log was brought."""
 
-_FILES = ("rules",)
+_FILES = ("rules_file",)
 """Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
 _LONGEST = 20_000
 UNPROTECTED = "unprotected"
@@ -45,14 +45,14 @@ _HOW_TO_SAY: Mapping[Fact, str] = {
 
 def fields_in(form: Mapping[str, str]) -> dict[str, str]:
     """Return what of a form is about the release."""
-    return {name: value for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_", "s_"))}
+    return {name: value for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
 
 
 def as_draft(form: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
     """Return what of a form is kept for the next look at it. Parameters are kept for each method by itself."""
     own = form.get("method", "")
     kept = {name: value for name, value in before.items() if "|" in name and not name.startswith(f"{own}|")}
-    return kept | {(f"{own}|{name}" if _of_method(name) else name): value for name, value in form.items()}
+    return kept | {(f"{own}|{name}" if name.startswith("p_") else name): value for name, value in form.items()}
 
 
 def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str, str]:
@@ -63,24 +63,28 @@ def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str,
     return {**fields, "method": own} if own else fields
 
 
-def overtaken(form: Mapping[str, str], draft: Mapping[str, str], now: float) -> bool:
-    """Return whether a form is of a page that a choice has just led away from: a dry run of it was on its way."""
-    last = draft.get(CHOSEN, "")
-    return bool(last) and form.get("chosen_at", "") != last and now - float(last) < _ON_ITS_WAY
-
-
-def _of_method(name: str) -> bool:
-    return name.startswith("p_") or name == "as_published"
-
-
 def said_at_import(log: LogRecord) -> dict[str, str]:
     """Return what a form takes over from the page on which the columns were told."""
     released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
     released = [name for name in released if name != START and can_be_asked_for(name)]  # starts come with the times
     said = {"attributes": ",".join(released)} if released else {}
-    if person := log.columns.get("person"):
-        said |= {"unit": person, "max_cases": log.columns.get("max_cases", "")}
+    found = log.measured
+    person = log.columns.get("person", "" if found is None else found.person)
+    if person:
+        usual = next((str(unit.usual) for unit in found.units if unit.column == person), "") if found else ""
+        said |= {"unit": person, "max_cases": log.columns.get("max_cases") or usual}
     return said
+
+
+def completed(form: Mapping[str, str], cases: int) -> dict[str, str]:
+    """Return a form with the delta that is proposed, where something in it needs one and none is given."""
+    given = dict(form)
+    names = _listed(given.get("attributes", ""))
+    needs = given.get("labels") == PRIVATELY or any(not given.get(f"d_{name}", "").strip() for name in names)
+    method = METHODS.get(given.get("method", ""))
+    if not given.get("delta", "").strip() and (needs or (method is not None and method.needs_delta)):
+        given["delta"] = delta_for(cases)
+    return given
 
 
 def can_be_asked_for(name: str) -> bool:
@@ -129,6 +133,11 @@ def _without_values(planned: ReleaseRequest) -> str | None:
     )
 
 
+def offers(method: Method) -> bool:
+    """Return whether the pages release with this method: it has to be certified, and its budget to add up."""
+    return method.certified and method.takes_epsilon
+
+
 def offered(method: Method) -> tuple[Parameter, ...]:
     """The parameters of a method that can be given in a browser."""
     return tuple(parameter for parameter in method.parameters if parameter.name not in _FILES)
@@ -152,8 +161,6 @@ def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
         "domain": Domain(_labels(given), _longest(given), _values_of(given)),
         "allow_no_protection": _is_typed(given.get("allow_no_protection", "")),
     }
-    if not method.takes_epsilon:
-        asked |= {"epsilon": None, "delta": "0"}
     _check(method, asked)
     return plan(method.name, **{**asked, **parameters})
 
@@ -182,12 +189,13 @@ def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
 
 def _check(method: Method, asked: Mapping[str, Any]) -> None:
     """Refuse, in the words of the form, what a plan would refuse in those of the command."""
+    if not offers(method):
+        raise ParameterError("form-method-not-certified", parameter="method", method=repr(method.name))
     epsilon = asked["epsilon"]
-    if epsilon is None and method.takes_epsilon:
+    if epsilon is None:
         advice = gettext("Smaller means more private; 0.1 to 1 are usual.")
         raise ParameterError("form-budget-missing", parameter="epsilon", advice=advice)
-    nobody = epsilon is not None and protects_nobody(parse_epsilon(epsilon), parse_delta(asked["delta"]))
-    if nobody and not asked["allow_no_protection"]:
+    if protects_nobody(parse_epsilon(epsilon), parse_delta(asked["delta"])) and not asked["allow_no_protection"]:
         raise ParameterError(
             "form-budget-without-protection",
             parameter="allow_no_protection",
@@ -197,8 +205,6 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
         )
     if asked["domain"].activities == PRIVATELY and parse_delta(asked["delta"]) == 0:
         raise ParameterError("form-labels-without-delta", parameter="delta")
-    if not (asked["as_published"] or method.certified):
-        raise ParameterError("form-method-not-certified", parameter="as_published", method=repr(method.name))
 
 
 def _number(text: str | None) -> str | None:

@@ -10,8 +10,9 @@ from refusals import refused
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance import read_model
-from veilog.measures.use_cases.conformance.declare import TEMPLATES, Constraint, held, mined
+from veilog.measures.use_cases.conformance.declare import held, mined
 from veilog.measures.use_cases.conformance.use_case import support_error
+from veilog.rules.constraints import TEMPLATES, Constraint
 
 ONE_OF_EACH = (
     *(Constraint(name, ("a",)) for name in ("existence", "absence", "exactly", "init", "end")),
@@ -180,7 +181,7 @@ def test_lists_of_constraints_are_read_as_text_and_as_json(tmp_path: Path) -> No
         ("Response[A, B]\nwhat is this", "constraint-number-unknown"),
         ("Response[A]", "constraint-of-two-activities"),
         ("Alternate Response[A, B]", "constraint-template-unknown"),
-        ("Init[A, B]", "constraint-of-one-activity"),
+        ("Existence[A, B]", "constraint-of-one-activity"),
         ("Response[A, A]", "constraint-activities-same"),
         ("Response2[A, B]", "constraint-number-not-taken"),
         ("Existence0[A]", "constraint-times-out-of-range"),

@@ -7,26 +7,19 @@ Lines that declare activities and those that begin with ``#`` say nothing; condi
 
 from __future__ import annotations
 
-import csv
 import json
-import re
 from pathlib import Path
 from typing import TypeAlias
 
 from veilog._files import content_of
-from veilog.errors import InputError, ParameterError
+from veilog.errors import InputError
 from veilog.measures.use_cases.conformance.bpmn import read_bpmn
-from veilog.measures.use_cases.conformance.declare import TEMPLATES, Constraint
 from veilog.measures.use_cases.conformance.elements import parsed
 from veilog.measures.use_cases.conformance.pnml import read_pnml
 from veilog.mining.replay import Net
+from veilog.rules.constraints import Constraint, constraint_in, constraint_of
 
 Model: TypeAlias = Net | tuple[Constraint, ...]
-
-_LINE = re.compile(
-    r"(?P<template>[A-Za-z][A-Za-z _-]*?)\s*(?P<times>\d*)\s*[\[(](?P<activities>.*)[\])]\s*(?P<rest>\|.*)?"
-)
-_PLAIN = {re.sub(r"[^a-z]", "", name): name for name in TEMPLATES} | {"noncoexistence": "not co-existence"}
 
 
 def read_model(path: Path) -> Model:
@@ -69,30 +62,14 @@ def _json(text: str, path: Path) -> list[Constraint]:
         names = [name for name in activities if isinstance(name, str)] if isinstance(activities, list) else []
         if not isinstance(template, str) or names != activities or not isinstance(times, int):
             raise InputError("constraint-parts-wrong", path=path, number=number)
-        found.append(_constraint(template, tuple(names), times, path, None))
+        found.append(constraint_of(template, tuple(names), times, path, None))
     return found
 
 
 def _lines(text: str, path: Path) -> list[Constraint]:
-    found = []
-    for number, line in enumerate(text.splitlines(), 1):
-        line = line.strip()
-        if not line or line.startswith(("#", "activity ")):
-            continue
-        match = _LINE.fullmatch(line)
-        if match is None:
-            raise InputError("constraint-number-unknown", path=path, line=number, number=line)
-        if (match["rest"] or "").replace("|", "").strip():
-            raise InputError("constraint-condition-not-supported", path=path, line=number)
-        activities = next(csv.reader([match["activities"]], skipinitialspace=True), [])
-        times = int(match["times"] or 1)
-        found.append(_constraint(match["template"], tuple(name.strip() for name in activities), times, path, number))
-    return found
-
-
-def _constraint(template: str, activities: tuple[str, ...], times: int, path: Path, line: int | None) -> Constraint:
-    name = _PLAIN.get(re.sub(r"[^a-z]", "", template.lower()), template)
-    try:
-        return Constraint(name, activities, times)
-    except ParameterError as error:
-        raise InputError(error.message, path=path, line=line) from error
+    numbered = ((number, line.strip()) for number, line in enumerate(text.splitlines(), 1))
+    return [
+        constraint_in(line, path, number)
+        for number, line in numbered
+        if line and not line.startswith(("#", "activity "))
+    ]

@@ -16,11 +16,12 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
-from veilog.measures.use_cases.conformance.declare import Constraint, held, mined
+from veilog.measures.use_cases.conformance.declare import held, mined
 from veilog.measures.use_cases.conformance.nets import Acceptor
 from veilog.measures.use_cases.conformance.reading import Model, read_model
 from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
 from veilog.mining.replay import Net
+from veilog.rules.constraints import Constraint
 
 
 def conformance_rate(model: Model, variants: Variants) -> float:

@@ -63,6 +63,8 @@ PARAMETERS = 3
 _ALL_BEYOND = 0.01
 """A log-normal time of which no more than this is shorter than the longest is none that there can be."""
 _TINY = 1e-12
+REDRAWN = 10
+"""Times outside of public bounds are drawn again so often."""
 
 
 # Bins ---------------------------------------------------------------------------------------------------------------
@@ -186,6 +188,17 @@ class Histograms:
         rng = block.rng
         bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
         return self.bins.drawn(bins, rng.random(len(rows)))
+
+    def drawn_within(self, rows: IntArray, block: CaseBlock, low: FloatArray, high: FloatArray) -> FloatArray:
+        """Return seconds for things of these rows that are drawn again until they are between bounds, or at one of them
+        where that takes more than ``REDRAWN`` times."""
+        seconds = self.drawn(rows, block)
+        for _ in range(REDRAWN):
+            outside = np.flatnonzero((seconds < low) | (seconds > high))
+            if not len(outside):
+                break
+            seconds[outside] = self.drawn(rows[outside], block)
+        return np.clip(seconds, low, high)
 
 
 def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np.inf, **question: Any) -> Histograms:

@@ -27,7 +27,7 @@ part of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -56,6 +56,7 @@ from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
+from veilog.rules.times import TimeRule, direct_bounds
 
 SHARES = {
     "durations": 30,
@@ -108,10 +109,12 @@ def released_times(
     window: Window | None,
     delta: Fraction = _NO_DELTA,
     remark: Callable[[Message], None] = lambda text: None,
+    rules: Sequence[TimeRule] = (),
 ) -> IntArray:
     """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year.
 
-    They cost epsilon, and delta where the noise is Gaussian.
+    They cost epsilon, and delta where the noise is Gaussian. Gaps are drawn between the bounds of public ``rules``, and
+    may be bent beyond them again, to the durations of cases.
     """
     if cases.events == 0:
         raise ParameterError("times-without-events", parameter="times")
@@ -146,9 +149,10 @@ def released_times(
     if followed:
         wanted = _Lasting(rows, lasting, kind)
         took = np.zeros(len(cases))
+        bounds = direct_bounds(rules, cases.labels) if rules else None
 
         def courses(block: CaseBlock) -> None:
-            seconds[block.events] = _courses(gaps, pairs, block, wanted.within(block.cases), steps)
+            seconds[block.events] = _courses(gaps, pairs, block, wanted.within(block.cases), steps, bounds)
             took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
 
         in_blocks(courses, cases, rng)
@@ -254,7 +258,12 @@ class _Lasting:
 
 
 def _courses(
-    gaps: Histograms, pairs: ReleasedRows, block: CaseBlock, lasting: _Lasting, steps: NoisySteps
+    gaps: Histograms,
+    pairs: ReleasedRows,
+    block: CaseBlock,
+    lasting: _Lasting,
+    steps: NoisySteps,
+    bounds: tuple[FloatArray, FloatArray] | None,
 ) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
@@ -264,7 +273,12 @@ def _courses(
     cases, rng = block.sequences, block.rng
     at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
     owners = block.owners[at]
-    seconds = gaps.drawn(pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2), block)
+    rows = pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
+    if bounds is None:
+        seconds = gaps.drawn(rows, block)
+    else:
+        low, high = (of_pairs[cases.codes[at - 1], cases.codes[at]] for of_pairs in bounds)
+        seconds = gaps.drawn_within(rows, block, low, high)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     # What takes no time stays so, unless all of its case does.
     seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))

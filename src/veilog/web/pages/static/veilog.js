@@ -10,10 +10,9 @@
   // The page says what is said here, in its language, with placeholders for numbers and names.
   const words = JSON.parse(document.querySelector("meta[name=words]").content);
   const said = (name, values = {}) => words[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
-  const written = (number, facts) => number.toLocaleString(document.documentElement.lang, facts);
 
   for (const element of all("[data-nojs]")) element.hidden = true;
-  for (const element of all("[data-scale], [data-lively], .search")) element.hidden = false;
+  for (const element of all("[data-lively], .search")) element.hidden = false;
 
   // The page first, then what it needs only to be livelier.
   addEventListener("load", () => {
@@ -42,73 +41,61 @@
     follow();
   }
 
-  // What a budget lets anybody gain: tanh(ε / 4) without a delta, and about as much more with one. Of many cases a delta
-  // exposes more than of few, so it may decide the word.
-  for (const box of all("[data-advantage]")) {
-    const [epsilon, delta] = ["epsilon", "delta"].map((id) => document.getElementById(id));
-    const value = (field) => (field ? parseFloat(field.value.replace(",", ".")) || 0 : 0);
-    const scale = [
-      [0.1, 0.01, "strong", "good"], [0.25, 0.01, "good", "good"], [0.5, 0.1, "moderate", "warn"], [0.75, 1, "weak", "bad"],
-    ];
+  // Fields that mean something for one answer alone, and the word for a budget that protects nobody.
+  for (const field of all("[data-only], [data-unless]")) {
+    const [name, value] = (field.dataset.only || field.dataset.unless).split("=");
     const show = () => {
-      const [eps, fail] = [value(epsilon), value(delta)];
-      if (!(eps > 0)) return;
-      const [r, u] = [Math.exp(-eps / 2), Math.sqrt(Math.max(0, 1 - fail))];
-      const gain = u > r ? (u - r) ** 2 / (1 - r * r) + fail : fail;
-      const exposed = fail * box.dataset.advantage;
-      const [word, tone] = (scale.find(([most, out]) => gain <= most && exposed <= out) || [1, 1, "none in practice", "bad"]).slice(2);
-      put(box.querySelector("[data-word]"), said(word));
-      const points = written(100 * Math.min(1, gain), { maximumSignificantDigits: 3 });
-      put(box.querySelector("[data-points]"), said("gain", { points }));
-      box.className = `strength ${tone}`;
-      // The word for a budget that protects nobody is asked for only there.
-      for (const field of all("[data-unprotected]")) field.hidden = gain <= 0.75 && fail <= 1;
-      for (const range of all("input[data-for]")) range.dataset.tone = tone;
+      const chosen = document.querySelector(`[name="${name}"]:checked`);
+      field.hidden = field.dataset.only ? !chosen || chosen.value !== value : !chosen || chosen.value === value;
     };
+    for (const one of document.getElementsByName(name)) one.addEventListener("change", show);
     show();
-    for (const field of [epsilon, delta]) if (field) field.addEventListener("input", show);
-    for (const range of all("input[data-for]")) range.addEventListener("input", show);
   }
-
-  // What was tried on made-up logs, at the budget that the slider is at: on the line between two that were tried.
-  const kept = (points, value) => {
-    for (let i = 1; i < points.length; i += 1) {
-      const [[low, ...first], [high, ...second]] = [points[i - 1], points[i]];
-      if (value >= low && value <= high) {
-        const t = Math.log(value / low) / Math.log(high / low);
-        return first.map((number, k) => (1 - t) * number + t * second[k]);
-      }
-    }
-    return null;
-  };
-  for (const box of all("[data-keeps]")) {
+  for (const field of all("[data-unprotected]")) {
     const number = document.getElementById("epsilon");
     const show = () => {
-      const value = parseFloat(number.value.replace(",", "."));
-      const row = all("tr[data-method]").find((one) => one.dataset.method === box.dataset.keeps);
-      const found = row && value > 0 ? kept(JSON.parse(row.dataset.kept), value) : null;
-      box.hidden = !found;
-      if (found) {
-        const two = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
-        const [number, low, high] = found.map((part) => written(part, two));
-        put(box.querySelector("b"), said("keeps", { number }));
-        put(box.querySelector("span"), said("between", { low, high }));
-        const bar = row.querySelector(".keep").cloneNode(true);
-        bar.querySelector(".ib").setAttribute("width", 100 * found[0]);
-        const within = bar.querySelector(".within");
-        within.setAttribute("x", 100 * found[1]);
-        within.setAttribute("width", 100 * (found[2] - found[1]));
-        for (const old of box.querySelectorAll("svg")) old.remove();
-        box.prepend(bar);
-      }
-      const places = all("th[data-budget]");
-      const off = (place) => Math.abs(Math.log(Number(place.dataset.budget) / value));
-      const near = value > 0 ? places.reduce((best, place) => (off(place) < off(best) ? place : best), places[0]) : null;
-      for (const place of places) place.classList.toggle("at", place === near);
+      const [value, typed] = [parseFloat(number.value.replace(",", ".")), field.querySelector("input").value];
+      field.hidden = !(value > 3.89) && !typed;
     };
-    number.addEventListener("input", show);
-    for (const range of all("input[data-for]")) range.addEventListener("input", show);
-    addEventListener("replaced", show);
+    for (const one of [number, ...all("input[data-for]")]) one.addEventListener("input", show);
+    show();
+  }
+
+  // A log is read as soon as it is chosen; of the columns of a table one is the case, one the activity, one the time.
+  for (const form of all("form[data-chosen]")) {
+    form.querySelector("input[type=file]").addEventListener("change", (event) => {
+      if (event.target.files.length) form.requestSubmit();
+    });
+  }
+  for (const select of all("select[data-role]")) {
+    select.addEventListener("change", () => {
+      if (!["case", "activity", "timestamp", "person"].includes(select.value)) return;
+      for (const other of all("select[data-role]")) {
+        if (other === select || other.value !== select.value) continue;
+        if (!other.querySelector('option[value=""]')) other.prepend(new Option("–", ""));
+        other.value = "";
+      }
+    });
+  }
+
+  // A hundred people: those are marked who are found by what an attacker knows.
+  for (const picture of all("[data-dots]")) {
+    const levels = JSON.parse(picture.dataset.dots);
+    const [range, day] = ["knows", "day"].map((id) => document.getElementById(id));
+    const sizes = [...new Set(levels.map((level) => level.size))].sort((a, b) => a - b);
+    range.max = sizes.length - 1;
+    range.value = Math.max(0, sizes.indexOf(3));
+    day.disabled = !levels.some((level) => level.day);
+    day.checked = !day.disabled;
+    const show = () => {
+      const level = levels.find((one) => one.size === sizes[range.value] && one.day === day.checked);
+      if (!level) return;
+      picture.querySelectorAll("circle").forEach((dot, place) => dot.classList.toggle("on", place < level.found));
+      put(document.querySelector("[data-found]"), String(level.found));
+      put(document.querySelector("[data-known]"), level.says);
+      range.setAttribute("aria-valuetext", level.says);
+    };
+    for (const field of [range, day]) field.addEventListener("input", show);
     show();
   }
 
@@ -159,9 +146,8 @@
   // What a form was refused for is read first, and told of its field.
   for (const problem of all("[data-wrong]")) {
     const wrong = problem.dataset.wrong;
-    const named = [`p_${wrong}`, wrong, `${wrong}_start`].flatMap((name) => Array.from(document.getElementsByName(name)));
-    const field = named.find((one) => one.value !== "") || named[0];
-    if (!field || field.type === "hidden") continue;
+    const field = document.getElementById(wrong);
+    if (!field) continue;
     field.setAttribute("aria-invalid", "true");
     field.setAttribute("aria-describedby", `problem ${field.getAttribute("aria-describedby") || ""}`.trim());
     for (let part = field.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
@@ -193,122 +179,97 @@
     }
   });
 
-  // Maps that lie side by side are looked at together: from nearer or farther, the most frequent activities and paths
-  // only, times in place of counts, and all that touches one activity. Without this they show all of it.
+  // A map is looked at from nearer or farther, with the most frequent activities and paths only, and with all that
+  // touches one activity. Without this it shows what it opens with.
   const made = (name, facts, ...inside) => {
     const element = Object.assign(document.createElement(name), facts);
     element.append(...inside);
     return element;
   };
-  const together = new Set(all("[data-map]").map((map) => map.closest(".maps") || map));
   const lively = (place) => {
-    const maps = place.matches("[data-map]") ? [place] : Array.from(place.querySelectorAll("[data-map]"));
-    const pictures = maps.map((map) => map.querySelector("svg"));
-    const parts = (selector) => pictures.flatMap((picture) => Array.from(picture.querySelectorAll(selector)));
-    const way = (part) => JSON.stringify([part.dataset.from, part.dataset.to]);
-    // Of both maps, the larger share counts.
-    const ranked = (selector, name) => {
+    const [map, picture] = [place.querySelector(".map"), place.querySelector(".map svg")];
+    const parts = (selector) => Array.from(picture.querySelectorAll(selector));
+    const steps = parts(".step");
+    const boxes = parts(".box");
+    const sizes = ["count", "after"].filter((log) => boxes.some((box) => box.dataset[log]));
+    // Of two logs, the larger share counts.
+    const sums = sizes.map((log) => boxes.reduce((sum, box) => sum + Number(box.dataset[log]), 0) || 1);
+    const share = (box) => Math.max(...sizes.map((log, i) => Number(box.dataset[log]) / sums[i]));
+    const activities = boxes.filter((box) => !box.classList.contains("aside"))
+      .toSorted((a, b) => share(b) - share(a)).map((box) => box.dataset.activity);
+    const aside = new Set(boxes.map((box) => box.dataset.activity).filter((name) => !activities.includes(name)));
+    // The most frequent way into each activity from another one, and out of it, in each log; and a step from it to
+    // itself, where that is more frequent.
+    const main = sizes.flatMap((log) => ["from", "to"].map((end) => {
       const most = new Map();
-      for (const picture of pictures) {
-        const found = Array.from(picture.querySelectorAll(selector));
-        const sum = found.reduce((total, part) => total + Number(part.dataset.count), 0) || 1;
-        for (const part of found) {
-          most.set(name(part), Math.max(most.get(name(part)) || 0, Number(part.dataset.count) / sum));
+      for (const step of steps.toSorted((a, b) => b.dataset[log] - a.dataset[log])) {
+        const before = most.get(step.dataset[end]) || [];
+        if (Number(step.dataset[log]) && before.every((one) => one.dataset.from === one.dataset.to)) {
+          most.set(step.dataset[end], [...before, step]);
         }
-      }
-      return [...most.keys()].sort((a, b) => most.get(b) - most.get(a));
-    };
-    const activities = ranked(".box", (box) => box.dataset.activity);
-    const ways = ranked("path[data-from]", way);
-    // The most frequent way into each activity from another one, and out of it, in each picture.
-    const main = pictures.flatMap((picture) => ["from", "to"].map((end) => {
-      const most = new Map();
-      for (const part of picture.querySelectorAll("path[data-from]")) {
-        const before = most.get(part.dataset[end]);
-        const loop = part.dataset.from === part.dataset.to;
-        const more = !before || Number(before.dataset.count) < Number(part.dataset.count);
-        if (!loop && more) most.set(part.dataset[end], part);
       }
       return most;
     }));
-    let [scale, picked, shown, drawn] = [1, null, activities.length, ways.length];
+    let [scale, picked, shown] = [1, null, activities.length];
+    let drawn = steps.filter((step) => !step.classList.contains("off")).length;
     const [counts, tells] = [{}, []];
     const show = () => {
       // What is shown keeps these ways, and what they lead over, however little is asked for.
       const kept = new Set([">", "<", ...activities.slice(0, shown)]);
-      const often = new Set(ways.slice(0, drawn));
+      const often = new Set(steps.slice(0, drawn));
       for (const name of kept) {  // a set also hands out what is added meanwhile
-        for (const part of main.map((most) => most.get(name)).filter(Boolean)) {
-          often.add(way(part));
-          kept.add(part.dataset.from).add(part.dataset.to);
+        for (const step of aside.has(name) ? [] : main.flatMap((most) => most.get(name) || [])) {
+          often.add(step);
+          kept.add(step.dataset.from).add(step.dataset.to);
         }
       }
-      for (const box of parts(".box")) {
+      for (const box of boxes) {
         box.classList.toggle("off", !kept.has(box.dataset.activity));
         box.classList.toggle("picked", box.dataset.activity === picked);
         box.setAttribute("aria-pressed", box.dataset.activity === picked);
       }
-      counts.activities = kept.size - 2;
-      counts.paths = [...often].filter((name) => JSON.parse(name).every((end) => kept.has(end))).length;
+      const seen = steps.map((step) => often.has(step) && kept.has(step.dataset.from) && kept.has(step.dataset.to));
+      counts.activities = activities.filter((name) => kept.has(name)).length;
+      counts.paths = seen.filter(Boolean).length;
       for (const tell of tells) tell();
-      for (const part of parts("[data-from]")) {
-        const { from, to } = part.dataset;
-        part.classList.toggle("off", !(kept.has(from) && kept.has(to) && often.has(way(part))));
+      for (const part of parts("[data-step]")) {
+        const { from, to } = steps[part.dataset.step].dataset;
+        part.classList.toggle("off", !seen[part.dataset.step]);
         part.classList.toggle("faint", picked !== null && from !== picked && to !== picked);
       }
     };
     const bar = made("div", { className: "map-bar" });
-    const sizes = pictures.map((picture) => picture.getAttribute("viewBox").split(" ").slice(2).map(Number));
-    const whole = () => Math.min(1, ...maps.map((map, i) => map.clientWidth / sizes[i][0]));
+    const size = picture.getAttribute("viewBox").split(" ").slice(2).map(Number);
+    const whole = () => Math.min(1, map.clientWidth / size[0]);
     const zoom = (to) => {
       scale = Math.min(3, Math.max(0.2, to));
-      pictures.forEach((picture, i) => {
-        picture.setAttribute("width", Math.floor(sizes[i][0] * scale));
-        picture.setAttribute("height", Math.floor(sizes[i][1] * scale));
-      });
-      const wider = maps.some((map) => map.scrollWidth > map.clientWidth);
-      for (const hint of all(".narrow")) hint.style.display = wider ? "revert" : "none";
+      picture.setAttribute("width", Math.floor(size[0] * scale));
+      picture.setAttribute("height", Math.floor(size[1] * scale));
+      for (const hint of all(".narrow")) hint.style.display = map.scrollWidth > map.clientWidth ? "revert" : "none";
     };
     for (const [name, to] of [["smaller", () => scale * 0.8], ["larger", () => scale * 1.25], ["whole", whole]]) {
       const button = made("button", { type: "button", textContent: said(name) });
-      button.setAttribute("aria-label", `${said(name)}: ${pictures.map((one) => one.getAttribute("aria-label")).join(", ")}`);
+      button.setAttribute("aria-label", `${said(name)}: ${picture.getAttribute("aria-label")}`);
       button.addEventListener("click", () => zoom(to()));
       bar.append(button);
     }
-    // What is moved in one is moved in the other.
-    for (const map of maps) {
-      map.addEventListener("scroll", () => {
-        for (const other of maps) {
-          if (Math.abs(other.scrollLeft - map.scrollLeft) > 1) other.scrollLeft = map.scrollLeft;
-          if (Math.abs(other.scrollTop - map.scrollTop) > 1) other.scrollTop = map.scrollTop;
-        }
-      });
-    }
-    const slider = (name, most, follow) => {
+    const slider = (name, most, value, follow) => {
       const says = made("span", { className: "dim" });
-      const range = made("input", { type: "range", min: 1, max: most, value: most });
-      const told = () => {
-        says.textContent = ` ${said("some", { n: counts[name], most })}`;
-      };
+      const range = made("input", { type: "range", min: 1, max: most, value });
       range.addEventListener("input", () => {
         follow(Number(range.value));
         show();
       });
-      tells.push(told);
+      tells.push(() => {
+        says.textContent = ` ${said("some", { n: counts[name], most })}`;
+      });
       if (most > 1) bar.append(made("label", {}, said(name), says, range));
     };
-    slider("activities", activities.length, (value) => { shown = value; });
-    slider("paths", ways.length, (value) => { drawn = value; });
-    if (parts(".long").length) {
-      const box = made("input", { type: "checkbox" });
-      box.addEventListener("change", () => {
-        for (const map of maps) map.classList.toggle("times", box.checked);
-      });
-      bar.append(made("label", { className: "times-box" }, box, ` ${said("times")}`));
-    }
+    slider("activities", activities.length, shown, (value) => { shown = value; });
+    slider("paths", steps.length, drawn, (value) => { drawn = value; });
     // An activity that is picked: what touches it, and the variants that have it.
-    for (const picture of pictures) picture.setAttribute("role", "group");
-    for (const box of parts(".box")) {
+    picture.setAttribute("role", "group");
+    for (const box of boxes) {
       box.setAttribute("tabindex", "0");
       box.setAttribute("role", "button");
       box.setAttribute("aria-label", said("only", { activity: box.dataset.activity }));
@@ -329,18 +290,16 @@
       });
     }
     show();
-    place.before(bar);
+    map.before(bar);
     zoom(Math.max(0.7, whole()));
     // A map that is wider than the window opens where cases start.
-    for (const map of maps) {
-      const start = map.querySelector(".end");
-      if (!start) continue;
-      const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
-      map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
-    }
+    const start = map.querySelector(".end");
+    if (!start) return;
+    const [box, around] = [start.getBoundingClientRect(), map.getBoundingClientRect()];
+    map.scrollLeft += (box.left + box.right - around.left - around.right) / 2;
   };
   // They lie far below: the page is there before they are measured.
-  addEventListener("load", () => setTimeout(() => together.forEach(lively)));
+  addEventListener("load", () => setTimeout(() => all("[data-flow]").forEach(lively)));
 
   // Find variants by their activities.
   const search = document.getElementById("search");

@@ -1,0 +1,169 @@
+"""As many kinds of case as the log has: copies of a prototype that stand for cases near it are not equal.
+
+A prototype stands for the cases that are nearest to it, so many equal copies of it say more than any answer did. The
+fit says how many of these cases are the prototype itself (:func:`themselves`). Each of the others is released with one
+event of the prototype inserted, left out, exchanged with the next one or replaced, as likely as the release's own chain
+has it beside the prototype: ``P(edited) / P(prototype)``, each edit once.
+
+Edits must not spoil what the release is for. Those with any step, those with more and more frequent steps only, and
+none are tried in turn: the first are taken with which the release gives as good a model as without any.
+
+All of this is post-processing of noisy answers: nothing here can ask the curator for anything.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.methods.evolve.chain import Chain, relation_sums
+from veilog.methods.evolve.constants import Constants
+from veilog.methods.evolve.structure import Weighted
+from veilog.methods.evolve.traces import PAD, Strings, Traces, occurrences, strings
+
+_INSERTED, _REPLACED, _LEFT_OUT, _EXCHANGED = range(4)
+_RARELY = 1e-9
+"""The chance of a step that the chain does not know."""
+
+
+def themselves(fine: Weighted, pool: Traces, p: FloatArray, cases: float, settings: Constants) -> IntArray:
+    """Return how many of the cases of each trace are that trace itself, as the fit has it; one at least.
+
+    The pool is so many draws, and a trace was chosen from them: what ``chosen_draws`` of them weigh may be chance.
+    """
+    weight = dict(zip(strings(pool), p.tolist(), strict=True))
+    own = np.array([weight.get(text, 0.0) for text in strings(fine.traces)]) - settings.chosen_draws / settings.pool
+    copies: IntArray = np.clip(np.round(cases * own), 1, np.maximum(fine.counts, 1)).astype(np.int64)
+    copies[: fine.real] = fine.counts[: fine.real]
+    return copies
+
+
+def diverse(
+    fine: Weighted,
+    copies: IntArray,
+    edits: Edits,
+    good: Callable[[Weighted], bool],
+    settings: Constants,
+    rng: np.random.Generator,
+) -> Weighted:
+    """Return the release in which each trace keeps its ``copies`` and each other case of it is one with an edit.
+
+    ``good`` says whether a release gives as good a model as this one.
+    """
+    if not (fine.counts > copies).any():
+        return fine
+    for rarest in settings.diverse_steps:
+        found = edits.applied(fine, copies, rarest, rng)
+        if good(found):
+            return found
+    return fine
+
+
+@dataclass(frozen=True, eq=False)
+class Edits:
+    """How likely steps are, which an edit may take, and what no edit repeats: start and end are the last state."""
+
+    chances: FloatArray
+    strength: FloatArray
+    """Of each step in the release, over the most frequent one from where it starts."""
+    single: BoolArray
+    """Activities that occur at most once in each trace."""
+    longest: int
+    obeys: Callable[[Traces], BoolArray]
+    """Which traces obey the rules of the release."""
+
+    @staticmethod
+    def of(fine: Weighted, chain: Chain, longest: int) -> Edits:
+        """Return those of a chain; what no trace of the release repeats is repeated by no edit."""
+        flow = relation_sums(fine.traces, fine.counts.astype(np.float64), chain.size)
+        strongest = flow.max(axis=1, keepdims=True)
+        again = (occurrences(fine.traces, chain.size) > 1).any(axis=0)
+        return Edits(
+            np.where(chain.support | (chain.flow > 0), chain.next_chances(), 0.0),
+            flow / np.where(strongest > 0, strongest, 1.0),
+            chain.once | ~again,
+            longest,
+            chain.obeys,
+        )
+
+    def applied(self, fine: Weighted, copies: IntArray, rarest: float, rng: np.random.Generator) -> Weighted:
+        """Return the release with one edit for each case that is not to be a copy, as far as there are edits.
+
+        Steps are taken that the release takes at least ``rarest`` times as often as the most frequent one from there.
+        """
+        texts = strings(fine.traces)
+        taken, left = set(texts), fine.counts.copy()
+        new: list[str] = []
+        for row in np.flatnonzero(fine.counts > copies).tolist():
+            others = [text for text in self.drawn(texts[row], rarest, rng) if text not in taken]
+            allowed = self.obeys(traces_of(others)).tolist()
+            found = list(itertools.islice(itertools.compress(others, allowed), int(left[row] - copies[row])))
+            left[row] -= len(found)
+            taken.update(found)
+            new += found
+        return Weighted(traces_of(texts + new), np.concatenate([left, np.ones(len(new), dtype=left.dtype)]), fine.real)
+
+    def drawn(self, text: str, rarest: float, rng: np.random.Generator) -> list[str]:
+        """Return the edits of a trace, each once, as if drawn one after the other by how likely they are.
+
+        By Gumbel's trick: the largest ``log weight + noise`` is a draw, the next one a draw of what is left.
+        """
+        kinds, places, events, weights = self._weighted(text, rarest)
+        order = np.argsort(-(np.log(weights) + rng.gumbel(size=len(weights))), kind="stable")
+        edits = zip(kinds[order].tolist(), places[order].tolist(), events[order].tolist(), strict=True)
+        return list(dict.fromkeys(_with_edit(text, *edit) for edit in edits))
+
+    def _weighted(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+        """All possible edits: the kind of each, where, the new event, and how likely it is beside the trace."""
+        size, length = len(self.chances) - 1, len(text)
+        own = np.fromiter(map(ord, text), dtype=np.int64, count=length)
+        around = np.concatenate([[size], own, [size]])
+        allowed = np.where(self.strength >= rarest, self.chances, 0.0)
+        step = np.maximum(self.chances[around[:-1], around[1:]], _RARELY)
+        both = step[:-1] * step[1:]
+        news = np.ones(size)
+        news[own[self.single[own]]] = 0.0
+        weights = {
+            _INSERTED: allowed[around[:-1], :-1] * allowed[:-1, around[1:]].T * news / step[:, None],
+            _REPLACED: allowed[around[:-2], :-1] * allowed[:-1, around[2:]].T * news / both[:, None],
+            _LEFT_OUT: allowed[around[:-2], around[2:], None] / both[:, None],
+        }
+        weights[_REPLACED][np.arange(length), own] = 0.0
+        if length >= self.longest:
+            weights[_INSERTED][:] = 0.0
+        if length < 2:
+            weights[_LEFT_OUT][:] = 0.0
+        else:
+            a, x, y, b = around[:-3], own[:-1], own[1:], around[3:]
+            moved = allowed[a, y] * allowed[y, x] * allowed[x, b] / (step[:-2] * step[1:-1] * step[2:])
+            weights[_EXCHANGED] = np.where(x == y, 0.0, moved)[:, None]
+        cells = {kind: np.nonzero(weight) for kind, weight in weights.items()}
+        return (
+            np.concatenate([np.full(len(places), kind) for kind, (places, _) in cells.items()]),
+            np.concatenate([places for places, _ in cells.values()]),
+            np.concatenate([events for _, events in cells.values()]),
+            np.concatenate([weights[kind][cell] for kind, cell in cells.items()]),
+        )
+
+
+def _with_edit(text: str, kind: int, at: int, event: int) -> str:
+    if kind == _INSERTED:
+        return text[:at] + chr(event) + text[at:]
+    if kind == _REPLACED:
+        return text[:at] + chr(event) + text[at + 1 :]
+    if kind == _LEFT_OUT:
+        return text[:at] + text[at + 1 :]
+    return text[:at] + text[at + 1] + text[at] + text[at + 2 :]
+
+
+def traces_of(texts: Strings) -> Traces:
+    """Return the traces of strings, the inverse of :func:`veilog.methods.evolve.traces.strings`."""
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    codes = np.full((len(texts), int(lengths.max(initial=1))), PAD, dtype=np.int32)
+    events = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")
+    codes[np.arange(codes.shape[1]) < lengths[:, None]] = events
+    return Traces(codes, lengths)

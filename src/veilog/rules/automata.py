@@ -1,0 +1,216 @@
+"""The automata of several constraints, side by side over the same activities: which traces all of them accept, which
+steps those can take, and the trace nearest to one that they do not accept.
+
+Nothing here knows a log: automata judge public candidates and traces that were made of noisy answers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.rules.constraints import Constraint
+
+MOST_TRIED = 20_000
+"""So many states of a search are looked at, before it is given up."""
+REPLACED = 1.01
+"""A replaced event counts for a little more than one left out or put in: cut cases lack events rather than have wrong
+ones."""
+
+_States = tuple[int, ...]
+
+
+class _Place(NamedTuple):
+    """A state of a search: how many events of the trace are read, the states of the automata, and what was made."""
+
+    read: int
+    states: _States
+    changes: float
+    length: int
+    last: tuple[int, object] | None
+    """The last activity made, and the same of what was made before it."""
+
+    def made(self) -> tuple[int, ...]:
+        """Return the activities made, from the first one on."""
+        found, left = [], self.last
+        while left is not None:
+            found.append(left[0])
+            left = left[1]  # type: ignore[assignment]
+        return tuple(reversed(found))
+
+
+@dataclass(frozen=True, eq=False)
+class Automata:
+    """Automata over activities 0, ..., n-1; a row of states has one state of each automaton."""
+
+    after: IntArray
+    """``after[r, s, a]``: the state of automaton r that follows s at activity a."""
+    accepting: BoolArray
+    """``accepting[r, s]``: whether a case may end there."""
+    named: tuple[int, ...]
+    """Activities that some constraint names."""
+
+    @staticmethod
+    def of(constraints: Sequence[Constraint], labels: Sequence[str]) -> Automata:
+        """Return the automata of constraints over activities of these names."""
+        width = max((len(one.automaton.after) for one in constraints), default=1)
+        after = np.zeros((len(constraints), width, len(labels)), dtype=np.int64)
+        accepting = np.zeros((len(constraints), width), dtype=bool)
+        kinds = np.array([[one.kind(label) for label in labels] for one in constraints], dtype=np.int64)
+        for row, one in enumerate(constraints):
+            table = np.array(one.automaton.after)
+            after[row, : len(table)] = table[:, kinds[row]]
+            accepting[row, list(one.automaton.accepting)] = True
+        named: list[int] = np.flatnonzero((kinds > 0).any(axis=0)).tolist() if len(constraints) else []
+        return Automata(after, accepting, tuple(named))
+
+    @property
+    def size(self) -> int:
+        """Number of activities."""
+        return int(self.after.shape[2])
+
+    @cached_property
+    def left(self) -> FloatArray:
+        """``left[r, s]``: how many events are needed at least until automaton r accepts; infinite where none help."""
+        found = np.where(self.accepting, 0.0, np.inf)
+        for _ in range(self.after.shape[1]):
+            found = np.minimum(found, 1 + self._least(found))
+        return found
+
+    def _least(self, of_states: FloatArray) -> FloatArray:
+        """Return the least number of the states that can follow each state."""
+        rows = np.arange(len(of_states))[:, None, None]
+        return np.asarray(of_states[rows, self.after].min(axis=2, initial=np.inf))
+
+    @cached_property
+    def _open(self) -> BoolArray:
+        """``_open[r, s, a]``: whether automaton r can still accept after activity a; and last, whether it accepts."""
+        rows = np.arange(len(self.after))[:, None, None]
+        return np.concatenate([np.isfinite(self.left)[rows, self.after], self.accepting[:, :, None]], axis=2)
+
+    # Many traces at once --------------------------------------------------------------------------------------------
+
+    def start(self, number: int) -> IntArray:
+        """Return the states before any event, a row for each of so many traces."""
+        return np.zeros((number, len(self.after)), dtype=np.int64)
+
+    def advanced(self, states: IntArray, codes: npt.NDArray[np.integer]) -> IntArray:
+        """Return the states after one more event of each trace."""
+        return np.asarray(self.after[np.arange(len(self.after)), states, codes[:, None]])
+
+    def open(self, states: IntArray) -> BoolArray:
+        """Return which activities may come next in each trace, so that each automaton by itself can still accept; and
+        in the last column whether the trace may end."""
+        found = np.ones((len(states), self.size + 1), dtype=bool)
+        for row, of_states in enumerate(self._open):
+            found &= of_states[states[:, row]]
+        return found
+
+    def kept(self, codes: npt.NDArray[np.integer], offsets: IntArray) -> BoolArray:
+        """Return for each trace, one after the other in ``codes``, which automata accept it."""
+        lengths = np.diff(offsets)
+        states, rows = self.start(len(lengths)), np.arange(len(lengths))
+        for place in range(int(lengths.max(initial=0))):
+            rows = rows[lengths[rows] > place]
+            states[rows] = self.advanced(states[rows], codes[offsets[rows] + place])
+        return np.asarray(self.accepting[np.arange(len(self.after)), states])
+
+    def allowed(self, codes: npt.NDArray[np.integer], offsets: IntArray) -> BoolArray:
+        """Return which traces all automata accept."""
+        return np.asarray(self.kept(codes, offsets).all(axis=1))
+
+    @cached_property
+    def steps(self) -> BoolArray:
+        """``steps[x, y]``: whether a trace that each automaton by itself accepts can have y directly after x; the start
+        of a trace and its end are both n."""
+        size, found = self.size, np.ones((self.size + 1, self.size + 1), dtype=bool)
+        for after, open_ in zip(self.after, self._open, strict=True):
+            reached, before = np.eye(1, len(after), dtype=bool)[0], 0
+            while before < reached.sum():
+                before = int(reached.sum())
+                reached[after[reached].ravel()] = True
+            ways = reached[:, None] & open_[:, :size]
+            then = open_[after]  # state, x, y
+            found[:size] &= (ways[:, :, None] & then).any(axis=0)
+            found[size] &= open_[0]
+        return found
+
+    # One trace ------------------------------------------------------------------------------------------------------
+
+    def nearest(self, trace: Sequence[int], longest: float = np.inf) -> tuple[int, ...] | None:
+        """Return a trace that all automata accept, made of this one by few changes: an event is left out, put in or
+        replaced. None where there is none of at most ``longest`` events, or none was found.
+
+        A* search. What is left to change is estimated by the sum of what each automaton needs by itself, which is what
+        all need where constraints name different activities.
+        """
+        bounds = self._bounds(trace)
+        start = (0,) * len(self.after)
+        first = _Place(0, start, 0, 0, None)
+        order = itertools.count()
+        waiting = [(_rest(bounds[0], start), 0, 0, next(order), first)]
+        done: set[tuple[int, _States]] = set()
+        while waiting and len(done) < MOST_TRIED:
+            place = heapq.heappop(waiting)[-1]
+            if (place.read, place.states) in done:
+                continue
+            done.add((place.read, place.states))
+            if place.read == len(trace) and self._all_accept(place.states):
+                return place.made()
+            for following in self._moves(place, trace, longest):
+                rest = _rest(bounds[following.read], following.states)
+                if rest < np.inf and (following.read, following.states) not in done:
+                    estimate = following.changes + rest
+                    heapq.heappush(waiting, (estimate, -following.read, following.length, next(order), following))
+        return None
+
+    def _moves(self, place: _Place, trace: Sequence[int], longest: float) -> Iterator[_Place]:
+        read, states, changes, length, last = place
+        if read < len(trace):
+            code = trace[read]
+            yield _Place(read + 1, self._next(states, code), changes, length + 1, (code, last))
+            for other in self.named:
+                yield _Place(read + 1, self._next(states, other), changes + REPLACED, length + 1, (other, last))
+            yield _Place(read + 1, states, changes + 1, length, last)
+        if length + 1 + len(trace) - read <= longest:
+            for other in self.named:
+                yield _Place(read, self._next(states, other), changes + 1, length + 1, (other, last))
+
+    def _next(self, states: _States, code: int) -> _States:
+        return tuple([rows[state][code] for rows, state in zip(self._lists, states, strict=True)])
+
+    def _all_accept(self, states: _States) -> bool:
+        return all(self.accepting[row, state] for row, state in enumerate(states))
+
+    @cached_property
+    def _lists(self) -> list[list[list[int]]]:
+        found: list[list[list[int]]] = self.after.tolist()
+        return found
+
+    def _bounds(self, trace: Sequence[int]) -> list[list[list[float]]]:
+        """Return how many changes each automaton needs at least by itself, from each place of a trace and each of its
+        states on."""
+        rows, found = np.arange(len(self.after)), self.left
+        result = [found.tolist()]
+        for code in reversed(trace):
+            kept = found[rows[:, None], self.after[:, :, code]]
+            found = np.minimum(kept, 1 + np.minimum(found, self._least(found)))
+            for _ in range(self.after.shape[1]):  # events put in
+                better = np.minimum(found, 1 + self._least(found))
+                if (better == found).all():
+                    break
+                found = better
+            result.append(found.tolist())
+        return result[::-1]
+
+
+def _rest(bound: list[list[float]], states: _States) -> float:
+    return sum([of_states[state] for of_states, state in zip(bound, states, strict=True)])

@@ -1,0 +1,204 @@
+"""Checks of rules before anything is asked: that they do not contradict each other, nor what is declared public.
+
+Two rules contradict each other if no case obeys both, or if something that each of them speaks of can happen under each
+of them but not under both: an activity that could never occur, or a condition that could never hold.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from veilog._typing import BoolArray
+from veilog.errors import ParameterError, meant
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, START, TIMESTAMP
+from veilog.messages import Message
+from veilog.rules.attributes import ColumnValues, ValueCondition
+from veilog.rules.automata import Automata
+from veilog.rules.constraints import Constraint
+from veilog.rules.reading import ReleaseRule
+from veilog.rules.rules import ReleaseRules
+from veilog.rules.times import ANY
+
+_OF_EVENTS = {ACTIVITY, TIMESTAMP, START, CASE_INDEX, EVENT_INDEX, NESTED}
+"""Columns that are no attributes: rules on activities and on times are about them."""
+_OTHER = "\0other"
+_MOST_VALUES = 12
+"""Of an attribute so many values are tried at most, those at the bounds of rules first."""
+Domains = Mapping[str, tuple[str, ...] | tuple[float, float]]
+
+
+def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | None, domains: Domains) -> None:
+    """Refuse rules that contradict each other, or the declared activities, length of cases and values of attributes.
+
+    Raises:
+        ParameterError: The error names the rules. Nothing was asked.
+
+    """
+    check_activities(rules, activities)
+    for rule in rules.items:
+        _check_alone(rule, domains)
+    for one, other in itertools.combinations(rules.items, 2):
+        if _contradict([one, other], domains):
+            raise _contradiction([one, other])
+    if _contradict(rules.items, {}):
+        core = list(rules.items)
+        for rule in rules.items:
+            fewer = [left for left in core if left is not rule]
+            core = fewer if _contradict(fewer, {}) else core
+        raise _contradiction(core)
+    labels = _labels(rules.constraints)
+    shortest = rules.automata(labels).nearest(())
+    if shortest is None or not rules.allows([labels[code] for code in shortest]):
+        raise _contradiction(rules.items)
+    if longest is not None and len(shortest) > longest:
+        raise ParameterError("rules-need-longer-cases", parameter="rules", events=len(shortest), longest=longest)
+
+
+def check_activities(rules: ReleaseRules, activities: Iterable[str] | None) -> None:
+    """Refuse rules on activities that are not among the public ones."""
+    known = set(activities or ())
+    for rule in rules.items if activities is not None else ():
+        unknown = [name for name in rule.activities if name not in known]
+        if unknown:
+            near = meant(unknown[0], known)
+            raise _refused("rule-activity-unknown", rule, name=unknown[0], meant=near)
+
+
+def check_columns(rules: ReleaseRules, columns: Iterable[str]) -> None:
+    """Refuse rules on attributes that a log does not have."""
+    known = {name.removeprefix("case:") for name in columns} - _OF_EVENTS
+    for rule in rules.items:
+        names = () if rule.attribute is None else rule.attribute.attributes
+        unknown = [name for name in names if name.removeprefix("case:") not in known]
+        if unknown:
+            raise _refused("rule-attribute-unknown", rule, name=unknown[0], meant=meant(unknown[0], known))
+
+
+def _refused(code: str, rule: ReleaseRule, **values: object) -> ParameterError:
+    return ParameterError(code, parameter="rules", number=rule.number, rule=rule.message, **values)
+
+
+def _contradiction(rules: Sequence[ReleaseRule]) -> ParameterError:
+    numbers = ", ".join(str(rule.number) for rule in rules)
+    told = Message.joined(rule.message for rule in rules)
+    return ParameterError("rules-contradict", parameter="rules", numbers=numbers, rules=told)
+
+
+def _check_alone(rule: ReleaseRule, domains: Domains) -> None:
+    """Refuse a rule that nothing can obey, or with values that are not declared."""
+    if rule.constraints and not _occurs(rule.constraints, None):
+        raise _refused("rule-impossible", rule)
+    if rule.time is not None and rule.time.least > rule.time.most:
+        raise _refused("rule-impossible", rule)
+    if rule.attribute is None:
+        return
+    for condition in filter(None, (rule.attribute.then, rule.attribute.when)):
+        declared = domains.get(condition.attribute, domains.get(condition.attribute.removeprefix("case:")))
+        texts = [value for value in declared or () if isinstance(value, str)]
+        unknown = [value for value in condition.values if texts and value not in texts]
+        if unknown:
+            near = meant(unknown[0], texts)
+            raise _refused("rule-value-undeclared", rule, name=unknown[0], attribute=condition.attribute, meant=near)
+    if not _satisfied([rule], rule.attribute.when, domains):
+        raise _refused("rule-impossible", rule)
+
+
+def _contradict(rules: Sequence[ReleaseRule], domains: Domains) -> bool:
+    """Return whether some rules cannot be obeyed together, though each can by itself."""
+    return _orders_contradict(rules) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
+
+
+def _orders_contradict(rules: Sequence[ReleaseRule]) -> bool:
+    ours = [rule for rule in rules if rule.constraints]
+    if len(ours) < 2 or (len(ours) == 2 and not _related(*ours)):
+        return False
+    together = [constraint for rule in ours for constraint in rule.constraints]
+    for name in (None, *dict.fromkeys(name for one in together for name in one.activities)):
+        if not _occurs(together, name) and all(_occurs(rule.constraints, name) for rule in ours):
+            return True
+    return False
+
+
+def _related(one: ReleaseRule, other: ReleaseRule) -> bool:
+    """Return whether two rules name an activity in common, or have a template in common: others leave each other
+    alone."""
+    templates = ({constraint.template for constraint in rule.constraints} for rule in (one, other))
+    return bool({*one.activities} & {*other.activities} or set.intersection(*templates))
+
+
+def _labels(constraints: Iterable[Constraint]) -> list[str]:
+    """The activities that constraints name, and one other."""
+    return [*sorted({name for one in constraints for name in one.activities}), _OTHER]
+
+
+def _occurs(constraints: Sequence[Constraint], name: str | None) -> bool:
+    """Return whether there is a case that keeps constraints, with an activity if one is named."""
+    wanted = (*constraints, *(() if name is None else (Constraint("existence", (name,)),)))
+    return Automata.of(wanted, _labels(wanted)).nearest(()) is not None
+
+
+def _pair_contradicts(one: ReleaseRule, other: ReleaseRule, domains: Domains) -> bool:
+    if one.time is not None and other.time is not None:
+        same = (one.time.first, one.time.second) == (other.time.first, other.time.second)
+        return same and max(one.time.least, other.time.least) > min(one.time.most, other.time.most)
+    if one.attribute is None or other.attribute is None:
+        return False
+    apart = one.attribute.activity != other.attribute.activity and ANY not in (
+        one.attribute.activity or ANY,
+        other.attribute.activity or ANY,
+    )
+    if apart or not {*one.attribute.attributes} & {*other.attribute.attributes}:
+        return False
+    conditions = {one.attribute.when, other.attribute.when}
+    return any(
+        not _satisfied([one, other], when, domains) and all(_satisfied([rule], when, domains) for rule in (one, other))
+        for when in conditions
+    )
+
+
+def _satisfied(rules: Sequence[ReleaseRule], when: ValueCondition | None, domains: Domains) -> bool:
+    """Return whether values can obey rules on attributes while a condition holds: all combinations of those values at
+    which a rule changes, and of some between them, are tried."""
+    ours = [rule.attribute for rule in rules if rule.attribute is not None]
+    conditions = [one for rule in ours for one in (rule.then, rule.when) if one is not None]
+    conditions += [] if when is None else [when]
+    names = list(dict.fromkeys(name for one in conditions for name in one.attributes))
+    tried = [_tried(name, conditions, domains) for name in names]
+    grid = np.meshgrid(*(np.arange(len(one)) for one in tried), indexing="ij")
+    values = {name: one.take(place.ravel()) for name, one, place in zip(names, tried, grid, strict=True)}
+    good = np.ones(grid[0].size, dtype=bool)
+    if when is not None:
+        good &= np.logical_and(*when.holds(values.__getitem__))
+    for rule in ours:
+        good &= ~_broken_or_missing(rule.then, rule.when, values)
+    return bool(good.any())
+
+
+def _broken_or_missing(
+    then: ValueCondition, when: ValueCondition | None, values: Mapping[str, ColumnValues]
+) -> BoolArray:
+    known, holds = then.holds(values.__getitem__)
+    wrong = ~(known & holds)
+    return np.asarray(wrong if when is None else wrong & np.logical_and(*when.holds(values.__getitem__)))
+
+
+def _tried(name: str, conditions: Sequence[ValueCondition], domains: Domains) -> ColumnValues:
+    """The values of an attribute that are tried."""
+    declared = domains.get(name, domains.get(name.removeprefix("case:")))
+    if declared and isinstance(declared[0], str):
+        texts = tuple(str(value) for value in declared)
+        return ColumnValues.of_texts(texts, np.arange(len(texts)))
+    texts = tuple(dict.fromkeys(value for one in conditions if one.attribute == name for value in one.values))
+    bounds = sorted({end for one in conditions for end in (one.low, one.high) if np.isfinite(end)})
+    compared = any(one.other is not None for one in conditions)
+    if texts and not compared and not (declared or any(name == one.attribute and not one.values for one in conditions)):
+        return ColumnValues.of_texts((*texts, _OTHER), np.arange(len(texts) + 1))
+    exact = [float(number) for number in ColumnValues.of_texts(texts, np.arange(len(texts))).numbers]
+    points = sorted({*bounds, *(number for number in exact if np.isfinite(number)), 0.0})
+    low, high = (float(points[0]) - 2.0, float(points[-1]) + 2.0) if not declared else map(float, declared)
+    between = [(one + other) / 2 for one, other in itertools.pairwise([low, *points, high])]
+    found = [number for number in dict.fromkeys([*points, low, high, *between]) if low <= number <= high]
+    return ColumnValues(np.array(found[: 3 * _MOST_VALUES]))

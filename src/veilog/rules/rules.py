@@ -1,0 +1,205 @@
+"""Rules as somebody declares them: a file or a list, parsed once, and what becomes of traces, times and values by them.
+
+Privacy: rules are public, as declared activities are. Automata and conditions are applied to candidates that are
+public and to what was drawn from noisy answers, so they are post-processing and cost nothing. Only the data owner is
+told how many cases of the raw log break a rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+from rapidfuzz.process import cdist
+
+from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.errors import InputError
+from veilog.logs.eventlog import TIMESTAMP, EventLog
+from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.variants import Sequences, Variants
+from veilog.messages import Message
+from veilog.rules.attributes import AttributeRule, AttributeTable, ColumnValues
+from veilog.rules.automata import Automata
+from veilog.rules.constraints import Constraint
+from veilog.rules.reading import ReleaseRule, RuleEntry, entries_of, rule_of
+from veilog.rules.times import TimeRule, possible
+
+RulesChoice: TypeAlias = "ReleaseRules | str | Path | Iterable[RuleEntry]"
+
+
+@dataclass(frozen=True)
+class BrokenRules:
+    """How many cases of a log break each rule, None where the log has not what it is about; and how many break any."""
+
+    cases: int
+    each: tuple[int | None, ...]
+    any: int
+
+    @property
+    def obeyed(self) -> tuple[float | None, ...]:
+        """The share of the cases that obey all rules, and that obey each; None where the log has not what it is about,
+        or no case."""
+        broken = (self.any, *self.each)
+        return tuple(None if of is None or not self.cases else 1 - of / self.cases for of in broken)
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseRules:
+    """All rules of a release."""
+
+    items: tuple[ReleaseRule, ...]
+    source: str | None = None
+    """The file that they are in, as it was given."""
+
+    @staticmethod
+    def of(given: RulesChoice | None) -> ReleaseRules | None:
+        """Return the rules in a file (TOML, JSON, or text with declare constraints) or a list; None for none.
+
+        Raises:
+            InputError: A rule is not understood; the error names its line and what to write.
+
+        """
+        if given is None or isinstance(given, ReleaseRules):
+            return given
+        path = Path(given) if isinstance(given, str | Path) else None
+        entries, lines = entries_of(path) if path is not None else (list(given), [])  # type: ignore[arg-type]
+        if not entries:
+            raise InputError("rules-empty", path=path)
+        places = lines or [None] * len(entries)
+        numbered = enumerate(zip(entries, places, strict=True), 1)
+        items = [rule_of(number, entry, path, line) for number, (entry, line) in numbered]
+        return ReleaseRules(tuple(items), None if path is None else str(given))
+
+    def to_json(self) -> list[RuleEntry]:
+        """Return the rules as a list that :meth:`of` reads."""
+        return [rule.entry for rule in self.items]
+
+    @property
+    def message(self) -> Message:
+        """All rules in words."""
+        return Message.joined(rule.message for rule in self.items)
+
+    @cached_property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """All constraints on the order of activities."""
+        return tuple(constraint for rule in self.items for constraint in rule.constraints)
+
+    @cached_property
+    def times(self) -> tuple[TimeRule, ...]:
+        """All rules on times."""
+        return tuple(rule.time for rule in self.items if rule.time is not None)
+
+    @cached_property
+    def attributes(self) -> tuple[AttributeRule, ...]:
+        """All rules on attributes."""
+        return tuple(rule.attribute for rule in self.items if rule.attribute is not None)
+
+    # Traces ---------------------------------------------------------------------------------------------------------
+
+    def automata(self, labels: Sequence[str]) -> Automata:
+        """Return the automata of all constraints over activities of these names."""
+        return _automata(self.constraints, tuple(labels))
+
+    def allowed(self, sequences: Sequences) -> BoolArray:
+        """Return which sequences keep all constraints, and have times that obey the rules on times."""
+        found = self.automata(sequences.labels).allowed(sequences.codes, sequences.offsets)
+        rows = np.flatnonzero(found)
+        found[rows] = possible(self.times, sequences.take(rows))
+        return found
+
+    def allows(self, variant: Sequence[str]) -> bool:
+        """Return whether a variant keeps all constraints."""
+        return bool(self.allowed(Variants.from_dict({tuple(variant): 1}).sequences)[0])
+
+    def only(self, variants: Variants) -> Variants:
+        """Return the variants that obey, without the others and their cases."""
+        return variants.with_counts(np.where(self.allowed(variants.sequences), variants.counts, 0))
+
+    def preferred(self, variants: Variants) -> Variants:
+        """Return the variants that obey, or all where none does: cases drawn under the condition that they obey."""
+        found = self.only(variants)
+        return found if found.cases else variants
+
+    def repaired(self, variants: Variants, longest: int | None = None) -> Variants:
+        """Return the variants with the cases of those that do not obey at the nearest ones that do (:meth:`Automata.
+        nearest`). Where there is none of at most ``longest`` events, they are at the most similar released variant."""
+        allowed = self.allowed(variants.sequences)
+        if allowed.all():
+            return variants
+        labels = sorted({*variants.labels, *(name for rule in self.items for name in rule.activities)})
+        automata, place = self.automata(labels), {label: code for code, label in enumerate(labels)}
+        most = np.inf if longest is None else longest
+        counts = {
+            tuple(place[name] for name in variants.sequences[row]): int(variants.counts[row])
+            for row in np.flatnonzero(allowed).tolist()
+        }
+        lost: list[tuple[tuple[int, ...], int]] = []
+        for row in np.flatnonzero(~allowed).tolist():
+            own, cases = tuple(place[name] for name in variants.sequences[row]), int(variants.counts[row])
+            made = automata.nearest(own, most)
+            if made is None or not self.allows([labels[code] for code in made]):
+                lost.append((own, cases))
+            else:
+                counts[made] = counts.get(made, 0) + cases
+        if lost and not counts:
+            counts[automata.nearest((), most) or ()] = 0
+        for own, cases in lost:
+            others = list(counts)
+            made = others[int(cdist([own], others, scorer=Levenshtein.distance)[0].argmin())]
+            counts[made] += cases
+        return Variants.from_dict({tuple(labels[code] for code in made): cases for made, cases in counts.items()})
+
+    # Logs -----------------------------------------------------------------------------------------------------------
+
+    def broken_in(self, log: EventLog | StoredLog | Variants) -> BrokenRules:
+        """Return how many cases of a log break the rules: of a raw log this is for the data owner alone."""
+        if isinstance(log, Variants):
+            broken = self._broken_flow(log.labels, log.codes, log.offsets)
+            counted = zip(self.items, (broken @ log.counts).tolist(), strict=True)
+            own = tuple(cases if rule.constraints else None for rule, cases in counted)
+            return BrokenRules(log.cases, own, int(broken.any(axis=0) @ log.counts))
+        found = list(log.each(lambda piece, _first: self._broken_events(piece)))
+        each = tuple(
+            None if any(of is None for of in several) else sum(of or 0 for of in several)
+            for several in zip(*(one.each for one in found), strict=True)
+        )
+        return BrokenRules(sum(one.cases for one in found), each, sum(one.any for one in found))
+
+    def _broken_flow(self, labels: Sequence[str], codes: Any, offsets: IntArray) -> BoolArray:
+        """For each rule, which traces break its constraints."""
+        kept = self.automata(labels).kept(codes, offsets)
+        broken, place = np.zeros((len(self.items), len(offsets) - 1), dtype=bool), 0
+        for row, rule in enumerate(self.items):
+            broken[row] = ~kept[:, place : place + len(rule.constraints)].all(axis=1)
+            place += len(rule.constraints)
+        return broken
+
+    def _broken_events(self, log: EventLog) -> BrokenRules:
+        labels, codes = log.activity_codes
+        table, times, timed = AttributeTable.of_log(log), _microseconds(log), not log.artificial_times
+        broken = self._broken_flow(labels, codes, log.offsets)
+        each: list[int | None] = []
+        for row, rule in enumerate(self.items):
+            if rule.time is not None and timed:
+                of_case, wrong = rule.time.broken(labels, codes, table.owners, times)
+                broken[row, of_case[wrong]] = True
+            if rule.attribute is not None and table.has(rule.attribute):
+                broken[row, table.cases_breaking(rule.attribute)] = True
+            there = (rule.attribute is None or table.has(rule.attribute)) and (rule.time is None or timed)
+            each.append(int(broken[row].sum()) if there else None)
+        return BrokenRules(log.number_of_cases, tuple(each), int(broken.any(axis=0).sum()))
+
+
+@lru_cache(maxsize=8)
+def _automata(constraints: tuple[Constraint, ...], labels: tuple[str, ...]) -> Automata:
+    return Automata.of(constraints, labels)
+
+
+def _microseconds(log: EventLog) -> FloatArray:
+    """The times of events; NaN where there is none."""
+    return ColumnValues.of(log.events.column(TIMESTAMP)).numbers

@@ -1,0 +1,135 @@
+"""What is foreseen of a release, as the pages show it: what it keeps, and what an attacker gains, over the budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from veilog.ledger.entry import Cost
+from veilog.messages import Message
+from veilog.releasing.preview import ENOUGH, Expected, Interval
+from veilog.web.jobs.records import JobRecord, LogRecord
+from veilog.web.jobs.results import Forecast
+from veilog.web.work.forecast import BUDGETS
+from veilog.web.work.preview import FormPreview, Refused
+
+WIDTH, HEIGHT = 420, 236
+LEFT, RIGHT, TOP, BOTTOM = 34, 410, 12, 196
+"""The picture, and the place of the curves in it."""
+_STEPS = 25
+
+
+def right_of_50(epsilon: float, delta: float) -> float:
+    """Return how often of 100 times a guess who is in the log is right at most, which is right 50 times without the
+    release (:mod:`veilog.releasing.meaning`)."""
+    factor = math.exp(min(epsilon, 700.0))
+    return min(100.0, math.ceil(500 * (1 + (factor - 1 + 2 * delta) / (factor + 1))) / 10)
+
+
+@dataclass(frozen=True)
+class OutlookCurve:
+    """What the picture draws, as places in it; both curves count of 100."""
+
+    kept: str
+    band: str
+    gained: str
+    ticks: tuple[tuple[float, str], ...]
+    here: float | None
+    """Where the budget of the form is."""
+    limit: float | None
+    """Where what is left of the account is."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is foreseen of a release: what it would cost, and its forecast."""
+
+    plan: FormPreview | Refused
+    job: JobRecord | None = None
+    """The newest forecast."""
+    same: bool = False
+    """Whether it is of these very settings."""
+
+    @property
+    def refused(self) -> bool:
+        return isinstance(self.plan, Refused)
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """Return what was found so far."""
+        made = None if self.job is None else self.job.result
+        return made if isinstance(made, Forecast) else None
+
+    @property
+    def cost(self) -> Cost:
+        """Return what the release would cost; the usual budget where that cannot be read."""
+        return (
+            (Fraction(1), Fraction(0))
+            if isinstance(self.plan, Refused)
+            else (self.plan.plan.epsilon, self.plan.plan.delta)
+        )
+
+    @property
+    def right(self) -> float:
+        """Return how often of 100 an attacker's even guess would be right at most."""
+        return right_of_50(*map(float, self.cost))
+
+    @property
+    def found(self) -> tuple[Interval, Expected] | None:
+        """Return what is expected at the budget of the form."""
+        return None if self.forecast is None else self.forecast.at(float(self.cost[0]))
+
+    def said(self, log: LogRecord) -> list[tuple[str, Message]]:
+        """Return what is expected in sentences, each with its tone; for the owner of the log."""
+        if self.found is None or log.measured is None:
+            return []
+        kept, expected = self.found
+        said = [("", Message("similarity-expected", mean=kept.mean, low=kept.low, high=kept.high))]
+        cases = np.array(log.measured.label_cases, dtype=np.int64)
+        if expected.survivors is not None and len(cases):
+            survivors = expected.survivors.among(cases)
+            if survivors.kept < survivors.of:
+                said.append(("warning" if 2 * survivors.kept < survivors.of else "", survivors.message))
+        if kept.mean < ENOUGH:
+            said.append(("warning", expected.doubt))
+        return said
+
+    @property
+    def curve(self) -> OutlookCurve | None:
+        """Return the picture; None before the first two budgets were tried."""
+        found = self.forecast
+        if found is None or len(found.points) < 2:
+            return None
+        delta = float(self.cost[1])
+        limit = None if isinstance(self.plan, Refused) or self.plan.account.left is None else self.plan.account.left[0]
+        tried = [(_x(float(budget)), expected.similarity) for budget, expected in found.points]
+        ends = [(x, kept.low) for x, kept in tried] + [(x, kept.high) for x, kept in reversed(tried)]
+        gained = [_LEAST * (_MOST / _LEAST) ** (step / (_STEPS - 1)) for step in range(_STEPS)]
+        return OutlookCurve(
+            kept=_places((x, kept.mean) for x, kept in tried),
+            band=_places(ends),
+            gained=_places((_x(budget), right_of_50(budget, delta) / 100) for budget in gained),
+            ticks=tuple((_x(float(budget)), budget) for budget in BUDGETS),
+            here=_within(float(self.cost[0])),
+            limit=None if limit is None else _within(float(limit)),
+        )
+
+
+_LEAST, _MOST = float(BUDGETS[0]), float(BUDGETS[-1])
+
+
+def _x(epsilon: float) -> float:
+    return round(LEFT + (RIGHT - LEFT) * math.log(epsilon / _LEAST) / math.log(_MOST / _LEAST), 1)
+
+
+def _within(epsilon: float) -> float:
+    """The place of a budget; that of the nearest end, where it is beyond."""
+    return _x(min(max(epsilon, _LEAST), _MOST))
+
+
+def _places(points: Iterable[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{BOTTOM - (BOTTOM - TOP) * share:.1f}" for x, share in points)

@@ -1,0 +1,103 @@
+"""Rules that cannot be obeyed are found before anything is asked, with the rules that contradict each other."""
+
+import time
+from typing import Any
+
+import pytest
+from refusals import refused
+from ruled import DECLARED, RULES
+
+from veilog.errors import ParameterError
+from veilog.rules.checks import check, check_activities, check_columns
+from veilog.rules.rules import ReleaseRules
+
+
+def checked(entries: list[Any], activities: Any = None, longest: int | None = None, **domains: Any) -> None:
+    rules = ReleaseRules.of(entries)
+    assert rules is not None
+    check(rules, activities, longest, domains)
+
+
+A_TO_B: dict[str, Any] = {"from": "A", "to": "B"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "numbers"),
+    [
+        ([{"first": "A"}, {"last": "C"}, {"first": "B"}], "1, 3"),
+        ([{"last": "C"}, {"before": ["A", "B"]}, {"before": ["B", "A"]}], "2, 3"),
+        ([{"first": "A"}, {"activity": "A", "at_most": 0}], "1, 2"),
+        ([{"activity": "A", "at_least": 2}, {"activity": "A", "at_most": 1}], "1, 2"),
+        ([{"exclusive": ["A", "B"]}, {"before": ["A", "B"]}], "1, 2"),
+        ([{"exclusive": ["A", "B"]}, {"followed": ["A", "B"]}], "1, 2"),
+        ([{"followed": ["A", "B"]}, "Chain Response[A, C]", {"activity": "B", "at_most": 0}], "1, 3"),
+        ([A_TO_B | {"at_least": "2 h"}, A_TO_B | {"at_most": "1 h"}], "1, 2"),
+        ([{"attribute": "age < 18", "if": "ward = P"}, {"attribute": "age >= 60", "if": "ward = P"}], "1, 2"),
+        ([{"attribute": "birth <= admission"}, {"attribute": "admission < birth"}], "1, 2"),
+        ([{"attribute": "ward = P|Q"}, {"attribute": "ward != P|Q"}], "1, 2"),
+        ([{"attribute": "dose = 1..5", "activity": "A"}, {"attribute": "dose > 5"}], "1, 2"),
+        ([{"before": ["A", "B"]}, {"before": ["B", "C"]}, {"first": "D"}, {"before": ["C", "A"]}], "1, 2, 4"),
+    ],
+)
+def test_rules_that_contradict_each_other_are_named(entries: list[Any], numbers: str) -> None:
+    with refused(ParameterError, "rules-contradict", numbers=numbers):
+        checked(entries)
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [{"first": ["A", "B"]}, {"first": ["B", "C"]}],
+        [{"before": ["A", "B"]}, {"followed": ["A", "B"]}, {"exclusive": ["A", "C"]}],
+        [{"activity": "A", "at_most": 0}, {"last": "B"}],
+        [A_TO_B | {"at_least": "1 h"}, A_TO_B | {"at_most": "1 h"}],
+        [{"attribute": "age < 18", "if": "ward = P"}, {"attribute": "age >= 60", "if": "ward = Q"}],
+        [{"attribute": "dose = 1..5", "activity": "A"}, {"attribute": "dose > 5", "activity": "B"}],
+        [{"attribute": "birth <= admission"}, {"attribute": "admission <= birth"}],
+    ],
+)
+def test_rules_that_leave_each_other_room_pass(entries: list[Any]) -> None:
+    checked(entries)
+
+
+def test_a_rule_that_nothing_can_obey_is_refused() -> None:
+    for entry in (
+        {"activity": "A", "at_least": 3, "at_most": 2},
+        A_TO_B | {"at_least": "2 h", "at_most": "1 h"},
+        {"attribute": "age < age"},
+    ):
+        with refused(ParameterError, "rule-impossible", number=1):
+            checked([entry])
+    with refused(ParameterError, "rule-impossible", number=1):
+        checked([{"attribute": "age < 18"}], age=(20.0, 90.0))
+    checked([{"attribute": "age < 18"}], age=(10.0, 90.0))
+
+
+def test_what_is_declared_is_held_against_the_rules() -> None:
+    with refused(ParameterError, "rule-activity-unknown", number=2, name="Releas"):
+        checked([{"first": "A"}, {"last": "Releas"}], activities=("A", "Release"))
+    with refused(ParameterError, "rule-value-undeclared", number=1, name="Padiatrics", attribute="ward"):
+        checked([{"attribute": "age < 18", "if": "ward = Padiatrics"}], ward=("Pediatrics", "Surgery"))
+    with refused(ParameterError, "rules-need-longer-cases", events=4, longest=3):
+        checked([{"activity": "A", "at_least": 3}, {"last": "B"}], longest=3)
+    checked([{"activity": "A", "at_least": 3}, {"last": "B"}], longest=4)
+
+
+def test_what_a_log_has_is_held_against_the_rules() -> None:
+    rules = ReleaseRules.of(RULES)
+    assert rules is not None
+    check_columns(rules, ["case:age", "ward", "birth", "admission", "dose"])
+    with refused(ParameterError, "rule-attribute-unknown", number=10, name="dose"):
+        check_columns(rules, ["age", "ward", "birth", "admission", "doses"])
+    with refused(ParameterError, "rule-activity-unknown", number=1, name="Registration"):
+        check_activities(rules, ["Triage"])
+
+
+def test_ten_rules_and_many_are_checked_within_a_second() -> None:
+    rules = ReleaseRules.of(RULES)
+    assert rules is not None
+    started = time.process_time()
+    check(rules, DECLARED.alphabet, DECLARED.longest, DECLARED.attributes)
+    many = [{"before": [f"activity {i}", f"activity {i + 1}"]} for i in range(30)]
+    checked([{"first": "activity 0"}, *many])
+    assert time.process_time() - started < 2
