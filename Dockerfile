@@ -23,7 +23,7 @@ USER 1000
 VOLUME /data
 EXPOSE 8400
 HEALTHCHECK --interval=30s --timeout=5s --start-period=20s \
-    CMD ["/opt/veilog/bin/python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8400/static/style.css', timeout=4)"]
+    CMD ["/opt/veilog/bin/python", "-c", "import shutil, sys, urllib.request as r; r.urlopen('http://127.0.0.1:8400/static/style.css', timeout=4); sys.exit(shutil.disk_usage('/data').free < 1 << 27)"]
 # 0.0.0.0 is the container's own network; compose.yaml lets only this machine's loopback lead there.
 ENTRYPOINT ["/opt/veilog/bin/veilog", "serve", "--host", "0.0.0.0", "--port", "8400", "--no-open", "--folder", "/data/serve", "--token-file"]
 CMD ["/run/secrets/token"]

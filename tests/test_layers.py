@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from veilog import Ledger, write
+from veilog.logs.synthetic.hospital import hospital
+
 SOURCE = Path(__file__).parents[1] / "src" / "veilog"
 
 LAYERS = (
@@ -185,6 +188,40 @@ def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
     assert not heavy & set(done.stdout.split())
 
 
+_COMPUTES = {"scipy", "ot", "rapidfuzz", "dp_accounting", "jinja2", "veilog.measures", "veilog.audits", "veilog.report"}
+"""What no command needs that looks at a log or an account."""
+_RELEASES = {"veilog.methods", "veilog.releasing", "veilog.ledger", "duckdb"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "spared"),
+    [
+        (["info", "log.csv"], _COMPUTES | _RELEASES),
+        (["info", "log.parquet"], _COMPUTES | _RELEASES),
+        (["info", "log.xes"], _COMPUTES | _RELEASES),
+        (["validate", "log.csv"], _COMPUTES | _RELEASES),
+        (["map", "log.csv"], _COMPUTES | _RELEASES - {"duckdb"}),
+        (["convert", "log.csv", "log.xes.gz"], _COMPUTES | _RELEASES),
+        (["ledger", "show", "log.ledger"], _COMPUTES | {"veilog.methods", "veilog.releasing.request", "duckdb"}),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_a_short_command_loads_nothing_that_it_does_not_use(
+    command: list[str], spared: set[str], tmp_path: Path
+) -> None:
+    """Which modules, not how long that takes. Where pandas is installed, pyarrow loads it by itself."""
+    log = hospital(20, seed=1)
+    for suffix in ("csv", "parquet", "xes"):
+        write(log, tmp_path / f"log.{suffix}", lossy=True)
+    Ledger.open(tmp_path / "log.ledger", create=True).enter(log)
+    code = f"import sys; from veilog.cli import main; status = main({command!r}); print(status, *sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    status, *loaded = done.stdout.splitlines()[-1].split()
+    assert status == "0"
+    assert not spared & set(loaded)
+
+
 @pytest.mark.nightly
 def test_tests_do_not_hang_on_compiled_files_of_other_packages(tmp_path: Path) -> None:
     """With nothing compiled yet, as in a copied environment."""
@@ -241,8 +278,20 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 ROOMS = {
     "logs.tables": (*("times", "cells", "events", "table_reader", "csv", "excel", "frames", "parquet", "wide"),),
     "releasing": (
-        *("meaning", "checks", "losses", "pending", "result", "prior", "keywords", "request", "owner", "run"),
-        *("preview", "twin", "suggest"),
+        *(
+            "meaning",
+            "checks",
+            "losses",
+            "standing",
+            "pending",
+            "result",
+            "prior",
+            "keywords",
+            "request",
+            "owner",
+            "run",
+        ),
+        *("owner", "run", "preview", "twin", "suggest"),
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
     "cli": (

@@ -19,6 +19,7 @@ from veilog._process import (
     exit_when_terminated,
     interpreter,
     limit_memory,
+    machine_cores,
     machine_memory,
     pool,
 )
@@ -191,6 +192,17 @@ def test_settings_come_back_even_after_an_error(monkeypatch: pytest.MonkeyPatch)
     assert "MKL_NUM_THREADS" not in os.environ
 
 
+def plant_groups(root: Path, groups: str | None, limits: dict[str, str]) -> None:
+    """Put the files of control groups under another root."""
+    (root / "proc" / "self").mkdir(parents=True)
+    if groups is not None:
+        (root / "proc" / "self" / "cgroup").write_text(groups)
+    for name, limit in limits.items():
+        place = root / "sys" / "fs" / "cgroup" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(f"{limit}\n")
+
+
 @pytest.mark.parametrize(
     ("groups", "limits", "most"),
     [
@@ -211,12 +223,28 @@ def test_the_memory_of_a_container_is_what_its_groups_allow(
     tmp_path: Path, groups: str | None, limits: dict[str, str], most: int | None
 ) -> None:
     """In both versions of control groups; without a limit it is that of the machine."""
-    (tmp_path / "proc" / "self").mkdir(parents=True)
-    if groups is not None:
-        (tmp_path / "proc" / "self" / "cgroup").write_text(groups)
-    for name, limit in limits.items():
-        place = tmp_path / "sys" / "fs" / "cgroup" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(f"{limit}\n")
+    plant_groups(tmp_path, groups, limits)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
     assert machine_memory(tmp_path) == (machine if most is None else most)
+
+
+@pytest.mark.parametrize(
+    ("groups", "limits", "most"),
+    [
+        ("0::/\n", {"cpu.max": "150000 100000"}, 2),
+        ("0::/\n", {"cpu.max": "20000 100000"}, 1),
+        ("0::/a/b\n", {"cpu.max": "max 100000", "a/cpu.max": "100000 100000", "a/b/cpu.max": "900000 100000"}, 1),
+        ("4:cpu,cpuacct:/a\n", {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"}, 3),
+        ("4:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, 8),
+        ("4:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "100000"}, 8),
+        ("0::/\n", {"cpu.max": "max 100000"}, 8),
+        (None, {"cpu.max": "100000 100000"}, 8),
+    ],
+)
+def test_the_cores_of_a_container_are_what_its_groups_allow(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str | None, limits: dict[str, str], most: int
+) -> None:
+    """A share of a core counts as one; without a limit they are those that the process is bound to."""
+    plant_groups(tmp_path, groups, limits)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    assert machine_cores(tmp_path) == most

@@ -23,7 +23,7 @@ from typing import Any, get_args, get_type_hints
 from cyclopts import App, Parameter
 
 from veilog import cli
-from veilog.cli.shared.options import ReleaseOptions, TrainOptions
+from veilog.cli.shared.requests import ReleaseOptions, TrainOptions
 from veilog.experiments import EXPERIMENTS
 from veilog.logs.findings import RULES
 from veilog.measures import MEASURES, Measure, Quantity

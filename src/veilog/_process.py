@@ -17,7 +17,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -270,12 +270,25 @@ def machine_memory(system: Path = Path("/")) -> int:
         whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         whole = 0
-    limits = [limit for limit in _limits_of_groups(system) if limit > 0]
-    return min([*([whole] if whole > 0 else []), *limits], default=0)
+    files = {"0": "memory.max", "memory": "memory.limit_in_bytes"}
+    limits = [int(text) for (text,) in _told_by_groups(system, "memory", {of: (name,) for of, name in files.items()})]
+    return min([*([whole] if whole > 0 else []), *(limit for limit in limits if limit > 0)], default=0)
 
 
-def _limits_of_groups(system: Path) -> Iterator[int]:
-    """The limits of the control groups of this process, in both versions of them."""
+def machine_cores(system: Path = Path("/")) -> int:
+    """Return how many cores this process may use, at least 1: those it is bound to, and of a container its share."""
+    own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    files = {"0": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
+    for texts in _told_by_groups(system, "cpu", files):
+        quota, period = map(int, " ".join(texts).split())
+        if quota > 0:
+            own = min(own, max(1, round(quota / period)))
+    return own
+
+
+def _told_by_groups(system: Path, controller: str, files: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    """What these files of each control group of this process say, in both versions of groups (0 is the second), where
+    all of it is numbers."""
     try:
         groups = (system / "proc/self/cgroup").read_text().splitlines()
     except (OSError, ValueError):
@@ -283,15 +296,17 @@ def _limits_of_groups(system: Path) -> Iterator[int]:
     for line in groups:
         number, kinds, path = line.split(":", 2) if line.count(":") > 1 else ("", "", "")
         if number == "0":
-            root, name = system / "sys/fs/cgroup", "memory.max"
-        elif "memory" in kinds.split(","):
-            root, name = system / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+            root, names = system / "sys/fs/cgroup", files["0"]
+        elif controller in kinds.split(","):
+            root, names = system / "sys/fs/cgroup" / controller, files[controller]
         else:
             continue
         place = root / path.lstrip("/")
         for group in (place, *place.parents):
-            with contextlib.suppress(OSError, ValueError):  # there is none, or it is "max"
-                yield int((group / name).read_text())
+            with contextlib.suppress(OSError, ValueError):
+                texts = tuple((group / name).read_text().strip() for name in names)
+                if all(part.lstrip("-").isdecimal() for text in texts for part in text.split()):  # not "max"
+                    yield texts
             if group == root:
                 break
 

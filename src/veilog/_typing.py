@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 AnyArray = npt.NDArray[Any]
+AnyFloatArray = npt.NDArray[np.floating]
 BoolArray = npt.NDArray[np.bool_]
 IntArray = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]

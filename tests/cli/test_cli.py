@@ -11,7 +11,8 @@ from refusals import sentence
 from rich.console import Console
 
 import veilog
-from veilog.cli import display, main
+from veilog.cli import main
+from veilog.cli.display.logs import variants_table
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.methods import METHODS
 
@@ -302,7 +303,7 @@ def test_info_and_validate_tell_findings_columns_life_cycle_and_persons(
 def test_info_shows_the_numbers_of_long_variants(visits: Path) -> None:
     log = veilog.read(visits, policies={"missing-timestamp": "drop"})
     console = Console(width=80, file=io.StringIO())
-    console.print(display.variants_table(log.variants))
+    console.print(variants_table(log.variants))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines[1].split() == ["cases", "share", "variant"]
     assert lines[2].split()[:3] == ["60", "100.0%", "a"]

@@ -1,5 +1,6 @@
 """``veilog release`` of a large Parquet log whose events are asked about: kept on disk, with the same result."""
 
+import json
 from pathlib import Path
 
 import duckdb
@@ -7,11 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 from commands import error_of
 
+from veilog import write
 from veilog.cli import main
+from veilog.cli.checking import compare
 from veilog.cli.shared import reading
 from veilog.logs.storage import loader
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import table_reader
+from veilog.measures.similarity import _bounds, difference, measure
 
 EVOLVE = ["--method", "evolve", "--epsilon", "30", "--delta", "0.001", "--activities", "log", "--allow-no-protection"]
 AMUN = ["--method", "amun", "--as-published", "-p", "guessing_advantage=0.6", "-p"]
@@ -142,7 +146,7 @@ def test_a_disk_that_fills_up_charges_nothing(
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_reader, "LARGE", 10)
-    monkeypatch.setattr(reading, "stored", None)
+    monkeypatch.setattr(loader, "stored", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
         == 0
@@ -157,3 +161,38 @@ def test_what_was_kept_of_a_log_on_disk_is_shown(
     monkeypatch.setattr(reading, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
     assert "\nutility " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_of_a_large_original_the_variants_are_compared(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, grouped = tmp_path / "whole.json", tmp_path / "grouped.json"
+    assert main(["compare", str(log), str(log), "--json", str(whole)]) == 0
+    monkeypatch.setattr(table_reader, "LARGE", 10)
+    monkeypatch.setattr(compare, "read_log", None)
+    assert main(["compare", str(log), str(log), "--json", str(grouped)]) == 0
+    found, other = (json.loads(path.read_text()) for path in (whole, grouped))
+    assert other["relative_log_similarity"] == found["relative_log_similarity"] == 1.0
+    assert found["case_durations"] is not None
+    assert other["case_durations"] is None
+
+
+@pytest.mark.slow
+def test_exact_finds_what_is_bounded_by_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, seed in (("a", 1), ("b", 2)):
+        write(hospital(200, seed=seed), tmp_path / f"{name}.xes")
+    for module in (measure, difference, _bounds):
+        monkeypatch.setattr(module, "EXACT_PAIRS", 10)
+    paths = [str(tmp_path / f"{name}.xes") for name in ("a", "b")]
+    found = []
+    for options in ([], ["--exact"]):
+        assert (
+            main(["compare", *paths, *options, "--no-models", "--overwrite", "--json", str(tmp_path / "found.json")])
+            == 0
+        )
+        found.append(json.loads((tmp_path / "found.json").read_text()))
+    (low, high), exact = found[0]["intervals"]["relative_log_similarity"], found[1]["relative_log_similarity"]
+    assert low <= exact <= high
+    assert high - low < 0.02
+    assert found[1]["intervals"] == {}

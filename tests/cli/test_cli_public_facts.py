@@ -10,7 +10,7 @@ from refusals import refused
 
 import veilog
 from veilog.cli import main
-from veilog.cli.shared.options import ReleaseOptions
+from veilog.cli.shared.requests import ReleaseOptions
 from veilog.logs.synthetic.hospital import hospital
 
 

@@ -12,7 +12,7 @@ from refusals import sentence
 
 from veilog import _files
 from veilog.cli import application, main
-from veilog.cli.shared.options import declared_list
+from veilog.cli.shared.requests import declared_list
 
 
 @pytest.mark.parametrize(

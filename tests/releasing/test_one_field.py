@@ -23,7 +23,7 @@ FIELD = """
 PROGRAM = """
 import json
 import veilog
-from veilog.cli.shared.options import ReleaseOptions, TrainOptions
+from veilog.cli.shared.requests import ReleaseOptions, TrainOptions
 from veilog.web.pages.render import _environment
 from veilog.web.work.request import FIELDS, FURTHER, asked_for
 

@@ -75,7 +75,8 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 
 def read_by_the_command(command: str) -> veilog.ReleaseRequest:
     """The plan that the command line makes of a command."""
-    from veilog.cli.shared.options import UNDECIDED, pairs
+    from veilog.cli.shared.options import pairs
+    from veilog.cli.shared.requests import UNDECIDED
 
     words = shlex.split(command)
     assert words[:2] == ["veilog", "release"]

@@ -18,10 +18,10 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of
-from veilog.releasing.owner import Standing, standing_of
+from veilog.releasing.standing import Standing
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
 from veilog.report.dossier import as_markdown, dossier
-from veilog.report.facts import today
+from veilog.report.facts import standing_of, today
 from veilog.report.figures import figure, tied
 from veilog.report.release_facts import told_by_file, told_by_release
 

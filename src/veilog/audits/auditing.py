@@ -7,7 +7,6 @@ before.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from veilog._process import check_processes, main_is_guarded, pool
+from veilog._process import check_processes, machine_cores, main_is_guarded, pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import (
     ALPHABET,
@@ -297,7 +296,7 @@ def _workers(asked: int | None) -> int:
     """How many processes run releases. New ones read the main script again, so one without a guard gets none."""
     guarded = main_is_guarded()
     if asked is None:
-        return min(2, os.cpu_count() or 1) if guarded else 1
+        return min(2, machine_cores()) if guarded else 1
     if asked > 1 and not guarded:
         raise ParameterError("audit-processes-rerun-script", parameter="processes")
     return asked

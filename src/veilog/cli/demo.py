@@ -13,7 +13,8 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from veilog import report
-from veilog.cli import display
+from veilog.cli.display.logs import variants_table
+from veilog.cli.display.releases import release_brief
 from veilog.cli.shared.options import Json
 from veilog.cli.shared.paths import check_all_absent
 from veilog.cli.shared.reading import Output
@@ -56,7 +57,7 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     activities_path.write_text("\n".join(hospital.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A synthetic hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
-    show(display.variants_table(original.variants, 3))
+    show(variants_table(original.variants, 3))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
     # Made-up patients need no account.
@@ -66,8 +67,8 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
     report.write(released, internal, original, comparison=result, overwrite=True)
     report.write(released, recipient, overwrite=True)
     written = [str(release_path), f"{recipient} (for the recipient)", f"{internal} (confidential)"]
-    show(display.release_brief(released, written, result))
-    show(display.variants_table(released.variants, 3))
+    show(release_brief(released, written, result))
+    show(variants_table(released.variants, 3))
 
     seconds = time.perf_counter() - started
     show(Text(f"\nDone in {seconds:.1f} s. Open the pages in a browser. The same by hand:", style="bold"))

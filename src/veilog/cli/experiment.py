@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from rich.markdown import Markdown
 from rich.table import Table
 from rich.text import Text
 
+from veilog._process import machine_cores
 from veilog.cli.shared.options import WHOLE, Json
 from veilog.cli.shared.reading import Output, shown_progress
 from veilog.errors import ParameterError
@@ -62,7 +62,7 @@ def experiment(
             only=_listed(only, "only"),
             quick=quick,
             hours=hours,
-            processes=min(2, os.cpu_count() or 1) if processes is None else processes,
+            processes=min(2, machine_cores()) if processes is None else processes,
             progress=progress,
         )
     command = f"veilog experiment {name} --logs FOLDER"

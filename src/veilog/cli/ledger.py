@@ -1,10 +1,9 @@
-"""The commands about the account of a log (ledger show, set, export), and the options by which a release uses it."""
+"""The commands about the account of a log: ledger show, set, export and write."""
 
 from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -15,39 +14,34 @@ from rich.text import Text
 
 from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
-from veilog.cli import display
+from veilog.cli.display.accounts import account_table, account_view
+from veilog.cli.display.tables import key_values
+from veilog.cli.shared.keeping import SUFFIX, check_person, ledger_of, place_beside
 from veilog.cli.shared.options import (
     AS_USUAL,
-    GROUPS,
     HERE,
-    UNLIMITED,
     WHOLE,
     Grouping,
     Json,
-    Limits,
     Log,
     Reading,
     SpreadsheetSafe,
 )
-from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.reading import Output, check_target, opened, read_log, read_variants, shown_progress
-from veilog.cli.shared.terminal import CALL, SafeConsole
-from veilog.errors import InputError, ParameterError, meant, nearest
+from veilog.cli.shared.terminal import CALL
+from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import EntryRef, Ledger
 from veilog.ledger.rules import ComposedCost
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.loader import columns_of
 from veilog.logs.input.source import Source
-from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
-from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.accounting import parse_delta
-from veilog.privacy.account.guarantee import Guarantee, round_up
+from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.persons import columns_of_persons
-from veilog.releasing.owner import elsewhere_warning, entered_warnings, unentered
 from veilog.releasing.pending import how_to_write, waiting_releases, write_kept
-from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.standing import elsewhere_warning
 
 app = App(
     name="ledger",
@@ -56,107 +50,65 @@ app = App(
     result_action="return_value",
 )
 
+
 Place = Annotated[Path | None, Parameter(help="Ledger; default LOG.ledger if it exists, else yours.")]
-_SUFFIX = ".ledger"
+
+
 LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
-Waiting = Callable[[str, float | None], None]
 
 
-@Parameter(name="*", group=GROUPS["ledger"])
+@Parameter(name="*")
 @dataclass(frozen=True)
-class Keeping:
-    """Whether and where a release is entered: the same options for every command that spends."""
+class Limits:
+    """What the releases of a log may cost in all, and how they are counted."""
 
-    ledger: Annotated[
-        Path | None,
-        Parameter(help="Ledger for the release; default LOG.ledger if it exists, else yours."),
-    ] = None
-    no_ledger: Annotated[
-        bool, Parameter(negative="", help="Do not record the release; only for results that you keep to yourself.")
-    ] = False
-    account: Annotated[
+    epsilon: Annotated[
         str | None,
-        Parameter(help="Account for the release, by name; use one account for a growing log."),
+        Parameter(allow_leading_hyphen=True, help="Budget of all releases of the log; none for no limit."),
     ] = None
+    delta: Annotated[str | None, Parameter(allow_leading_hyphen=True, help="The same for delta; default 0.")] = None
+    composed: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            help="Count releases from now on by composition, which needs a delta and uses less than the sum.",
+        ),
+    ] = False
+    releases: Annotated[
+        int | None,
+        WHOLE,
+        Parameter(help="Number of planned releases, each at most --each; needs --delta for all."),
+    ] = None
+    each: Annotated[str | None, Parameter(help="Largest epsilon of each planned release.")] = None
+    each_delta: Annotated[str | None, Parameter(help="The same for delta; default 0.")] = None
 
-    def of(self, log: Path, waiting: Waiting | None = None, *, seeded: bool = False) -> Ledger | None:
-        """The ledger to use, checked; None if there is none to use. A new one is made by its first entry. What is
-        ``seeded`` is an experiment, which is entered only in a ledger that is named or lies beside the log."""
-        if self.no_ledger:
-            for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
-                if given is not None:
-                    raise ParameterError("ledger-options-contradict", parameter="no_ledger", option=option)
-            return None
-        if self.ledger is not None:
-            if not os.path.lexists(self.ledger) and self.ledger.absolute().parent.is_dir():
-                _refuse_mistyped(self.ledger, log)
-            found = Ledger.open(self.ledger, create=True, waiting=waiting, name=log.name, account=self.account)
-            if found.create:
-                self._refuse_unmade(self.ledger)
-            return found
-        place = ledger_of(log)
-        if place is not None and place != default_ledger():
-            return Ledger.open(place, waiting=waiting, name=log.name, account=self.account)
-        if place is not None and not seeded:
-            name = "standard input" if is_pipe(log) else log.name
-            return Ledger.open(made_folder(place), create=True, waiting=waiting, name=name, account=self.account)
-        if self.account is not None:
-            raise ParameterError("account-without-ledger", parameter="account", number=self.account)
-        return None
+    def check(self) -> None:
+        """Refuse what does not go together, before a large log is read."""
+        if (self.releases is None) != (self.each is None) or (self.each_delta is not None and self.each is None):
+            raise ParameterError("plan-options-incomplete", parameter="releases")
+        if self.releases is not None and (self.epsilon is not None or self.composed or self.delta is None):
+            raise ParameterError(
+                "plan-delta-missing" if self.delta is None else "plan-cost-given",
+                parameter="releases",
+            )
+        if (self.delta is not None or self.composed) and self.epsilon is None and self.releases is None:
+            raise ParameterError("budget-delta-without-epsilon", parameter="delta")
 
-    def of_release(self, log: Path, planned: ReleaseRequest, waiting: Waiting | None = None) -> Ledger | None:
-        """The ledger that a release of this log is entered in."""
-        return self.of(log, waiting, seeded=planned.seed is not None)
-
-    def _refuse_unmade(self, place: Path) -> None:
-        """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and
-        what was spent is in another."""
-        if self.account is not None:
-            raise InputError("ledger-named-missing", path=place, place=place, number=self.account)
-
-    def checked(self, log: Path, *, seeded: bool = False) -> str:
-        """Refuse what is wrong with it before a log is read. Return the warning that a ledger is new: where it is
-        named, a mistyped path must be seen."""
-        found = self.of(log, seeded=seeded)
-        if found is None or not found.create:
-            return ""
-        if self.ledger is not None and CALL.get().quiet:
-            said = Message("ledger-not-there-yet", ledger=self.ledger)
-            SafeConsole(highlight=False, stderr=True).print(Text(str(said), style="yellow"), soft_wrap=True)
-        return str(Message("ledger-made", ledger=found.path))
-
-    def warnings(
-        self, log: Variants | EventLog | StoredLog, entry: EntryRef | None, guarantee: Guarantee
-    ) -> tuple[list[OwnerMessage], dict[str, object]]:
-        """Return what the account makes of something that was asked, and what JSON has of it."""
-        if entry is not None:
-            found = entered_warnings(entry, log)
-            return list(found), {"warnings": to_json(found)} if found else {}
-        unknown = self.no_ledger or not guarantee.proven
-        return [] if unknown else [unentered(guarantee.delta or 0)], {}
+    def set(self, kept: Ledger, data: Variants | EventLog, unit: str | None, account: int | None) -> Account:
+        """Set them, or leave them as they are where nothing is said."""
+        delta = self.delta or 0
+        if self.releases is not None and self.each is not None:
+            each_delta = self.each_delta or 0
+            return kept.set_plan(
+                data, self.releases, self.each, delta, each_delta=each_delta, unit=unit, account=account
+            )
+        if self.epsilon is None:
+            return kept.enter(data, unit=unit, account=account)
+        limit = None if self.epsilon.strip().lower() == "none" else self.epsilon
+        return kept.set_budget(data, limit, delta, unit=unit, account=account, composed=self.composed)
 
 
-AS_THERE_IS = Keeping()
-
-
-def account_of(entry: EntryRef | None) -> Account | None:
-    """The account in which something was entered, if it was."""
-    return None if entry is None else entry.account()
-
-
-def show_account(out: Output, entry: EntryRef | None, account: Account | None, new: str) -> None:
-    """The account in which something was entered, if it was; and that its ledger is new."""
-    if entry is None or account is None:
-        return
-    out.show(display.account_view(entry.path, account))
-    if new:
-        out.show(Text(new, style="yellow"))
-
-
-def show_notes(out: Output, notes: Iterable[OwnerMessage]) -> None:
-    """Notes for the owner of the log alone."""
-    for note in notes:
-        out.show(Text(f"Confidential: {note}", style="magenta"))
+UNLIMITED = Limits()
 
 
 @app.command
@@ -183,7 +135,7 @@ def show(
     waiting = waiting_releases(kept.path)
     out.json({"ledger": str(kept.path), "accounts": told, **({"waiting": list(waiting)} if waiting else {})})
     for account in accounts:
-        out.show(display.account_table(account, composed[account.number]))
+        out.show(account_table(account, composed[account.number]))
     if not accounts:
         out.show("The ledger has no account yet.")
     for number in waiting:
@@ -220,7 +172,7 @@ def set_(
     if place is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
         raise ParameterError("ledger-not-beside-table", parameter="ledger")
     limits.check()
-    place = _beside(log) if place is None else made_folder(place) if place == default_ledger() else place
+    place = place_beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
     source = opened(out, log, reading, grouping)
     data = _known_by(source, reading, unit)
@@ -235,7 +187,7 @@ def set_(
     warned = elsewhere_warning(kept.path, data)
     told = {"warnings": to_json(warned)} if warned else {}
     out.json({"ledger": str(kept.path)} | found.to_json() | told)
-    out.show(display.account_view(kept.path, found))
+    out.show(account_view(kept.path, found))
     for warning in warned:
         out.show(Text(str(warning), style="yellow"))
 
@@ -256,7 +208,7 @@ def export(
     kept.export(target, overwrite=CALL.get().overwrite)
     releases = sum(len(account.entries) for account in kept.show())
     out.json({"ledger": str(kept.path), "releases": releases}, target)
-    out.show(display.key_values([("releases", releases), ("written to", str(target))]))
+    out.show(key_values([("releases", releases), ("written to", str(target))]))
 
 
 @app.command
@@ -277,7 +229,7 @@ def write(
     with shown_progress() as progress:
         written = write_kept(entry, target, progress=progress, **how)
     out.json({"ledger": str(kept.path), "release": number, "written": [str(file) for file in written]}, *written)
-    out.show(display.key_values([("release", number), ("written to", ", ".join(map(str, written)))]))
+    out.show(key_values([("release", number), ("written to", ", ".join(map(str, written)))]))
 
 
 def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | EventLog:
@@ -294,19 +246,6 @@ def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | 
     return read_variants(source, reading)
 
 
-def check_person(unit: str, names: Sequence[str]) -> None:
-    """Refuse a person's column that a table with these columns does not have."""
-    if unit in names or unit.removeprefix("case:") in names:
-        return
-    raise ParameterError(
-        "unit-column-missing",
-        parameter="unit",
-        unit=unit,
-        meant=meant(unit, ["case", "person", *names]),
-        names=", ".join(names),
-    )
-
-
 def _together(account: Account, delta: Fraction | None) -> ComposedCost | None:
     """What several releases cost together at a delta, where there is one."""
     at = delta if delta is not None else account.budget[1] if account.budget else None
@@ -319,35 +258,6 @@ def _together_json(found: ComposedCost | None) -> dict[str, object]:
         return {}
     planned, composed = (None if e is None else round_up(e) for e in (found.planned, found.composed))
     return {"together": {"delta": round_up(found.delta), "costs_planned": planned, "costs_chosen": composed}}
-
-
-def ledger_of(log: Path) -> Path | None:
-    """Return the ledger of a log for which none is named: beside it, if that is there, else that of the user."""
-    if not is_pipe(log) and os.path.lexists(place := _beside(log)):
-        return place
-    return default_ledger()
-
-
-def _beside(log: Path) -> Path:
-    """The ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
-    if is_pipe(log):
-        raise ParameterError("ledger-not-beside-input", parameter="ledger")
-    try:
-        return Path(os.path.realpath(log) + _SUFFIX)
-    except (OSError, ValueError) as error:
-        raise InputError("file-not-readable", path=str(log), reason=error) from error
-
-
-def _refuse_mistyped(place: Path, log: Path) -> None:
-    """Refuse to begin another ledger where one is that may be meant: an empty one knows of nothing that was spent."""
-    own = None if is_pipe(log) else _beside(log)
-    kept = {path.name.removesuffix(_SUFFIX): path for path in place.absolute().parent.glob(f"*{_SUFFIX}")}
-    name = nearest(place.name.removesuffix(_SUFFIX), kept) or nearest(place.stem, kept)
-    near: Message | str = Message("did-you-mean", near=kept[name].name) if name else ""
-    if own is not None and os.path.lexists(own):
-        near = Message("ledger-beside-log", name=own.name)
-    if near:
-        raise InputError("ledger-missing", path=place, near=near, place=place)
 
 
 def _existing(log: Path | None, ledger: Path | None) -> Ledger:
@@ -364,7 +274,7 @@ def _existing(log: Path | None, ledger: Path | None) -> Ledger:
 
 
 def _is_ledger(path: Path) -> bool:
-    if path.suffix == _SUFFIX:
+    if path.suffix == SUFFIX:
         return True
     try:
         with path.open("rb") as file:

@@ -9,7 +9,8 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import atomic_target, check_writable
-from veilog.cli import display
+from veilog.cli.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
+from veilog.cli.display.tables import key_values
 from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
 from veilog.cli.shared.paths import in_words, is_pipe, send
 from veilog.cli.shared.reading import (
@@ -62,16 +63,16 @@ def info(
             "read_together": [one.english for one in variants.read_together],
         }
     )
-    out.show(display.info_table(statistics, variants, in_words(log)))
-    out.show(display.variants_table(variants))
+    out.show(info_table(statistics, variants, in_words(log)))
+    out.show(variants_table(variants))
     if attributes:
-        out.show(display.attributes_table(attributes, transitions))
+        out.show(attributes_table(attributes, transitions))
     if persons:
-        out.show(display.persons_lines(persons))
+        out.show(persons_lines(persons))
     if whole is None:
         out.show("[dim]Grouped in the database: attributes, life cycle and people were not read.[/]")
     if findings:
-        out.show(display.findings_table(findings))
+        out.show(findings_table(findings))
 
 
 def validate(
@@ -92,9 +93,9 @@ def validate(
             "persons": [person.to_json() for person in persons],
         }
     )
-    out.show(display.findings_table(found.findings))
+    out.show(findings_table(found.findings))
     if persons:
-        out.show(display.persons_lines(persons))
+        out.show(persons_lines(persons))
 
 
 def map(  # noqa: A001 - its name on the command line
@@ -119,7 +120,7 @@ def map(  # noqa: A001 - its name on the command line
     found = proposed(read_variants(source, reading).labels)
     screen.json({name: list(groups) for name, groups in found.items()})
     fine, coarse = (len({groups[i] for groups in found.values()}) for i in (0, 1))
-    screen.show(display.key_values([("activities", len(found)), ("groups at level 1", fine), ("at level 2", coarse)]))
+    screen.show(key_values([("activities", len(found)), ("groups at level 1", fine), ("at level 2", coarse)]))
     if coarse == len(found):
         screen.show(Text(str(Message("names-without-structure")), style="yellow"))
     text = as_csv(found)
@@ -155,7 +156,7 @@ def convert(
     table = place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
     conditions = [one.english for one in (*event_log.read_together, *event_log.mapped)] if table else []
     out.json(facts | {"conditions": conditions}, place)
-    out.show(display.key_values([*facts.items(), ("written to", in_words(target, out=True))]))
+    out.show(key_values([*facts.items(), ("written to", in_words(target, out=True))]))
     states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)
     if states_how and table:
         out.show(Text("A CSV cannot hold the guarantee of the release: keep the file it is from.", style="yellow"))
@@ -163,4 +164,4 @@ def convert(
         lost = "A CSV cannot hold the conditions of its releases. Send these with it:"
         out.show(Text("\n".join([lost, *conditions]), style="yellow"))
     if event_log.findings:
-        out.show(display.findings_table(event_log.findings))
+        out.show(findings_table(event_log.findings))

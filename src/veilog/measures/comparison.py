@@ -195,6 +195,7 @@ def compare(
     asked: Asked | None = None,
     control: AnyLog | None = None,
     second: AnyLog | None = None,
+    exact: bool = False,
     model_seconds: float | None = None,
     model_memory: int = 4 << 30,
     progress: Progress | None = None,
@@ -221,8 +222,9 @@ def compare(
     ``alignments=True`` fitness by alignments, ``person="Patient"`` whose a case is. ``control`` has people of the
     same process who were not in the log that was released, and is refused where some were: the attacks on people are
     held against the same attacks on them, and without it against what others' cases tell. ``second`` is another release
-    of the same log, which an attacker may hold, too. No log is changed, and no value depends on the order of rows. What
-    cannot be computed is None, with its reason in ``not_computed``.
+    of the same log, which an attacker may hold, too. Similarity and difference of logs of many variants are bounded in
+    ``intervals``; with ``exact`` they are found, which may take minutes. No log is changed, and no value depends on the
+    order of rows. What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted, told = named(use_cases), _asked(asked)
@@ -233,7 +235,7 @@ def compare(
     before, after, others, again = _logs(original, released, control, second)
     check_apart(before, others, told.person)
     say, person = progress or (lambda text, fraction: None), column_of(before, told.person) or False
-    pair = Pair(before, after, say, seconds, model_memory, miner, others, again, person)
+    pair = Pair(before, after, say, seconds, model_memory, miner, others, again, person, exact)
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     with pair.closing():

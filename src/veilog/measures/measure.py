@@ -116,6 +116,8 @@ class Pair:
     """Another release of the same log."""
     person: str | bool = True
     """Whose the cases of the original are: told by this column, by the one that seems to (True), or not (False)."""
+    exact: bool = True
+    """Whether the similarity of many variants is to be found exactly, which may take minutes; else it is bounded."""
     _known: dict[Callable[[Pair], Any], Any] = field(default_factory=dict, repr=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 

@@ -19,7 +19,7 @@ from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
-from veilog.methods.method import Progress
+from veilog.logs.input.source import Progress
 
 BESIDE = "models"
 """What a release may have a second log for."""

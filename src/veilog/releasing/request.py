@@ -22,7 +22,7 @@ from veilog.errors import InputError, ParameterError, UndeclaredError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS, Method, Settings, method_named
@@ -109,11 +109,6 @@ class Uses(NamedTuple):
     def of(self, delta: Fraction) -> tuple[Fraction, Fraction]:
         """Return what each of them has of a delta, and what times have."""
         return delta_shared_out(delta, sum(self[:-1]), self.times)
-
-
-def variants_of(log: EventLog | StoredLog | Variants) -> Variants:
-    """Return the variants of a log, which may be these alone."""
-    return log if isinstance(log, Variants) else log.variants
 
 
 def checked_seed(seed: Any) -> int:

@@ -19,7 +19,7 @@ from veilog.ledger.ledger import EntryRef, Ledger, Reservation, settling
 from veilog.ledger.store import Units
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.files import AnyLog, as_log
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.messages import Message, OwnerMessage, as_message
@@ -54,15 +54,14 @@ from veilog.releasing.owner import (
     notes_for_owner,
     with_warnings,
 )
-from veilog.releasing.request import LedgerChoice, ReleaseRequest, variants_of
+from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
 
 _LIBRARIES = {"travag": ("dp_accounting.pld",), "pripel": ("ot", "scipy.sparse"), "libra": ("ot", "scipy.sparse")}
-"""Libraries in other languages that methods load at their first use."""
-_WITH_DELTA = ("scipy.special",)
+"""Libraries in other languages that methods load at their first use, beside that of times and deltas."""
 _SIZE = 64
 
 _NO_ORDER = np.zeros(0, dtype=np.int32)
@@ -224,7 +223,7 @@ def load_libraries(request: ReleaseRequest) -> None:
     with no word of ours, and a release that was paid for with it."""
     square = np.ones((_SIZE, _SIZE))
     np.linalg.norm(square @ square)  # linear algebra takes its memory at the first product
-    for name in (*_LIBRARIES.get(request.method.name, ()), *(_WITH_DELTA if request.delta else ())):
+    for name in ("scipy.special", *_LIBRARIES.get(request.method.name, ())):
         importlib.import_module(name)
 
 

@@ -25,7 +25,7 @@ from veilog.privacy.account.accounting import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.privacy.account.guessing import worth
 from veilog.releasing.checks import Check, State, checks_of
-from veilog.releasing.owner import Standing, counting
+from veilog.releasing.standing import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.release_facts import Told

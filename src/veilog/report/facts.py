@@ -18,6 +18,7 @@ from veilog._language import gettext, gettext_noop, ngettext
 from veilog.charts import comparison_svg, lasting
 from veilog.errors import InputError, VeilogError
 from veilog.ledger.accounts import Account
+from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import open_input, suffix_of
 from veilog.logs.tables.excel import facts_in
@@ -30,8 +31,9 @@ from veilog.privacy.account.guarantee import STRENGTHS, Guarantee
 from veilog.privacy.account.guessing import worth
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
-from veilog.releasing.owner import Standing, losses_after, standing_of
+from veilog.releasing.owner import losses_after
 from veilog.releasing.result import Release
+from veilog.releasing.standing import Standing
 from veilog.report.attacks import attacks_shown
 from veilog.report.attributes import OF_EVERY_LOG, AttributeShown, attributes_shown
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
@@ -394,3 +396,10 @@ def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, Risk
         both = (risk(log, kind, sizes, work_limit=_WORK, samples=_SAMPLES) for log in (before, after))
         pairs += zip(*both, strict=True)
     return tuple(pairs)
+
+
+def standing_of(released: Release | EventLog, *, named: bool = True) -> Standing | None:
+    """Return what the ledger that a release is entered in says now; None where it is in none."""
+    if isinstance(released, EventLog) or released.entry is None:
+        return None
+    return Standing.of_entry(Ledger(released.entry.path), released.entry.number, named=named)

@@ -20,7 +20,6 @@ from functools import cached_property
 from typing import Literal, TypeVar
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from veilog._typing import FloatArray
 from veilog.charts import lasting
@@ -382,6 +381,8 @@ def _across(
 ) -> dict[str, float]:
     """Where everything lies from left to right: sort by neighbours, then draw near to them without overlap. ``room`` is
     what each takes to its left and right."""
+    from scipy.optimize import isotonic_regression
+
     place = {name: float(i) for row in rows for i, name in enumerate(row)}
     for sweep in range(12):
         step = -1 if sweep % 2 == 0 else 1

@@ -11,7 +11,7 @@ from veilog.ledger.accounts import Account
 from veilog.measures.use_cases import Grade
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.releasing.checks import State
-from veilog.releasing.owner import Standing, counting
+from veilog.releasing.standing import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure, share_of, tied
 

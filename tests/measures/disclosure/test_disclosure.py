@@ -235,6 +235,23 @@ def test_intervals_of_estimates_contain_the_exact_value(background: str) -> None
     assert min(case, trace, number) >= 186, (case, trace, number)
 
 
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(some_logs, st.booleans(), st.lists(st.lists(st.integers(-2, 3), min_size=2, max_size=2), min_size=1, max_size=6))
+def test_places_that_were_counted_are_those_that_are_searched_for(
+    variants: Variants, ordered: bool, patterns: list[list[int]]
+) -> None:
+    """Also of activities that the log has not (-1), and where any will do (-2)."""
+    rows = np.minimum(np.array(patterns), len(variants.labels) - 1)
+    everywhere = np.arange(len(variants))
+    with pytest.MonkeyPatch.context() as patch:
+        counted = disclosure_estimate.Matcher(variants, ordered=ordered)
+        patch.setattr(disclosure_estimate, "_COUNTED", 0)
+        searched = disclosure_estimate.Matcher(variants, ordered=ordered)
+    assert (counted._before is None, searched._before is None) == (not variants.labels, True)
+    for one, other in zip(counted.pairs(rows, everywhere), searched.pairs(rows, everywhere), strict=True):
+        assert one.tolist() == other.tolist()
+
+
 @pytest.mark.slow
 @settings(derandomize=True, max_examples=30, deadline=None)
 @given(some_logs, st.sampled_from(BACKGROUNDS), st.integers(1, 3))

@@ -2,7 +2,7 @@
 
 import io
 import json
-from functools import partial
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from veilog import Variants, compare
-from veilog.cli.display import comparison_table
-from veilog.measures.similarity import difference, measure
-from veilog.measures.similarity._bounds import lower, nearest, upper
+from veilog.cli.display.measures import comparison_table
+from veilog.measures.similarity import _bounds, difference, measure
+from veilog.measures.similarity._bounds import auction, lower, nearest, upper
+from veilog.measures.similarity.costs import CostKind, edit_costs
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
-from veilog.measures.similarity.distances import as_sequences, as_strings, levenshtein_block
+from veilog.measures.similarity.distances import as_sequences, as_strings, edit_distances, levenshtein_block
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
+from veilog.measures.similarity.transport import transport
 
 SEQUENCE = st.lists(st.sampled_from("abcd"), max_size=7).map(tuple)
 LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map(Variants.from_dict)
@@ -29,9 +31,20 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "_GROUPS", 3)
     monkeypatch.setattr(upper, "_BLOCK", 8)
     monkeypatch.setattr(nearest, "_HASHES", 50)
+    monkeypatch.setattr(auction, "_SAMPLE", 40)
+
+
+@pytest.fixture(params=["auction", "boxes"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Bounds of pairs that fit in memory, and of more."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "boxes":
+            patch.setattr(_bounds, "kept_in", lambda rows, columns: False)
+        yield
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("way")
 @given(LOG, LOG, st.sampled_from(["direct", "exact"]))
 @settings(max_examples=60, deadline=None)
 def test_the_similarity_is_in_its_interval(original: Variants, released: Variants, matching: Matching) -> None:
@@ -43,6 +56,7 @@ def test_the_similarity_is_in_its_interval(original: Variants, released: Variant
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("way")
 @given(LOG, LOG, st.sampled_from(["length", "maximum"]))
 @settings(max_examples=60, deadline=None)
 def test_the_difference_is_in_its_interval(original: Variants, released: Variants, buffer: Buffer) -> None:
@@ -85,6 +99,7 @@ def test_long_sequences_are_not_said_to_be_further_than_they_are() -> None:
     assert (int(low[0]), int(low_[0])) <= (2, 2)
 
 
+@pytest.mark.usefixtures("way")
 def test_both_are_what_each_is() -> None:
     original = Variants.from_dict({("a", "b"): 5, ("a", "c"): 3, ("b",): 2, (): 1})
     released = Variants.from_dict({("a", "b"): 2, ("c", "c", "a"): 3, ("b", "d"): 9})
@@ -97,17 +112,54 @@ def test_both_are_what_each_is() -> None:
     assert relative_log_similarities(original, released)[0] == relative_log_similarity(original, released)
 
 
-def test_a_pass_in_blocks_keeps_the_plan_a_plan() -> None:
+def _supplied(plan: auction.Flows, rows: int, columns: int) -> tuple[list[int], list[int]]:
+    """How much goes from every row and to every column."""
+    assert (plan.mass > 0).all()
+    left = np.bincount(plan.rows, weights=plan.mass, minlength=rows)
+    return left.tolist(), np.bincount(plan.columns, weights=plan.mass, minlength=columns).tolist()
+
+
+def _strings(rng: np.random.Generator, count: int) -> list[str]:
+    return sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(count)})
+
+
+def test_a_plan_in_blocks_is_a_plan() -> None:
     rng = np.random.default_rng(1)
-    rows = sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(60)})
-    columns = sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(50)})
+    rows, columns = _strings(rng, 60), _strings(rng, 50)
     a, b = rng.integers(1, 20, size=len(rows)), rng.integers(1, 20, size=len(columns))
     b[0] += max(0, a.sum() - b.sum()) + 7
-    plan = upper.cheap_plan(rows, columns, a, b, "plain", buffer=np.array([len(c) for c in columns]))
-    assert (plan.mass > 0).all()
-    supplied = np.bincount(plan.rows, weights=plan.mass, minlength=len(rows) + 1)
-    assert supplied.tolist() == [*a.tolist(), b.sum() - a.sum()]
-    assert np.bincount(plan.columns, weights=plan.mass, minlength=len(columns)).tolist() == b.tolist()
+    plan = upper.plan_in_blocks(rows, columns, a, b, "plain", np.array([len(c) for c in columns]))
+    assert _supplied(plan, len(rows) + 1, len(columns)) == ([*a.tolist(), b.sum() - a.sum()], b.tolist())
+
+
+@pytest.mark.parametrize("times", [40, 1])
+@pytest.mark.parametrize("kind", ["plain", "normalised", "metric"])
+@pytest.mark.parametrize("buffer", [None, False, True], ids=["", "row", "column"])
+def test_an_auction_bounds_the_optimum(
+    monkeypatch: pytest.MonkeyPatch, kind: CostKind, buffer: bool | None, times: int
+) -> None:
+    """Also with prices of a sample alone, and where what is left is laid out in order."""
+    monkeypatch.setattr(auction, "_TIMES", times)
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows, columns = _strings(rng, 90), _strings(rng, 30)
+        costs = edit_costs(
+            edit_distances(rows, columns, keep_bytes=1 << 20 if seed % 2 else 0),
+            kind,
+            None if buffer is None else rng.integers(0, 5, size=len(rows if buffer else columns)),
+            column=bool(buffer),
+        )
+        a, b = (rng.integers(1, 20, size=count) for count in costs.shape)
+        a[0] += max(0, b.sum() - a.sum())
+        b[0] += max(0, a.sum() - b.sum())
+        plan, bids = auction.auction_off(a, b, costs)
+        assert _supplied(plan, *costs.shape) == (a.tolist(), b.tolist())
+        matrix = np.empty(costs.shape)
+        costs.fill(0, matrix)
+        assert np.allclose(costs.pick(plan.rows, plan.columns), matrix[plan.rows, plan.columns], rtol=0, atol=0)
+        optimum, total = transport(a, b, costs).cost, float(a.sum())
+        assert bids.lower(a, b) <= optimum <= matrix[plan.rows, plan.columns] @ plan.mass + 1e-9 * total
+        assert optimum - bids.lower(a, b) <= 0.25 * matrix.mean() * total
 
 
 @pytest.mark.slow
@@ -116,8 +168,9 @@ def test_a_comparison_says_that_it_knows_an_interval_only(monkeypatch: pytest.Mo
     released = Variants.from_dict({("a", "b"): 2, ("c", "c", "a"): 3, ("b", "d"): 9})
     true = compare(original, released)
     assert true.intervals == {}
-    for home, both in ((measure, relative_log_similarities), (difference, absolute_log_differences)):
-        monkeypatch.setattr(home, both.__name__, partial(both, most_pairs=0))
+    for home in (measure, difference, _bounds):
+        monkeypatch.setattr(home, "EXACT_PAIRS", 0)
+    assert compare(original, released, exact=True).intervals == {}
     result = compare(original, released)
     assert set(result.intervals) == {
         "relative_log_similarity",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refusals import refused, sentence
 from rich.console import Console
 
-from veilog.cli import display
+from veilog.cli.display.measures import comparison_table
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
@@ -243,7 +243,7 @@ def test_people_are_shown_the_table_and_what_it_means() -> None:
     events = hospital(200, seed=1)
     console = Console(width=200, record=True, file=io.StringIO())
     found = compare(events, events.variants)
-    console.print(display.comparison_table(found))
+    console.print(comparison_table(found))
     shown = " ".join(console.export_text().split())
     assert found.singling_out is not None and found.singling_out.control == "others' cases"
     assert "others' cases" in shown and str(found.singling_out.without_start) in shown

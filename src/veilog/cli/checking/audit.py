@@ -8,9 +8,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog.audits.auditing import audit as audit_method
-from veilog.cli import display
-from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, MethodSettings, Reading, RequestOptions, options_of, pairs
+from veilog.cli.display.audits import audit_view
+from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, MethodSettings, Reading, pairs
 from veilog.cli.shared.reading import Output, named, read_log, shown_progress
+from veilog.cli.shared.requests import RequestOptions, options_of
 
 
 @options_of(
@@ -76,4 +77,4 @@ def audit(
             **parameters,
         )
     out.json(result.to_json())
-    out.show(display.audit_view(result))
+    out.show(audit_view(result))

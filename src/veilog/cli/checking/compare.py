@@ -13,8 +13,9 @@ from rich.text import Text
 
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
-from veilog.cli import display
-from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, HeldOut, Json, Log, Reading, Whose
+from veilog.cli.checking.people import SEEMING, Whose
+from veilog.cli.display.measures import comparison_table, comparison_view, rules_table
+from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, HeldOut, Json, Log, Reading
 from veilog.cli.shared.reading import (
     Output,
     named,
@@ -30,7 +31,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.input.loader import engine_of
 from veilog.logs.input.source import Source
-from veilog.logs.tables.table_reader import table_reader_of
+from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
@@ -118,6 +119,10 @@ class MeasureOptions:
     anomalies: Annotated[
         bool, Parameter(negative="", help="Also measure the share of cases that look normal (extra 'anomalies').")
     ] = False
+    exact: Annotated[
+        bool,
+        Parameter(negative="", help="Find the similarity of many variants exactly, which may take minutes."),
+    ] = False
     use_cases: Annotated[
         str, Parameter(help=f"Use cases to measure: all, or some of {', '.join(USE_CASES)}, with commas between.")
     ] = ""
@@ -180,12 +185,14 @@ def compare(
 ) -> None:
     """Measure the utility of a release. The numbers are confidential: they come from the raw log.
 
-    Of an original in several files or in a table of an engine only the variants are measured.
+    Of an original in several files, in a table of an engine, or in a Parquet file of more than 5,000,000 events, only
+    the variants are measured. The similarity of logs of many variants is bounded unless you ask for --exact.
     """
     out = Output(json, original, released)
     _check_chart(chart)
     wanted, asked, rules = measured.wanted, measured.asked(whose.asked()), ReleaseRules.of(measured.rules)
-    first, noticed = read_to_measure(named(original, reading, grouping), reading, grouping, most=None)
+    source = named(original, reading, grouping)
+    first, noticed = read_to_measure(source, reading, grouping, most=0 if is_large(source) else None)
     person = whose.column(first)
     after = _read_released(released, reading)
     _say_groups(out, first, after)
@@ -201,6 +208,7 @@ def compare(
             asked=asked,
             control=others,
             second=again,
+            exact=measured.exact,
             progress=progress,
         )
     if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
@@ -211,7 +219,7 @@ def compare(
     kept = {} if rules is None else {"rules": _obedience(rules, first, after)}
     _show(out, result, details, written, {"person": person} | kept, (original, noticed), (released, after.findings))
     if kept:
-        out.show(display.rules_table(kept["rules"]))
+        out.show(rules_table(kept["rules"]))
     say_narrow(out, None if others is None else person)
     if chart is not None:
         _draw(out, result, chart)
@@ -255,7 +263,7 @@ def _show(
         for name, (_, found) in zip(("original", "released"), read, strict=True)
     }
     out.json(result.to_json() | told | {"findings": findings}, *written)
-    out.show(display.comparison_table(result) if details else display.comparison_view(result))
+    out.show(comparison_table(result) if details else comparison_view(result))
     for log, found in read:
         show_findings(out, found, log)
 

@@ -9,9 +9,10 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._plain import to_json
-from veilog.cli import display
 from veilog.cli.checking.compare import WHOLE, read_to_measure, say_narrow, say_person
-from veilog.cli.shared.options import AS_USUAL, HERE, SEEMING, Details, Grouping, Json, Log, Reading, Whose, pairs
+from veilog.cli.checking.people import SEEMING, Whose
+from veilog.cli.display.measures import attack_lines, attack_tables, risk_lines, risk_table, unique_line
+from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, Json, Log, Reading, pairs
 from veilog.cli.shared.reading import Output, opened, show_findings, shown_progress
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -97,16 +98,16 @@ def risk(
         "findings": [finding.to_json() for finding in findings],
     }
     out.json(found | ({"owner_only": {"unique_cases": alone}} if unique_cases else {}))
-    out.show(display.risk_lines(exposed, results, known.time))
+    out.show(risk_lines(exposed, results, known.time))
     for row in alone:
-        out.show(display.unique_line(row))
+        out.show(unique_line(row))
     if exposed is not None or linked is not None or inferred is not None:
         say_person(out, person, whose)
     _show_attacks(out, linked, inferred, person)
     if details or known.sensitive is not None:
-        out.show(display.risk_table(results))
+        out.show(risk_table(results))
     if details:
-        for table in display.attack_tables(None, linked, inferred):
+        for table in attack_tables(None, linked, inferred):
             out.show(table)
     show_findings(out, findings, log)
 
@@ -117,7 +118,7 @@ def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference |
         return
     published = Message("half-published" if person is None else "half-of-people-published", column=person)
     out.show(Text(str(published), style="dim"))
-    for line in display.attack_lines(linked, inferred, published=True):
+    for line in attack_lines(linked, inferred, published=True):
         out.show(line)
     say_narrow(out, person)
 

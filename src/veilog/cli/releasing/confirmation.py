@@ -15,7 +15,7 @@ from rich.text import Text
 
 from veilog._files import mark
 from veilog._plain import to_json
-from veilog.cli import display
+from veilog.cli.display.accounts import account_line
 from veilog.cli.shared.reading import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
@@ -27,16 +27,17 @@ from veilog.ledger.store import Data
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import suffix_of
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.tables.excel import MOST_EVENTS
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
-from veilog.releasing.owner import OF_LOSSES, beside_budgets, level_falls, uncounted_warning
+from veilog.releasing.owner import OF_LOSSES
 from veilog.releasing.pending import how_to_write, kept_file
-from veilog.releasing.request import ReleaseRequest, variants_of
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
+from veilog.releasing.standing import beside_budgets, level_falls, uncounted_warning
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Foreseen:
         """What is said of it."""
         if self.after is None:
             return Text(f"veilog would refuse the release. {self.refused}", style="bold red")
-        said = " ".join([display.account_line(self.after) + ".", *map(str, self.warnings)])
+        said = " ".join([account_line(self.after) + ".", *map(str, self.warnings)])
         return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
     def totals(self) -> dict[str, Any]:

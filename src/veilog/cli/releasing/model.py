@@ -15,25 +15,15 @@ from rich.console import Group
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog.cli import display
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.display.logs import variants_table
+from veilog.cli.display.releases import guarantee_panel, strength_style
+from veilog.cli.display.tables import key_values
 from veilog.cli.releasing.confirmation import cannot_be_undone, confirm_level, told_if_stopped
-from veilog.cli.shared.options import (
-    AS_USUAL,
-    FOR_TRAINING,
-    HERE,
-    WHOLE,
-    Grouping,
-    Json,
-    Log,
-    MethodSettings,
-    Reading,
-    TrainOptions,
-    pairs,
-    quoted,
-)
+from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.options import AS_USUAL, HERE, WHOLE, Grouping, Json, Log, MethodSettings, Reading, pairs, quoted
 from veilog.cli.shared.reading import Output, opened, read_variants, shown_progress
 from veilog.cli.shared.reading import read_log as read_whole
+from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError
 from veilog.messages import Message
@@ -139,7 +129,7 @@ def sample(
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
     out.json({**_facts(loaded), **counts, "seconds": seconds}, target)
     out.show(
-        display.key_values(
+        key_values(
             [
                 *counts.items(),
                 ("written to", str(target)),
@@ -148,7 +138,7 @@ def sample(
             ]
         )
     )
-    out.show(Text(loaded.guarantee.in_words(), style=display.strength_style(loaded.guarantee)))
+    out.show(Text(loaded.guarantee.in_words(), style=strength_style(loaded.guarantee)))
 
 
 def inspect(model: ModelFile, *, json: Json = None) -> None:
@@ -163,7 +153,7 @@ def inspect(model: ModelFile, *, json: Json = None) -> None:
     out.json(_facts(loaded) | {"size": model.stat().st_size, "frequent": frequent})
     out.show(_view(loaded, [("file", f"{model}, {model.stat().st_size:,} bytes"), ("trained by", loaded.software)]))
     out.show(Text(f"\nof {_SHOWN:,} cases drawn from it:", style="dim"))
-    out.show(display.variants_table(drawn))
+    out.show(variants_table(drawn))
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -183,7 +173,7 @@ def _facts(model: Model) -> dict[str, Any]:
 def _view(model: Model, more: list[tuple[str, str]]) -> Group:
     size = sum(array.size for array in model.trained.weights.values())
     lengths = model.columns.lengths
-    top = display.key_values(
+    top = key_values(
         [
             ("model", model.method + (" (as published)" if model.as_published else "")),
             *((f"  {name}", value) for name, value in model.parameters.items() if value is not None),
@@ -195,7 +185,7 @@ def _view(model: Model, more: list[tuple[str, str]]) -> Group:
         ]
     )
     remarks = [Text(str(remark), style="yellow") for remark in model.remarks]
-    panel = display.guarantee_panel(model.guarantee, as_published=model.as_published)
+    panel = guarantee_panel(model.guarantee, as_published=model.as_published)
     return Group(top, panel, *remarks)
 
 

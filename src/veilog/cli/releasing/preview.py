@@ -17,38 +17,26 @@ from rich.text import Text
 
 from veilog._files import text_of
 from veilog._plain import to_json
-from veilog.cli import display
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.display.logs import info_table
+from veilog.cli.display.releases import expected_view, guarantee_panel
 from veilog.cli.releasing.confirmation import cannot_be_undone, foreseen, told_if_stopped
-from veilog.cli.shared.options import (
-    AS_USUAL,
-    EACH_CASE,
-    GROUPS,
-    HERE,
-    WHOLE,
-    Grouping,
-    Json,
-    Persons,
-    Reading,
-    ReleaseOptions,
-    activity_names,
-    quoted,
-)
+from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.options import AS_USUAL, GROUPS, HERE, WHOLE, Grouping, Json, Reading, quoted
 from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.reading import (
     Output,
     named,
     opened,
     read_events,
-    read_needed,
     read_variants,
     shown_progress,
 )
+from veilog.cli.shared.requests import EACH_CASE, Persons, ReleaseOptions, activity_names, read_needed
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
 from veilog.logs.eventlog import EventLog, Statistics
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
@@ -57,7 +45,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner import uncounted_cases
 from veilog.releasing.preview import Expected, Preview, cases_with
-from veilog.releasing.request import ReleaseRequest, variants_of
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.twin import Twin, sizes_of_log
 from veilog.releasing.twin import twin as make_twin
 
@@ -212,7 +200,7 @@ def _asked(
 def _show(screen: Output, found: Twin) -> None:
     """Show a twin, and what its sizes cost."""
     variants = found.log.variants
-    screen.show(display.info_table(Statistics.of(variants, None, None), variants, "a synthetic log"))
+    screen.show(info_table(Statistics.of(variants, None, None), variants, "a synthetic log"))
     if found.guarantee is None:
         screen.show(Text("Made from declared sizes only: no data were used.", style="dim"))
     else:
@@ -221,7 +209,7 @@ def _show(screen: Output, found: Twin) -> None:
             noisy = Message("twin-cases-noisy", cases=found.sizes.cases, within=within)
             screen.show(Text(f"\n{noisy}", style="yellow"))
         screen.show(Text("\nThe queries of its sizes used:", style="dim"))
-        screen.show(display.guarantee_panel(found.guarantee, as_published=False))
+        screen.show(guarantee_panel(found.guarantee, as_published=False))
 
 
 def show_preview(
@@ -253,7 +241,7 @@ def show_preview(
             sizes, use_cases=wanted, owner_only=preview.sizes == FROM_LOG, progress=progress, **declared
         )
     found = Preview(planned.cost, expected, tuple(planned.attribute_errors(expected.sizes.cases).items()))
-    ledger = keeping.of_release(log, planned)
+    ledger = keeping.of(log, seeded=planned.seed is not None)
     account = None if ledger is None else foreseen(ledger, planned, read())
     own: dict[str, Any] = {"losses": ()} if is_pipe(log) or not log.exists() else _of_the_log(planned, read(), expected)
     facts = {"dry_run": True, **found.to_json(), "owner_only": to_json(own)}
@@ -266,7 +254,7 @@ def show_preview(
         out.show(Text(f"  {line}", style="magenta"))
     rows: list[tuple[str, str | Text]] = [*_taken(planned, exact=expected.owner_only)]
     rows += [] if account is None else [("account", account.line)]
-    out.show(display.expected_view(expected, planned.cost, rows))
+    out.show(expected_view(expected, planned.cost, rows))
     for name, share in found.attribute_errors:
         out.show(Text(f"{name}: noise alone gives up to about {100 * share:.0f} % of the cases another value."))
 

@@ -13,22 +13,22 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import mark
-from veilog.cli import display
 from veilog.cli.checking.report import NO_REPORT, Reports
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
+from veilog.cli.display.accounts import account_line
+from veilog.cli.display.measures import comparison_table
+from veilog.cli.display.releases import method_view, methods_table, release_brief, release_view
 from veilog.cli.releasing.confirmation import cannot_be_undone, confirmed, tell_losses, told_if_stopped
 from veilog.cli.releasing.preview import NO_PREVIEW, PreviewOptions, show_preview
+from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
 from veilog.cli.shared.options import (
     AS_USUAL,
     HERE,
-    UNDECIDED,
     Details,
     Grouping,
     Json,
     Log,
     MethodSettings,
     Reading,
-    ReleaseOptions,
     SpreadsheetSafe,
     Target,
     To,
@@ -37,7 +37,8 @@ from veilog.cli.shared.options import (
     quoted,
 )
 from veilog.cli.shared.paths import check_places, in_words, is_pipe, send
-from veilog.cli.shared.reading import Output, check_target, named, opened, read_needed, shown_progress
+from veilog.cli.shared.reading import Output, check_target, named, opened, shown_progress
+from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, read_needed
 from veilog.cli.shared.terminal import CALL, at_a_terminal
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.ledger.accounts import LastSpan, last_span
@@ -46,7 +47,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
 from veilog.logs.input.loader import columns_of
 from veilog.logs.input.source import suffix_of
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
@@ -54,7 +55,7 @@ from veilog.methods import METHODS, method_named
 from veilog.privacy.partition import Partition
 from veilog.releasing.owner import with_warnings
 from veilog.releasing.pending import how_to_write, kept_file, place_elsewhere
-from veilog.releasing.request import ReleaseRequest, variants_of
+from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
 from veilog.report.release_facts import has_times
@@ -77,10 +78,10 @@ def methods(
     if name is not None:
         found = method_named(name)
         out.json(found.to_json())
-        out.show(display.method_view(found))
+        out.show(method_view(found))
         return
     out.json([method.to_json() for method in METHODS.values()])
-    out.show(display.methods_table(METHODS.values()))
+    out.show(methods_table(METHODS.values()))
     out.show(Text("For one method with its parameters: veilog methods NAME.", style="dim"))
 
 
@@ -123,7 +124,7 @@ def release(
     source = opened(out, log, reading, grouping)
     original = read_needed(source, planned, reading)
     planned = following(out, planned, last, original)
-    planned = confirmed(out, planned, original, place, keeping.of_release(log, planned))
+    planned = confirmed(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
     released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone("release-written", place=in_words(target, out=True))
     tell_losses(released)
@@ -134,14 +135,14 @@ def release(
     pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
     as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, files[:-1])]
     if details:
-        out.show(display.release_view(released, "; ".join(written), as_read))
+        out.show(release_view(released, "; ".join(written), as_read))
         show_account(out, released.entry, account, new)
         _show_kept(out, comparison, pages)
     else:
-        left = "" if account is None else "; ".join(filter(None, (display.account_line(account), new)))
+        left = "" if account is None else "; ".join(filter(None, (account_line(account), new)))
         compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
         then = _next(target, comparison, reports.recipient_report, compared, timed=has_times(released))
-        out.show(display.release_brief(released, [*written, *pages], comparison, left, then, as_read))
+        out.show(release_brief(released, [*written, *pages], comparison, left, then, as_read))
     return NOISE_ONLY if released.noise_only else 0
 
 
@@ -149,7 +150,7 @@ def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str])
     """Show all that a release kept of the log, and where it is told."""
     if comparison is not None:
         out.show("\n[bold]Utility[/] [dim](confidential: computed from the raw log, not part of the release)[/]")
-        out.show(display.comparison_table(comparison))
+        out.show(comparison_table(comparison))
     for page in pages:
         out.show(Text(f"report written to {page}"))
 
@@ -184,7 +185,7 @@ def _written(
     most = planned.epsilon if planned.bounded else None
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
-        ledger = keeping.of_release(log, planned, progress)
+        ledger = keeping.of(log, progress, seeded=planned.seed is not None)
         with told_if_stopped(planned.method.name, original, ledger, most, files=() if piped else files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
             with _waiting(released, None if piped else place):

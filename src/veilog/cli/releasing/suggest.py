@@ -11,22 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._plain import to_json
-from veilog.cli import display
-from veilog.cli.ledger import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.display.releases import guarantee_panel
+from veilog.cli.display.tables import key_values, listing
 from veilog.cli.releasing.confirmation import cannot_be_undone, told_if_stopped
 from veilog.cli.releasing.preview import activities_of
-from veilog.cli.shared.options import (
-    AS_USUAL,
-    HERE,
-    Grouping,
-    Json,
-    Log,
-    Reading,
-    RequestOptions,
-    options,
-    options_of,
-    quoted,
-)
+from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, options, quoted
 from veilog.cli.shared.reading import (
     Output,
     fits,
@@ -36,6 +26,7 @@ from veilog.cli.shared.reading import (
     read_variants,
     shown_progress,
 )
+from veilog.cli.shared.requests import RequestOptions, options_of
 from veilog.methods import method_named
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
@@ -145,7 +136,7 @@ def _order(found: Suggestion) -> list[Table]:
         return []
     names = list(found.ranking[0].numbers)
     shown = [name.replace("_", " ") for name in names]
-    table = display.listing("method", *shown, right=shown)
+    table = listing("method", *shown, right=shown)
     for one in found.ranking[:_SHOWN]:
         table.add_row(one.name, *(f"{one.numbers[name]:.3f}" if name in one.numbers else "-" for name in names))
     return [table]
@@ -163,11 +154,11 @@ def _view(found: Suggestion) -> Group:
         Text(f"{found.method}", style=style),
         Text(str(found.reason)),
         *expected,
-        display.key_values(seen),
+        key_values(seen),
         *_order(found),
         *(Text(str(remark), style="yellow") for remark in found.remarks),
         Text("\nThe suggestion itself used:", style="dim"),
-        display.guarantee_panel(found.guarantee, as_published=False),
+        guarantee_panel(found.guarantee, as_published=False),
         Text("With the budget that is left:"),
     )
 

@@ -23,7 +23,7 @@ from rich.progress import Progress as Bar
 from rich.text import Text
 
 from veilog._files import check_writable, sha256_of
-from veilog.cli import display
+from veilog.cli.display.logs import findings_table
 from veilog.cli.shared.options import HERE, Grouping, Reading
 from veilog.cli.shared.paths import is_pipe, outgoing, received
 from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
@@ -35,11 +35,9 @@ from veilog.logs.findings import Finding, Findings
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.loader import grouped, roles_of, whole
 from veilog.logs.input.source import Progress, Source
-from veilog.logs.storage.loader import stored, whole_of
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
-from veilog.releasing.request import ReleaseRequest
 
 _LARGE_FILE = 64 << 20
 
@@ -119,7 +117,12 @@ def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_al
     """How this log is to be read, and whether what stops reading is to be collected. Two processes pay for themselves
     on large files only that are not compressed."""
     large = not source.packed and source.size > _LARGE_FILE
-    processes = min(2, os.cpu_count() or 1) if large else 1
+    if large:
+        from veilog._process import machine_cores  # here: it loads what several processes need
+
+        processes = min(2, machine_cores())
+    else:
+        processes = 1
     options = replace(source.options, processes=processes, mapping=reading.mapping())
     return ReadRequest(options, Findings(reading.policies(), source.name, collect_all), progress=progress)
 
@@ -162,7 +165,7 @@ def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) 
 def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
     """What was noticed while reading, and what was left out because of it; nothing where there is nothing."""
     if findings:
-        out.show(display.findings_table(findings, source="standard input" if is_pipe(log) else log.name))
+        out.show(findings_table(findings, source="standard input" if is_pipe(log) else log.name))
 
 
 def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = False) -> Path:
@@ -188,6 +191,8 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
 
     A large Parquet file stays on disk where that is possible, several files and tables of engines always do.
     """
+    from veilog.logs.storage.loader import stored, whole_of  # here: most logs are in one file and fit in memory
+
     if source.is_elsewhere:
         with shown_progress() as progress:
             asked = asked_of(source, reading, progress)
@@ -198,15 +203,6 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
     else:
         found = None
     return read_log(source, reading) if found is None else found
-
-
-def read_needed(source: Source, planned: ReleaseRequest, reading: Reading) -> EventLog | StoredLog | Variants:
-    """The log, or as much of it as the release needs."""
-    if planned.needs_events:
-        return read_events(source, reading, for_whole=planned.method.name if planned.method.full_log else None)
-    if fits(source):
-        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
-    return read_variants(source, reading)
 
 
 def fits(source: Source) -> bool:

@@ -26,6 +26,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from veilog._process import machine_cores
 from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
 from veilog.logs.engines.engine import (
@@ -224,8 +225,7 @@ def connected(options: ReadOptions) -> Iterator[duckdb.DuckDBPyConnection]:
             "preserve_insertion_order": False,
             "temp_directory": str(spill),
         }
-        if options.threads is not None:
-            config["threads"] = options.threads
+        config["threads"] = options.threads or machine_cores()
         connection = duckdb.connect(config=config)
         try:
             try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import re
 import secrets
 import signal
@@ -21,7 +20,7 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from veilog._process import child_environment
+from veilog._process import child_environment, machine_cores
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
 from veilog.logs.engines.engine import Grouped, first_line, refuse_life_cycle, spilling
 from veilog.logs.engines.ibis import IbisTable, running
@@ -196,7 +195,7 @@ def _started(options: ReadOptions, folder: Path) -> Any:
     (folder / "log4j2.properties").write_text(_QUIET)
     memory = f"{_megabytes(options.memory_limit)}m"
     settings = {
-        "spark.master": f"local[{options.threads or os.cpu_count() or 1}]",
+        "spark.master": f"local[{options.threads or machine_cores()}]",
         "spark.app.name": "veilog",
         "spark.driver.memory": memory,
         "spark.driver.maxResultSize": memory,

@@ -195,9 +195,17 @@ def _plainly(declared: ReadOptions) -> ReadOptions:
 
 def columns_of(source: Source) -> list[str] | None:
     """Return the names of the columns of a table; None of a log that is none (XES)."""
-    engine = engine_of(source)
+    engine = None if _is_one_file(source) else engine_of(source)
     with blaming(source):
         return _columns(source) if engine is None else engine.columns()
+
+
+def _is_one_file(source: Source) -> bool:
+    """Whether the log is one file here, whose columns its own reader knows: no engine is imported for them."""
+    if not source.is_file or source.options.engine != "duckdb":
+        return False
+    _no_index(source.options)
+    return True
 
 
 def check_layout(source: Source) -> None:

@@ -209,6 +209,11 @@ class StoredLog:
         return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
 
+def variants_of(log: EventLog | StoredLog | Variants) -> Variants:
+    """Return the variants of a log, which may be these alone."""
+    return log if isinstance(log, Variants) else log.variants
+
+
 def as_kept(table: pa.Table) -> pa.Table:
     """A table of a piece in one batch, texts that repeat as places in the list of them: numbers, which are cheap."""
     table = table.unify_dictionaries().combine_chunks()

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
@@ -30,6 +29,8 @@ Patterns = npt.NDArray[np.int64]
 
 _PAIRS = 1 << 20
 """Pairs of pattern and variant looked at together."""
+_COUNTED = 1 << 26
+"""Pairs of activity and position up to which those before each are counted: 256 MB."""
 _SEARCH = 20
 """Units of work (see :func:`veilog.measures.disclosure.patterns.levels`) that one binary search is worth."""
 _ENOUGH = 30
@@ -55,7 +56,10 @@ class Estimate:
 
 
 class Matcher:
-    """Which variants match which patterns: binary searches in the sorted (activity, position) pairs of the log."""
+    """Which variants match which patterns, by places in the sorted (activity, position) pairs of the log.
+
+    They are counted beforehand where the log has few activities, and else searched for.
+    """
 
     ANY = -2
     """Stands in a pattern for no event."""
@@ -67,8 +71,18 @@ class Matcher:
         self._end = self.start + variants.lengths
         self.place = np.arange(len(variants.codes)) + np.repeat(np.arange(len(variants)), variants.lengths)
         keys = np.sort(variants.codes * np.int64(self._span) + self.place)
-        beyond = np.iinfo(np.int64).max
+        beyond = np.iinfo(np.int64).max // 2
         self._keys = np.concatenate((keys, np.full(1, beyond)))
+        self._before = self._counted(variants)
+
+    def _counted(self, variants: Variants) -> npt.NDArray[np.int32] | None:
+        """How many of the pairs come before each possible one; None where there are too many of these."""
+        activities = len(variants.labels)
+        if not 0 < activities * self._span <= _COUNTED:
+            return None
+        before = np.zeros(activities * self._span + 1, dtype=np.int32)
+        before[self._keys[:-1] + 1] = 1
+        return np.cumsum(before, out=before)
 
     def pairs(self, patterns: Patterns, variants: IntArray) -> tuple[IntArray, IntArray]:
         """(pattern, variant) for every match, both as given numbers; patterns by row."""
@@ -80,22 +94,24 @@ class Matcher:
     def among(self, patterns: Patterns, which: IntArray, variant: IntArray) -> IntArray:
         """The places of those of these pairs of a pattern and a variant that match. ``ANY`` matches without an
         event."""
-        place = np.arange(len(which))
-        state = self.start[variant]
+        place, state, end = np.arange(len(which)), self.start[variant], self._end[variant]
         for step in range(patterns.shape[1]):
-            wanted = patterns[which, step]
-            base = wanted * self._span
-            index = np.searchsorted(self._keys, base + state)
+            base = (patterns[:, step] * self._span)[which]
+            index: IntArray | npt.NDArray[np.int32]
+            if self._before is None:
+                index = np.searchsorted(self._keys, base + state)
+            else:
+                index = self._before.take(base + state, mode="clip")
             if not self._ordered:
                 index = np.minimum(index + self._copies(patterns, step)[which], len(self._keys) - 1)
-            found = self._keys[index]
-            ok = found < base + self._end[variant]
-            after = found - base + 1
-            if (free := wanted == self.ANY).any():
-                ok |= free
-                after = np.where(free, state, after)
-            place, which, variant = place[ok], which[ok], variant[ok]
-            state = after[ok] if self._ordered else state[ok]
+            found = self._keys[index] - base
+            ok = found < end
+            if (free := patterns[:, step] == self.ANY).any():
+                ok |= free[which]
+                found = np.where(free[which], state - 1, found)
+            kept = np.flatnonzero(ok)
+            place, which, end = place[kept], which[kept], end[kept]
+            state = found[kept] + 1 if self._ordered else state[kept]
         return place
 
     @staticmethod
@@ -371,6 +387,8 @@ def _arrangements(patterns: Patterns) -> FloatArray:
 
 def _mean(values: FloatArray) -> tuple[float | None, Interval | None]:
     """Mean and Student interval; too few values give no interval, none no mean."""
+    from scipy.special import stdtrit
+
     if len(values) == 0:
         return None, None
     mean = float(values.mean())

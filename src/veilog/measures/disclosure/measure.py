@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_matrix
 
 from veilog._language import gettext_noop
 from veilog._notebook import bar, card, frame, paragraph, table
@@ -51,6 +50,9 @@ from veilog.measures.disclosure.spaces import (
 )
 from veilog.measures.measure import Progress
 from veilog.messages import OwnerMessage
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
@@ -195,6 +194,8 @@ class _Sums:
 
     def _surprise(self, batch: _Batch, rows: States) -> FloatArray:
         """Of each pattern and item, the sum of c ln c over the cases c of each variant, or of each value."""
+        from scipy.sparse import csr_matrix
+
         space = self._space
         if space.values is None:
             return self._product(batch, rows, space.surprise[batch.states], sparse=True)
@@ -211,6 +212,8 @@ class _Sums:
 
     def _product(self, batch: _Batch, rows: States, data: FloatArray, *, sparse: bool = False) -> FloatArray:
         """Of each pattern and item, the sum of ``data`` over the pattern's states that the item can follow."""
+        from scipy.sparse import csr_matrix
+
         starts = batch.starts
         if sparse:
             chosen = data != 0.0
@@ -236,6 +239,8 @@ class _Sums:
             self._names[self._found[self._space.owner]] = 0.0
 
     def _states_ahead(self, batch: _Batch, rows: States) -> int:
+        from scipy.sparse import csr_matrix
+
         space = self._space
         if space.following is None:
             return (

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from scipy.sparse import csr_matrix
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.privacy.cases import attribute_column, attribute_level
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Unit = Literal["seconds", "minutes", "hours", "days"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
@@ -73,6 +75,8 @@ def cases_by_value(log: EventLog, name: str) -> csr_matrix:
 
     A case has the last value of an attribute of its events.
     """
+    from scipy.sparse import csr_matrix
+
     level, column = attribute_level(log, name), attribute_column(log, name)
     codes = pc.dictionary_encode(column.cast(pa.string()), null_encoding="encode").combine_chunks()
     found: IntArray = codes.indices.to_numpy(zero_copy_only=False).astype(np.int64)

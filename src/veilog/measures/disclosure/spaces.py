@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_matrix
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 States = npt.NDArray[np.int32]
 
@@ -64,6 +67,8 @@ class Space:
 
         ``values`` has a row for each variant, with its cases of each value.
         """
+        from scipy.sparse import csr_matrix
+
         sums = csr_matrix((np.ones(len(self.group)), (self.group, np.arange(len(self.group)))))
         return replace(self, values=(sums @ values)[self.owner])
 

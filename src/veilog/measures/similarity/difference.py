@@ -12,20 +12,21 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
+from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, Bounds, shared_distances
+from veilog.measures.similarity.costs import edit_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
     as_strings,
+    by_length,
     edit_distances,
     present,
     without_overlap,
 )
-from veilog.measures.similarity.transport import LARGEST_MASS, Costs, transport
+from veilog.measures.similarity.transport import LARGEST_MASS, transport
 
 Buffer = Literal["length", "maximum"]
 
@@ -86,10 +87,17 @@ def absolute_log_difference(
 
 
 def absolute_log_differences(
-    original: Variants, released: Variants, *, most_pairs: int = MOST_PAIRS, progress: Progress | None = None
+    original: Variants,
+    released: Variants,
+    *,
+    most_pairs: int = MOST_PAIRS,
+    progress: Progress | None = None,
+    shared: EditDistances | None = None,
 ) -> tuple[LogDifference, LogDifference]:
     """With both buffers, length and maximum. Where they can only be bounded, the work is done once for both."""
-    by_length, by_maximum = _differences(original, released, ("length", "maximum"), KEPT_BYTES, most_pairs, progress)
+    by_length, by_maximum = _differences(
+        original, released, ("length", "maximum"), KEPT_BYTES, most_pairs, progress, shared
+    )
     return by_length, by_maximum
 
 
@@ -100,6 +108,7 @@ def _differences(
     memory: int,
     most_pairs: int,
     progress: Progress | None,
+    shared: EditDistances | None = None,
 ) -> list[LogDifference]:
     rows, columns = as_strings(original.sequences, released.sequences)
     a, b, matched = without_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())
@@ -113,7 +122,8 @@ def _differences(
         raise ParameterError("similarity-cases-too-many", parameter="released", largest_mass=LARGEST_MASS)
     facts: dict[str, Any] = {"unmatched": unmatched, "matched": matched, "rows": remaining[0], "columns": remaining[1]}
     if len(rows) * len(columns) > most_pairs:
-        bounds = Bounds(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress)
+        (rows, a), (columns, b) = by_length(rows, a), by_length(columns, b)
+        bounds = Bounds(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress, shared)
         return _bounded_differences(bounds, buffers, facts)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     return [_difference(distances, a, b, buffer, facts, progress) for buffer in buffers]
@@ -139,7 +149,10 @@ def _difference(
         value, gap = sum(n * int(c) for n, c in zip(b, last.tolist(), strict=True)), 0
     else:
         plan = transport(
-            np.array(supply, dtype=np.int64), np.array(b, dtype=np.int64), _plain(distances, last), progress=progress
+            np.array(supply, dtype=np.int64),
+            np.array(b, dtype=np.int64),
+            edit_costs(distances, "plain", last),
+            progress=progress,
         )
         value, gap = int(plan.cost), int(plan.gap)
     return LogDifference(value, gap, buffer, charge, **facts)
@@ -169,29 +182,11 @@ def _bounded_differences(bounds: Bounds, buffers: tuple[Buffer, ...], facts: dic
     return found
 
 
-def _plain(distances: EditDistances, last: IntArray | None) -> Costs:
-    """The Levenshtein distance itself, and as a last row, where there is one, the costs of the buffer."""
-    count, columns = distances.shape
-
-    def fill(start: int, out: FloatArray) -> None:
-        stop = min(start + len(out), count)
-        out[: stop - start] = distances.block(start, stop)
-        if last is not None and start + len(out) > count:
-            out[-1] = last
-
-    def pick(rows: IntArray, columns: IntArray) -> FloatArray:
-        costs = np.empty(len(rows))
-        real = rows < count
-        costs[real] = distances.pairs(rows[real], columns[real])
-        if last is not None:
-            costs[~real] = last[columns[~real]]
-        return costs
-
-    return Costs((count + (last is not None), columns), fill, pick, integral=True)
-
-
 def _both(pair: Pair) -> tuple[LogDifference, LogDifference]:
-    return absolute_log_differences(*pair.variants, progress=pair.progress)
+    most = MOST_PAIRS if pair.exact else EXACT_PAIRS
+    return absolute_log_differences(
+        *pair.variants, most_pairs=most, progress=pair.progress, shared=pair.once(shared_distances)
+    )
 
 
 def _found(difference: LogDifference) -> Found:

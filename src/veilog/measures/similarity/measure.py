@@ -14,22 +14,23 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import MOST_PAIRS, Bounds
-from veilog.measures.similarity._bounds.lower import CostKind, cost_of
+from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, Bounds, shared_distances
+from veilog.measures.similarity.costs import CostKind, edit_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
     Strings,
     as_strings,
+    by_length,
     edit_distances,
     present,
     without_overlap,
 )
-from veilog.measures.similarity.transport import GAP, LARGEST_MASS, Costs, TransportPlan, transport
+from veilog.measures.similarity.transport import GAP, LARGEST_MASS, TransportPlan, transport
 
 Matching = Literal["direct", "exact"]
 
@@ -92,10 +93,17 @@ def relative_log_similarity(
 
 
 def relative_log_similarities(
-    original: Variants, released: Variants, *, most_pairs: int = MOST_PAIRS, progress: Progress | None = None
+    original: Variants,
+    released: Variants,
+    *,
+    most_pairs: int = MOST_PAIRS,
+    progress: Progress | None = None,
+    shared: EditDistances | None = None,
 ) -> tuple[Similarity, Similarity]:
     """Both matchings, direct and exact. Where they can only be bounded, the work is done once for both."""
-    direct, exact = _similarities(original, released, ("direct", "exact"), 0.0, KEPT_BYTES, most_pairs, progress)
+    direct, exact = _similarities(
+        original, released, ("direct", "exact"), 0.0, KEPT_BYTES, most_pairs, progress, shared
+    )
     return direct, exact
 
 
@@ -107,6 +115,7 @@ def _similarities(
     memory: int,
     most_pairs: int,
     progress: Progress | None,
+    shared: EditDistances | None = None,
 ) -> list[Similarity]:
     cases, released_cases = original.cases, released.cases
     if cases == 0 and released_cases == 0:
@@ -131,7 +140,7 @@ def _similarities(
         elif rest.pairs <= most_pairs:
             found[matching] = _exact_by_rest(rest, tolerance, memory, progress)
         elif matching not in found:
-            found |= _bounded_similarities(rest, progress)
+            found |= _bounded_similarities(rest, progress, shared)
     return [found[matching] for matching in matchings]
 
 
@@ -160,7 +169,12 @@ def _optimum(
     masses, targets, unit, slack = _in_units(a, b, shares.whole)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     plan = transport(
-        masses, targets, _normalised(distances), scale=float(1 / unit), tolerance=tolerance, progress=progress
+        masses,
+        targets,
+        edit_costs(distances, "normalised"),
+        scale=float(1 / unit),
+        tolerance=tolerance,
+        progress=progress,
     )
     loss = _exact_loss(plan, distances) * unit
     most = min(Fraction(1), loss + slack)
@@ -191,13 +205,15 @@ def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progr
     direct = _optimum(rest, "direct", tolerance, memory, progress)
     masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
     distances = edit_distances(rest.rows, rest.columns, keep_bytes=memory, progress=progress)
-    plan = transport(masses, targets, _as_metric(distances), scale=float(1 / unit), progress=progress)
+    plan = transport(masses, targets, edit_costs(distances, "metric"), scale=float(1 / unit), progress=progress)
     least = max(Fraction(0), Fraction(plan.lower) * unit - slack)
     most = Fraction(direct.loss) + Fraction(direct.gap)
     return _between(min(least, most), most, most, "exact", rest, bounded=True)
 
 
-def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matching, Similarity]:
+def _bounded_similarities(
+    rest: _Shares, progress: Progress | None, shared: EditDistances | None
+) -> dict[Matching, Similarity]:
     """Both matchings bounded by what is left after equal variants were matched.
 
     A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
@@ -207,8 +223,9 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
     matches equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of
     the rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
     """
+    rest = _Shares(*by_length(rest.rows, rest.a), *by_length(rest.columns, rest.b), rest.whole)
     masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
-    bounds = Bounds(rest.rows, rest.columns, masses, targets, progress)
+    bounds = Bounds(rest.rows, rest.columns, masses, targets, progress, shared)
     flows, edits = bounds.plan("normalised")
     lengths, others = bounds.lengths
     loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
@@ -252,41 +269,6 @@ def _apportioned(masses: list[int], total: int) -> list[int]:
     return rounded
 
 
-def _normalised(distances: EditDistances) -> Costs:
-    """Levenshtein distance divided by the length of the longer sequence."""
-    lengths, others = distances.row_lengths.astype(float), np.maximum(distances.column_lengths, 1).astype(float)
-    scratch = np.empty((0, len(others)))
-
-    def fill(start: int, out: FloatArray) -> None:
-        nonlocal scratch
-        if len(scratch) < len(out):
-            scratch = np.empty(out.shape)
-        longer = scratch[: len(out)]
-        np.maximum(lengths[start : start + len(out), None], others, out=longer)
-        out[...] = distances.block(start, start + len(out))
-        out /= longer
-
-    def pick(rows: IntArray, columns: IntArray) -> FloatArray:
-        longer: FloatArray = np.maximum(lengths[rows], others[columns])
-        return distances.pairs(rows, columns) / longer
-
-    return Costs(distances.shape, fill, pick)
-
-
-def _as_metric(distances: EditDistances) -> Costs:
-    """Levenshtein distance L as the metric 2 L / (|s| + |t| + L)."""
-    lengths, others = distances.row_lengths, distances.column_lengths
-
-    def fill(start: int, out: FloatArray) -> None:
-        stop = start + len(out)
-        out[...] = cost_of("metric", distances.block(start, stop), lengths[start:stop, None], others[None, :])
-
-    def pick(rows: IntArray, columns: IntArray) -> FloatArray:
-        return cost_of("metric", distances.pairs(rows, columns), lengths[rows], others[columns])
-
-    return Costs(distances.shape, fill, pick)
-
-
 def _exact_loss(plan: TransportPlan, distances: EditDistances) -> Fraction:
     """The cost of a plan without any rounding, so that it is the same whichever optimal plan was found."""
     edits = distances.pairs(plan.rows, plan.columns)
@@ -302,7 +284,10 @@ def _summed(mass: IntArray, edits: IntArray, longer: IntArray) -> Fraction:
 
 
 def _both(pair: Pair) -> tuple[Similarity, Similarity]:
-    return relative_log_similarities(*pair.variants, progress=pair.progress)
+    most = MOST_PAIRS if pair.exact else EXACT_PAIRS
+    return relative_log_similarities(
+        *pair.variants, most_pairs=most, progress=pair.progress, shared=pair.once(shared_distances)
+    )
 
 
 def _found(similarity: Similarity) -> Found:

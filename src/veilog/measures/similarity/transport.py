@@ -23,7 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import AnyFloatArray, FloatArray, IntArray
 from veilog.errors import SolverError
 from veilog.measures.measure import Progress
 
@@ -46,12 +46,14 @@ class Costs:
     """A matrix of costs >= 0 given by two functions, so that it need not be held."""
 
     shape: tuple[int, int]
-    fill: Callable[[int, FloatArray], None]
-    """``fill(start, out)`` writes the rows from ``start`` on into ``out``."""
+    fill: Callable[[int, AnyFloatArray], None]
+    """``fill(start, out)`` writes the rows from ``start`` on into ``out``, in its precision."""
     pick: Callable[[IntArray, IntArray], FloatArray]
     """``pick(rows, columns)``: the costs of single pairs."""
     integral: bool = False
     """All costs are integers: dual prices are then rounded and the certificate is exact."""
+    among: Callable[[IntArray, IntArray], Costs] | None = None
+    """``among(rows, columns)``: the costs of some rows and columns, in ascending order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,12 +76,16 @@ def matrix_costs(matrix: npt.ArrayLike) -> Costs:
     """Costs that are there as a matrix."""
     array = np.asarray(matrix)
 
-    def fill(start: int, out: FloatArray) -> None:
+    def fill(start: int, out: AnyFloatArray) -> None:
         out[...] = array[start : start + len(out)]
 
     rows, columns = array.shape
     return Costs(
-        (rows, columns), fill, lambda i, j: array[i, j].astype(float), integral=np.issubdtype(array.dtype, np.integer)
+        (rows, columns),
+        fill,
+        lambda i, j: array[i, j].astype(float),
+        integral=np.issubdtype(array.dtype, np.integer),
+        among=lambda i, j: matrix_costs(array[np.ix_(i, j)]),
     )
 
 
@@ -201,7 +207,8 @@ def _first_arcs(a: IntArray, b: IntArray, costs: Costs, progress: Progress | Non
     if rows * columns <= _DENSE:
         return np.arange(rows * columns, dtype=np.int64)
     strips = _strips(columns)
-    found = [_north_west(a, b)]
+    i, j, _ = north_west(a, b)
+    found = [i * columns + j]
     best = np.full((_STRIPS, columns), np.inf)
     best_row = np.zeros((_STRIPS, columns), dtype=np.int64)
     step, buffer = _buffer(costs)
@@ -269,11 +276,12 @@ def _column_minima(c: FloatArray, index: IntArray, best: FloatArray, best_row: I
     best_row[better] = index[c[:, better].argmin(axis=0)]
 
 
-def _north_west(a: IntArray, b: IntArray) -> IntArray:
-    """The arcs of the plan that serves rows and columns in order: feasible, though seldom cheap."""
+def north_west(a: IntArray, b: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the plan that serves rows and columns in order: feasible, though seldom cheap."""
     a_sums, b_sums = np.cumsum(a), np.cumsum(b)
     steps = np.union1d(a_sums, b_sums)
-    return np.searchsorted(a_sums, steps) * len(b) + np.searchsorted(b_sums, steps)
+    steps = steps[steps > 0]
+    return np.searchsorted(a_sums, steps), np.searchsorted(b_sums, steps), np.diff(steps, prepend=0)
 
 
 def _strips(columns: int) -> list[tuple[int, int]]:

@@ -113,12 +113,17 @@ def distances(rows: Strings, columns: Strings) -> Float32Array:
     """Levenshtein distances divided by the longer length; two empty traces are equal."""
     longest = max(map(len, rows + columns), default=0)
     workers = -1 if len(rows) * len(columns) > _PARALLEL else 1
-    matrix = cdist(rows, columns, scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
+    # Of one list with itself the library computes half of the pairs, but one by one.
+    matrix = cdist(rows, list(columns), scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
     a = np.array([len(s) for s in rows], dtype=np.float32)
     b = np.array([len(s) for s in columns], dtype=np.float32)
     # Equal ratios are equal after rounding, so ties are ties.
-    longer: Float32Array = np.maximum(np.maximum(a[:, None], b), np.float32(1))
-    ratio: Float32Array = np.divide(matrix, longer, dtype=np.float32)
+    ratio = np.empty(matrix.shape, dtype=np.float32)
+    step = max(1, _IN_CACHE // max(1, len(columns)))
+    for start in range(0, len(rows), step):
+        some = slice(start, start + step)
+        longer = np.maximum(np.maximum(a[some, None], b), np.float32(1))
+        np.divide(matrix[some], longer, out=ratio[some], dtype=np.float32)
     return ratio
 
 
@@ -133,3 +138,7 @@ def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
 
     parts = [of(rows[s : s + step]) for s in range(0, len(rows), step)]
     return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+
+
+_IN_CACHE = 1 << 18
+"""Distances that are divided together."""

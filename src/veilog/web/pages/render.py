@@ -30,8 +30,8 @@ from veilog.measures.singling_out.words import own_path_in_words
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.accounting import parse_delta, parse_epsilon
 from veilog.privacy.domain import Fact
-from veilog.releasing.owner import Standing
 from veilog.releasing.preview import PATIENTS
+from veilog.releasing.standing import Standing
 from veilog.report.decision import decided
 from veilog.report.dossier import Signature
 from veilog.report.explorer import clean

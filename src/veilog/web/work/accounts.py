@@ -18,8 +18,8 @@ from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.privacy.account.guessing import advantage_of
-from veilog.releasing.owner import Standing
 from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.standing import Standing
 from veilog.report.explorer import clean
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem

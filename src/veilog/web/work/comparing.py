@@ -12,10 +12,9 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, verdict_of
 from veilog.measures.singling_out.words import in_words
 from veilog.measures.use_cases import Asked, judge
-from veilog.releasing.owner import standing_of
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
-from veilog.report.facts import durations, gathered
+from veilog.report.facts import durations, gathered, standing_of
 from veilog.report.flow_map import FlowMap, FlowSteps, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.release_facts import told_by_release

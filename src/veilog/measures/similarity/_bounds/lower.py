@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,8 @@ import numpy.typing as npt
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Sequences
 from veilog.measures.similarity._bounds.nearest import MOST_DELETED, least_distances
+from veilog.measures.similarity.costs import CostKind, cost_of
 from veilog.measures.similarity.transport import matrix_costs, transport
-
-CostKind = Literal["plain", "normalised", "metric"]
-"""The Levenshtein distance L of s and t; L / max(|s|, |t|); 2 L / (|s| + |t| + L)."""
 
 _BOXES = 1024
 _GROUPS = 48
@@ -49,16 +47,6 @@ class Boxes:
 
     def __len__(self) -> int:
         return len(self.low)
-
-
-def cost_of(kind: CostKind, distances: Any, length: Any, other: Any) -> FloatArray:
-    """The cost of a distance, given both lengths. It rises with the distance and, alone, falls with the lengths."""
-    edits: FloatArray = np.asarray(distances, dtype=float)
-    if kind == "plain":
-        return edits
-    if kind == "normalised":
-        return np.asarray(edits / np.maximum(np.maximum(length, other), 1))
-    return np.asarray(2 * edits / np.maximum(length + other + edits, 1))
 
 
 def boxed(sequences: Sequences, others: Sequences, masses: IntArray, other_masses: IntArray) -> tuple[Boxes, Boxes]:

@@ -1,76 +1,51 @@
 """A cheap plan between two lists of sequences that are too long to compare pair by pair; its cost is an upper bound.
 
-Both lists are put in order, so that like stands near like, and the mass of one is laid along that of the other. The
-plan's arcs are then taken in blocks, in one order after another; in each block the same masses are moved at the least
-cost. No pass makes the plan dearer, and it stays a plan: its cost, summed exactly, is what the optimum cannot exceed.
+Both lists are put in order, so that like stands near like, and the mass of one is laid along that of the other. In each
+block of that plan the same masses are then moved as an auction moves them, if that is cheaper. It stays a plan: its
+cost, summed exactly, is what the optimum cannot exceed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 from rapidfuzz.distance import Levenshtein
-from rapidfuzz.process import cdist, cpdist
+from rapidfuzz.process import cpdist
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import IntArray
 from veilog.measures.measure import Progress
-from veilog.measures.similarity._bounds.lower import CostKind, cost_of
-from veilog.measures.similarity.distances import Strings
-from veilog.measures.similarity.transport import matrix_costs, transport
+from veilog.measures.similarity._bounds.auction import Flows, auction_off
+from veilog.measures.similarity.costs import CostKind, edit_costs
+from veilog.measures.similarity.distances import Strings, edit_distances
+from veilog.measures.similarity.transport import north_west
 
-_BLOCK = 512
+_BLOCK = 1 << 13
 """Arcs of a block: about half as many sequences a side."""
-_TOLERANCE = 1e-3
-
-_ORDERS: tuple[Callable[[Strings], list[object]], ...] = (
-    lambda strings: [s[::-1] for s in strings],
-    lambda strings: [sorted(s) for s in strings],
-    lambda strings: [s[len(s) // 3 :] for s in strings],
-)
-"""What passes sort sequences by, after their beginnings: their ends, their activities, their middles."""
 
 
-@dataclass(frozen=True, eq=False)
-class Flows:
-    """A plan: how much mass goes from which row to which column. A row beyond the last is the buffer."""
-
-    rows: IntArray
-    columns: IntArray
-    mass: IntArray
-
-
-def cheap_plan(
+def plan_in_blocks(
     rows: Strings,
     columns: Strings,
     a: IntArray,
     b: IntArray,
     kind: CostKind,
-    *,
     buffer: IntArray | None = None,
     progress: Progress | None = None,
 ) -> Flows:
     """A plan that moves ``a`` to ``b``. What ``b`` has more comes from a buffer, at the costs given for each column."""
-    lengths = np.array([len(s) for s in rows], dtype=np.int64), np.array([len(s) for s in columns], dtype=np.int64)
     flows = _in_order(rows, columns, a, b)
-    for number, key in enumerate(_ORDERS):
-        place = _places(key(columns))
-        order = np.argsort(place[flows.columns], kind="stable")
-        parts = []
-        for start in range(0, len(order), _BLOCK):
-            chosen = order[start : start + _BLOCK]
-            part = Flows(flows.rows[chosen], flows.columns[chosen], flows.mass[chosen])
-            parts.append(_improved(part, rows, columns, lengths, kind, buffer))
-            if progress is not None and (start // _BLOCK) % 16 == 0:
-                done = (number + start / len(order)) / len(_ORDERS)
-                progress("Matching many variants in blocks", done)
-        flows = Flows(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "columns", "mass")))
-    return flows
+    order = np.argsort(_places(columns)[flows.columns], kind="stable")
+    parts = []
+    for start in range(0, len(order), _BLOCK):
+        chosen = order[start : start + _BLOCK]
+        part = Flows(flows.rows[chosen], flows.columns[chosen], flows.mass[chosen])
+        parts.append(_improved(part, rows, columns, kind, buffer))
+        if progress is not None:
+            progress("Matching many variants in blocks", start / len(order))
+    return Flows(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("rows", "columns", "mass")))
 
 
 def distances_of(flows: Flows, rows: Strings, columns: Strings) -> IntArray:
-    """The Levenshtein distance along each arc; 0 for those from the buffer."""
+    """Return the Levenshtein distance along each arc; 0 for those from the buffer."""
     out = np.zeros(len(flows.mass), dtype=np.int64)
     step = 1 << 18
     for start in range(0, len(out), step):
@@ -102,42 +77,24 @@ def _in_order(rows: Strings, columns: Strings, a: IntArray, b: IntArray) -> Flow
             reached += mass
             share = reached * from_buffer // total
             buffered[place], before = share - before, share
-    a_sums, b_sums = np.cumsum(a[by_row]), np.cumsum(ready - buffered)
-    steps = np.union1d(a_sums, b_sums)
-    steps = steps[steps > 0]
-    mass = np.diff(steps, prepend=0)
-    i = by_row[np.searchsorted(a_sums, steps)] if len(steps) else np.zeros(0, dtype=np.int64)
-    j = by_column[np.searchsorted(b_sums, steps)] if len(steps) else np.zeros(0, dtype=np.int64)
+    i, j, mass = north_west(a[by_row], ready - buffered)
+    i, j = by_row[i], by_column[j]
     held = np.flatnonzero(buffered)
     return Flows(
         np.append(i, np.full(len(held), len(rows))), np.append(j, by_column[held]), np.append(mass, buffered[held])
     )
 
 
-def _improved(
-    part: Flows,
-    rows: Strings,
-    columns: Strings,
-    lengths: tuple[IntArray, IntArray],
-    kind: CostKind,
-    buffer: IntArray | None,
-) -> Flows:
-    """The same masses of the same rows moved to the same columns, at the least cost."""
+def _improved(part: Flows, rows: Strings, columns: Strings, kind: CostKind, buffer: IntArray | None) -> Flows:
+    """The same masses of the same rows moved to the same columns, as an auction does or as they are."""
     i, row = np.unique(part.rows, return_inverse=True)
     j, column = np.unique(part.columns, return_inverse=True)
-    real = i[i < len(rows)]
-    edits = np.zeros((len(i), len(j)))
-    if len(real):
-        edits[: len(real)] = cdist(
-            [rows[k] for k in real.tolist()], [columns[k] for k in j.tolist()], scorer=Levenshtein.distance
-        )
-    costs: FloatArray = np.empty(edits.shape)
-    costs[: len(real)] = cost_of(kind, edits[: len(real)], lengths[0][real][:, None], lengths[1][j][None, :])
-    if len(real) < len(i) and buffer is not None:
-        costs[-1] = buffer[j]
+    real = i[i < len(rows)].tolist()
+    distances = edit_distances([rows[k] for k in real], [columns[k] for k in j.tolist()])
+    costs = edit_costs(distances, kind, buffer[j] if buffer is not None and len(real) < len(i) else None)
     a = np.bincount(row, weights=part.mass, minlength=len(i)).astype(np.int64)
     b = np.bincount(column, weights=part.mass, minlength=len(j)).astype(np.int64)
-    plan = transport(a, b, matrix_costs(costs), tolerance=_TOLERANCE * max(1.0, float(costs.max(initial=0.0))))
-    if plan.cost >= float((costs[row, column] * part.mass).sum()):
+    plan, _ = auction_off(a, b, costs)
+    if costs.pick(plan.rows, plan.columns) @ plan.mass >= costs.pick(row, column) @ part.mass:
         return part
     return Flows(i[plan.rows], j[plan.columns], plan.mass)

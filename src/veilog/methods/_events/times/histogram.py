@@ -22,7 +22,6 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.special import ndtr
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
@@ -292,6 +291,8 @@ class _Likely:
 def _log_normals(bins: LogBins, longest: float) -> FloatArray:
     """Distributions over the bins that begin before the longest: no time at all, log-normal ones, and mixtures."""
     middle, wide = np.meshgrid(np.arange(0, LONGEST * np.log(2), 0.5), _DEVIATIONS)
+    from scipy.special import ndtr  # here: a request is planned without it
+
     reached = ndtr((np.log(bins.edges[1:-1]) - middle.reshape(-1, 1)) / wide.reshape(-1, 1))
     some = np.diff(reached, axis=1, prepend=0.0, append=1.0)
     some[:, bins.edges[:-1] >= longest] = 0.0

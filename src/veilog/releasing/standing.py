@@ -1,0 +1,142 @@
+"""What a ledger says of a release beside others, for the data owner alone.
+
+This ages: with every release that is made, what was said of the earlier ones is no longer so. A page that is shown asks
+the ledger when it is shown; what is written to a file says of which day it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+from veilog._places import default_ledger
+from veilog.errors import VeilogError
+from veilog.ledger.accounts import Account, in_figures
+from veilog.ledger.ledger import EntryRef, Ledger
+from veilog.ledger.store import Data
+from veilog.logs.storage.stored_log import variants_of
+from veilog.messages import OwnerMessage
+from veilog.privacy.account.guarantee import Strength
+
+_OTHERS_NAMED = 3
+
+
+def unentered(delta: float | Fraction, *, bounded: bool = True) -> OwnerMessage:
+    """Return the note that nothing keeps account of what was spent; an account refuses what is not ``bounded``."""
+    if not bounded:
+        return OwnerMessage("in-no-ledger-unbounded")
+    return OwnerMessage("in-no-ledger-with-delta" if delta else "in-no-ledger")
+
+
+OF_ACCOUNTS = frozenset({"in-no-ledger", "in-no-ledger-with-delta", "in-no-ledger-unbounded"})
+"""Notes about an account that there is not: what a release is comes before that."""
+
+
+def namesakes(account: Account) -> OwnerMessage | None:
+    """Return the note that the ledger has other accounts of the same file name, whose releases are not in this one's
+    sums; None where it has none."""
+    if not account.namesakes:
+        return None
+    return OwnerMessage(
+        "account-namesakes" if len(account.namesakes) > 1 else "account-namesake",
+        name=account.name,
+        numbers=", ".join(map(str, account.namesakes)),
+        first=account.namesakes[0],
+    )
+
+
+def entered_warnings(entry: EntryRef, log: Data) -> tuple[OwnerMessage, ...]:
+    """Return the warnings of the account that something was entered in. It is paid for, so a ledger that cannot be read
+    now gives none."""
+    with contextlib.suppress(VeilogError):
+        account = entry.account().among(variants_of(log).cases)
+        before = account.before(entry.number)
+        level = before.falls_to(account)
+        found = [] if level is None else [level_falls(before.strength, level)]
+        if not before.releases and account.budgets_beside:
+            found.append(beside_budgets(account))
+        if not before.releases:
+            found += filter(None, [namesakes(account)])
+        if not before.releases:
+            found += elsewhere_warning(entry.path, log)
+        return (*found, *uncounted_warning(account))
+    return ()
+
+
+def elsewhere_warning(ledger: Path, log: Data) -> tuple[OwnerMessage, ...]:
+    """Return the warning that the user's own ledger has releases of data that this other ledger does not count."""
+    own = default_ledger()
+    if own is None or not own.exists() or (ledger.exists() and own.samefile(ledger)):
+        return ()
+    with contextlib.suppress(VeilogError):
+        account = Ledger.open(own).account(log)
+        if account is not None and account.releases:
+            several = account.releases > 1
+            bounded = account.spent is not None
+            code = f"release{'s' if several else ''}-in-another-ledger{'' if bounded else '-unbounded'}"
+            epsilon = "" if account.spent is None else in_figures(account.spent[0])
+            return (OwnerMessage(code, ledger=own, releases=account.releases, epsilon=epsilon),)
+    return ()
+
+
+def level_falls(before: Strength, after: Strength) -> OwnerMessage:
+    """Return the warning that all releases of an account together protect less than they did before."""
+    return OwnerMessage("account-level-falls", before=before, after=after)
+
+
+def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
+    """Return the warning that the account does not count all releases of its data, where it does not."""
+    number = len(account.uncounted)
+    if not number:
+        return ()
+    costs = [entry.epsilon for entry in account.uncounted]
+    bounded = [cost for cost in costs if cost is not None]
+    code = "one-release-uncounted" if number == 1 else "releases-uncounted"
+    code += "" if len(bounded) == len(costs) else "-unbounded"
+    return (OwnerMessage(code, releases=number, epsilon=in_figures(sum(bounded, Fraction(0)))),)
+
+
+def beside_budgets(account: Account) -> OwnerMessage:
+    """Return the warning that a log has an account of its own where others have budgets: one case more makes it another
+    log to its ledger. An account that is not opened yet has no number."""
+    return OwnerMessage("log-unknown-beside-budgets" if account.budgets_beside > 1 else "log-unknown-beside-budget")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What a ledger knows of the releases of some data, and which other accounts it has."""
+
+    account: Account | None
+    """That of these data; None where the ledger does not know them."""
+    others: int = 0
+    """Further accounts that have releases: whether they are about the same people no ledger can know."""
+    names: tuple[str, ...] = ()
+    """What some of these are called, where that may be said."""
+    readable: bool = True
+    as_of: str = ""
+    """The day on which the ledger was asked, as ISO 8601 writes it, for what is read later."""
+
+    @staticmethod
+    def of(account: Account | None, accounts: Iterable[Account], *, named: bool = True) -> Standing:
+        """Return what all ``accounts`` of a ledger say to the data of one of them; ``named``: with their names."""
+        own = None if account is None else account.number
+        others = [other for other in accounts if other.number != own and counting(other)]
+        return Standing(account, len(others), tuple(other.name for other in others[:_OTHERS_NAMED]) if named else ())
+
+    @staticmethod
+    def of_entry(ledger: Ledger, number: int, *, named: bool = True) -> Standing:
+        """Return what a ledger, which is read once, says to the release that it has under this number."""
+        try:
+            accounts = ledger.show()
+        except VeilogError:
+            return Standing(None, readable=False)
+        own = (account for account in accounts if any(entry.number == number for entry in account.entries))
+        return Standing.of(next(own, None), accounts, named=named)
+
+
+def counting(account: Account) -> int:
+    """Return how many releases of an account count."""
+    return sum(entry.state != "withdrawn" for entry in account.entries)
