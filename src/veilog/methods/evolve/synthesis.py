@@ -135,7 +135,7 @@ def release_of(
         copies = themselves(release, pool, p, cases, settings)
         edits = Edits.of(release, sketch.chain, sketch.shortened.max_length)
         return diverse(
-            release, copies, edits, lambda other: models.f_score(other) >= least, settings, np.random.default_rng(seed)
+            release, copies, edits, lambda other: models.f_score(other) >= least, settings, copy.deepcopy(rng)
         )
 
     return [log(release.traces, release.counts) for release in map(with_edits, found)]
