@@ -100,7 +100,7 @@ def test_a_unit_that_no_catalogue_knows_leaves_the_sentence_english() -> None:
 
 
 def test_plural_forms_are_those_of_the_language() -> None:
-    one, many = "{n} event of a case", "{n} events of a case"
+    one, many = "The attacker knows {n} event of a case.", "The attacker knows {n} events of a case."
     for language, as_one in (("fr", True), ("nl", False), ("en", False)):
         with spoken(language):
             none, single, several = (ngettext(one, many, number).replace(str(number), "#", 1) for number in (0, 1, 2))
