@@ -21,6 +21,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Found, compare, comparison
 from veilog.measures.process_model import MEASURES
+from veilog.messages import OwnerMessage
 from veilog.privacy.partition import Partition
 
 PROMISED = {
@@ -189,6 +190,17 @@ def test_progress_is_told() -> None:
     told: list[str] = []
     compare(log(("ab", 3)), log(("b", 2)), progress=lambda text, fraction: told.append(text))
     assert "Directly-follows graphs" in told
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "code"),
+    [(0.9653, 0.9698, "likeness-almost"), (0.96, 0.98, "similarity-bounded"), (0.848, 0.8521, "likeness-main")],
+)
+def test_a_narrow_interval_is_told_as_one_number_by_its_lower_end(low: float, high: float, code: str) -> None:
+    result = compare(log(("ab", 3)), log(("ab", 3)))
+    found = {**result.results, "relative_log_similarity": Found.bounded(low, high)}
+    told = comparison._likeness(replace(result, results=found, verdicts={}))
+    assert [one.code for one in told if isinstance(one, OwnerMessage)] == [code]
 
 
 def test_the_verdict_warns_of_a_fitting_model_that_covers_little() -> None:

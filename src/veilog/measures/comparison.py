@@ -306,7 +306,9 @@ def verdict_of(result: Comparison, *, of_people: bool = True) -> str:
 
 
 def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
-    similarity = result.relative_log_similarity
+    similarity, interval = result.relative_log_similarity, result.intervals.get("relative_log_similarity")
+    if similarity is None and interval is not None and _digits(interval[0]) == _digits(interval[1]):
+        similarity = interval[0]
     if len(result.verdicts) > 1:
         yield _of_all(result)
     elif similarity is not None:
@@ -314,8 +316,8 @@ def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
         yield OwnerMessage(f"likeness-{grade}", number=_digits(similarity))
         if _odd_size(result):
             yield f"{result.sizes}."
-    elif "relative_log_similarity" in result.intervals:
-        low, high = map(_digits, result.intervals["relative_log_similarity"])
+    elif interval is not None:
+        low, high = map(_digits, interval)
         yield OwnerMessage("similarity-bounded", low=low, high=high)
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
         yield OwnerMessage("activities-not-shared")

@@ -21,12 +21,12 @@ import veilog
 from veilog._language import spoken
 from veilog.cli.display.measures import use_cases_table
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.use_cases import Asked, judge
-from veilog.measures.use_cases.attributes.columns import PARTS, ComparedAttribute, Values, compared
+from veilog.measures.use_cases.attributes.columns import PARTS, ComparedAttribute, Values, compared, not_kept
 from veilog.measures.use_cases.attributes.use_case import ATTRIBUTES, marginals, without
 from veilog.messages import Message
 from veilog.report.use_cases import shown
@@ -273,6 +273,13 @@ def test_what_the_release_lacks_counts_as_nothing_kept_and_is_named() -> None:
     numbers = of_cases(weight=[1.0, 2.0])
     assert marginals(of_cases(weight=["light", "heavy"]), numbers) == {"case:weight": 0.0}
     assert scores(log(["b"]), log(["ab", "b"] * 4, events={"by": ["x", "y", "x"] * 4}))["by_activity"] == 0.0
+
+
+def test_a_life_cycle_that_every_written_event_has_is_no_attribute_of_the_release() -> None:
+    original = log(["ab"] * 4, events={LIFECYCLE: ["start", "complete"] * 4, "by": ["x", "y"] * 4})
+    written = log(["ab"] * 4, events={LIFECYCLE: ["complete"] * 8, "by": ["x", "y"] * 4})
+    assert not_kept(written, original) == (LIFECYCLE,)
+    assert not_kept(original, original) == ()
 
 
 def test_the_judgement_names_what_was_not_kept_and_a_page_does_without_computing() -> None:

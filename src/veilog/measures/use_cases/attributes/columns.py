@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from veilog._typing import AnyArray, BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
 from veilog.logs.xes.columns import field_key, field_type, legal_keys
 from veilog.privacy.persons import columns_of_persons
 
@@ -145,8 +145,11 @@ def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, 
 
 
 def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
-    """Return the field of the used log's table for this one; None, too, where it has text for numbers."""
+    """Return the field of the used log's table for this one; None, too, where it has text for numbers, and of a life
+    cycle of one transition: every event that is written as XES has one."""
     found = _same(field, judged, used)
+    if found is not None and found.name == LIFECYCLE and len(used.column(LIFECYCLE).unique()) < 2:
+        return None
     of_another_kind = found is not None and _is_ordered(field_type(field)) and not _is_ordered(field_type(found))
     return None if of_another_kind else found
 
