@@ -70,6 +70,13 @@ def test_a_file_of_a_proven_release_in_the_ledger_needs_no_word(tmp_path: Path) 
     assert released(seeded, ledger) == (True, "log")
 
 
+def test_a_release_made_of_a_foreign_file_hands_its_condition_on(file: Path) -> None:
+    """What it says may hang on that file, and the next release on what it says."""
+    first = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=file, ledger=False)
+    second = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=first, ledger=False)
+    assert "prior-is-public" in codes_of(second)
+
+
 def test_a_request_with_a_prior_goes_through_json(file: Path) -> None:
     request = plan("evolve", epsilon=1, activities=["a"], prior=[file])
     again = ReleaseRequest.from_json(json.loads(json.dumps(request.to_json())))

@@ -130,6 +130,13 @@ def options(**more: Any) -> Any:
     return {name: value for name, value in USUAL.items() if name != "ledger"} | more
 
 
+@pytest.mark.parametrize(("least", "moved"), [("400 d", True), ("0 min", False)])
+def test_times_that_rules_move_beyond_the_bound_of_durations_are_said(least: str, moved: bool) -> None:
+    rule = {"from": "Registration", "to": "Triage", "at_least": least}
+    released = made("evolve", 1, rules=[rule], times=0.3)
+    assert ("times-moved-by-rules" in {remark.code for remark in released.remarks}) == moved
+
+
 def test_a_request_with_rules_goes_through_json(tmp_path: Path) -> None:
     path = tmp_path / "rules.json"
     path.write_text(json.dumps({"rules": RULES}))

@@ -95,7 +95,7 @@ class Limits:
             raise ParameterError("budget-delta-without-epsilon", parameter="delta")
 
     def set(self, kept: Ledger, data: Variants | EventLog, unit: str | None, account: int | None) -> Account:
-        """Set them, or leave them as they are where nothing is said."""
+        """Set those that are given, and leave the others as they are."""
         delta = self.delta or 0
         if self.releases is not None and self.each is not None:
             each_delta = self.each_delta or 0

@@ -323,17 +323,17 @@ class Ledger:
             accounts = {number: account_of(book, number) for number in set(found.values()) if number is not None}
             return {mark: accounts[number] for mark, number in found.items() if number is not None}
 
-    def proven(self, files: Collection[str]) -> frozenset[str]:
-        """Return which of the files with these SHA-256 are of releases with a proven guarantee that are in this ledger,
-        whose cost it adds up."""
-        return frozenset(
-            digest
+    def proven(self, files: Collection[str]) -> dict[str, frozenset[str]]:
+        """Return which of the files with these SHA-256 are of releases in this ledger with a proven guarantee, whose
+        cost it adds up, and the codes of the conditions of each."""
+        return {
+            digest: frozenset(condition["code"] for condition in entry.guarantee["conditions"])
             for account in (self.show() if files else ())
             for entry in account.entries
-            if (entry.guarantee or {}).get("status") == "proven" and entry.cost is not None
+            if entry.guarantee is not None and entry.guarantee["status"] == "proven" and entry.cost is not None
             for digest in entry.outputs
             if digest in files
-        )
+        }
 
     def since_last(
         self, log: Data | None = None, *, until: datetime.date | str | None = None, unit: str = "case"

@@ -87,7 +87,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
     of_the_trial |= {"cases-per-person-bounded"} if plan.unit.column is not None else set()
     found = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
-    conditions = tuple(dict.fromkeys((*words, *found, *conditions_of_public(plan))))
+    conditions = tuple(dict.fromkeys((*words, *found, *conditions_of_public(plan, (*words, *found)))))
     if plan.unit.column is not None:
         conditions = (*plan.unit.conditions, *conditions)
     if guarantee.proven and _of_attributes(plan):

@@ -2,8 +2,8 @@
 
 A prior is read before anything is asked, and costs nothing: only which questions are asked, and what becomes of the
 answers, depends on it. That a file is public is the data owner's word and a condition of the guarantee. Not so for a
-release with a proven guarantee, given as a :class:`Release` or as a file that the ledger knows by its digest: what that
-told of a case is counted already.
+release that is proven under conditions which the new one has, too, given as a :class:`Release` or as a file that the
+ledger knows by its digest: what that told of a case is counted already.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import csv
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -48,8 +48,8 @@ class PriorSource:
     name: str
     sha256: str | None
     variants: Variants
-    public: bool
-    """Whether that is the data owner's word."""
+    under: frozenset[str] | None = None
+    """The conditions under which it is a proven release; None where the data owner alone says that it is public."""
 
     def to_json(self) -> dict[str, object]:
         """Return its kind and digest, and nothing of its content or place."""
@@ -93,11 +93,13 @@ class PublicPrior:
             counts.update({sequence: times * count for sequence, count in source.variants.to_dict().items()})
         return Variants.from_dict(counts)
 
-    def with_releases(self, proven: Callable[[Collection[str]], Collection[str]]) -> PublicPrior:
+    def with_releases(self, proven: Callable[[Collection[str]], Mapping[str, frozenset[str]]]) -> PublicPrior:
         """Return the prior in which files of proven releases are known to be that, by their digests."""
         known = proven([source.sha256 for source in self.sources if source.sha256 is not None])
         sources = (
-            replace(source, kind="release", public=False) if source.sha256 in known else source
+            replace(source, kind="release", under=known[source.sha256])
+            if source.sha256 and source.sha256 in known
+            else source
             for source in self.sources
         )
         return replace(self, sources=tuple(sources))
@@ -112,20 +114,21 @@ class PublicPrior:
         """The files, as they were given."""
         return [source.name for source in self.sources]
 
-    @property
-    def conditions(self) -> tuple[Condition, ...]:
-        """What the guarantee takes for granted of it."""
-        public = any(source.public for source in self.sources)
+    def conditions(self, own: Collection[str]) -> tuple[Condition, ...]:
+        """Return what a guarantee with ``own`` conditions takes for granted of it, too: nothing of releases that are
+        proven under these."""
+        public = any(source.under is None or not source.under <= {*own} for source in self.sources)
         return (Condition("prior-is-public", "owner", Message("prior-is-public")),) if public else ()
 
 
 def _source(given: PriorItem) -> PriorSource:
     if isinstance(given, Release):
         proven = given.guarantee.proven and not given.as_published
-        return PriorSource("release", given.method, None, given.variants, public=not proven)
+        codes = frozenset(condition.code for condition in given.guarantee.conditions)
+        return PriorSource("release", given.method, None, given.variants, codes if proven else None)
     if isinstance(given, EventLog | Variants):
         found = given if isinstance(given, Variants) else given.variants
-        return PriorSource("log", getattr(given, "source", None) or "log", None, found, public=True)
+        return PriorSource("log", getattr(given, "source", None) or "log", None, found)
     path = Path(given)
     try:
         with path.open("rb") as file:
@@ -136,10 +139,10 @@ def _source(given: PriorItem) -> PriorSource:
     if suffix in _MODELS:
         model = read_model(path)
         assert isinstance(model, Net)
-        return PriorSource("model", os.fspath(given), digest, played_out(model), public=True)
+        return PriorSource("model", os.fspath(given), digest, played_out(model))
     if suffix == ".txt":
-        return PriorSource("variants", os.fspath(given), digest, variants_in(path), public=True)
-    return PriorSource("log", os.fspath(given), digest, read_variants(path), public=True)
+        return PriorSource("variants", os.fspath(given), digest, variants_in(path))
+    return PriorSource("log", os.fspath(given), digest, read_variants(path))
 
 
 def variants_in(path: Path) -> Variants:

@@ -43,6 +43,15 @@ from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.losses import Loss
 from veilog.releasing.prior import PriorChoice, PublicPrior
+from veilog.releasing.refusals import (
+    check_beyond,
+    check_certified,
+    check_names,
+    check_parameters,
+    check_privately,
+    check_remembered,
+    check_unit,
+)
 from veilog.releasing.result import Release
 from veilog.rules.checks import check as check_rules
 from veilog.rules.checks import check_activities, check_columns
@@ -672,26 +681,26 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     given = {name: option.default for name, option in OPTIONS.items() if option.keyword}
     told: Mapping[str, Any] = {name: value for name, value in options.items() if name not in given}
     given |= {name: value for name, value in options.items() if name in given}
-    _check_parameters(chosen, told)
+    check_parameters(chosen, told)
     epsilon, delta, as_published = given["epsilon"], given["delta"], bool(given["as_published"])
     if given["guessing_advantage"] is not None:
         epsilon, told = _by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
-    _check_certified(chosen, as_published)
+    check_certified(chosen, as_published)
     wanted = Wanted.of(*(given[name] for name in ("times", "attributes", "attributes_share", "window", "processing")))
     declared = facts_declared(given["domain"], given["activities"])
     if wanted:
-        _check_beyond(chosen, as_published)
+        check_beyond(chosen, as_published)
     if isinstance(wanted.window, tuple):
         declared = replace(declared, window=wanted.window)
         wanted = replace(wanted, window=declared.window)
     if wanted.times:
         check_window(declared.window)
     settings = chosen.parse(told, beside=given)
-    _check_privately(chosen, settings, declared, as_published)
+    check_privately(chosen, settings, declared, as_published)
     protected = Unit.of(given["unit"], given["max_cases"], given["without_person"])
     if protected is not ONE_CASE:
-        _check_unit(chosen, as_published)
-        _check_names(protected, wanted, declared)
+        check_unit(chosen, as_published)
+        check_names(protected, wanted, declared)
     request = ReleaseRequest(
         method=chosen,
         settings=settings,
@@ -704,7 +713,8 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     )
     eps, failure = _budget(request, epsilon, delta)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
-    _check_remembered(request)
+    if request.remember_units:
+        check_remembered(request.subset, protected)
     _check_rules(request)
     return replace(request, epsilon=eps, delta=failure)
 
@@ -753,27 +763,6 @@ def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
     return worth((epsilon, delta)) == STRENGTHS[-1]
 
 
-def _check_remembered(request: ReleaseRequest) -> None:
-    """Refuse to have the ledger remember the units of no subset, or units without names."""
-    if request.remember_units and request.subset is None:
-        raise ParameterError("unit-memory-without-subset", parameter="remember_units")
-    unit = request.unit
-    if request.remember_units and unit.name != "case" and (unit.column is None or unit.without_person == "own"):
-        raise ParameterError("unit-memory-without-names", parameter="remember_units")
-
-
-def _check_parameters(method: Method, told: Mapping[str, Any]) -> None:
-    """Refuse all settings in one mapping, and a bound on the length where the public one was meant."""
-    whole = told.get("parameters")
-    if whole is not None:
-        named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
-        raise ParameterError("plan-parameters-as-one", parameter="parameters", named=named)
-    if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
-        raise ParameterError(
-            "method-without-max-length", parameter="max_length", name=method.name, told=told["max_length"]
-        )
-
-
 def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
     """The epsilon and delta asked for, exactly, if they fit the method."""
     method, failure = request.method, parse_delta(delta)
@@ -805,47 +794,3 @@ def _by_advantage(
     if epsilon is not None:
         raise ParameterError("epsilon-and-guessing-advantage", parameter="guessing_advantage")
     return epsilon_of(advantage, delta=delta), parameters
-
-
-def _check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:
-    """Refuse to find activities privately where nothing needs them."""
-    if declared.activities == PRIVATELY and (as_published or "activities" not in method.needs(settings)):
-        code = "activities-privately-as-published" if as_published else "activities-privately-unneeded"
-        raise ParameterError(code, parameter="activities", name=method.name)
-
-
-def _check_certified(method: Method, as_published: bool) -> None:
-    """Refuse what is certified of a method that is not."""
-    if not (as_published or method.certified):
-        raise ParameterError("method-not-certified", parameter="as_published", name=method.name)
-
-
-def _check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
-    """Refuse to look for the values of the column that tells persons: they are names."""
-    for name in wanted.attributes:
-        if unit.column is None or declared.values_of(name) is not None:
-            continue
-        if name.removeprefix("case:") == unit.column.removeprefix("case:"):
-            raise ParameterError("attribute-names-people", parameter="attributes", name=name)
-
-
-def _check_unit(method: Method, as_published: bool) -> None:
-    """Refuse to protect people where only cases can be protected."""
-    if as_published or not method.takes_epsilon:
-        raise ParameterError(
-            "unit-with-as-published" if as_published else "unit-method-not-private",
-            parameter="unit",
-        )
-
-
-def _check_beyond(method: Method, as_published: bool) -> None:
-    """Refuse times and attributes where a release cannot have them."""
-    if method.full_log or not method.takes_epsilon:
-        own = any(parameter.name == "times_share" for parameter in method.parameters)
-        raise ParameterError(
-            "method-extras-of-its-own" if own else "method-extras-not-possible",
-            parameter="times",
-            name=method.name,
-        )
-    if as_published:
-        raise ParameterError("extras-not-certified", parameter="times")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -287,13 +287,13 @@ Claim = Callable[[], Guarantee]
 def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
     """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
     spends_delta = request.delta if request.uses.flow and request.delta else None
-    theirs = (*_of_another_package(request), *conditions_of_public(request))
 
     def derive(at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))) -> Guarantee:
         found = curator.guarantee(
             nominal_epsilon=request.epsilon or None, nominal_delta=spends_delta, at_least=at_least
         )
-        return replace(found, conditions=(*found.conditions, *theirs)) if theirs else found
+        conditions = (*found.conditions, *_of_another_package(request))
+        return replace(found, conditions=(*conditions, *conditions_of_public(request, conditions)))
 
     if request.as_published:
         return derive, derive
@@ -302,11 +302,11 @@ def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
     return partial(derive, at_least=(request.epsilon, Fraction(0) if fixed else request.delta)), derive
 
 
-def conditions_of_public(request: ReleaseRequest) -> tuple[Condition, ...]:
-    """Return what the guarantee takes for granted of the prior and of the rules."""
-    prior = () if request.prior is None else request.prior.conditions
+def conditions_of_public(request: ReleaseRequest, others: Iterable[Condition]) -> tuple[Condition, ...]:
+    """Return what the guarantee takes for granted of the prior and of the rules, beside the other conditions."""
     rules = () if request.rules is None else (Condition("rules-are-public", "owner", Message("rules-are-public")),)
-    return (*prior, *rules)
+    own = {condition.code for condition in (*others, *rules)}
+    return (*(() if request.prior is None else request.prior.conditions(own)), *rules)
 
 
 def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:

@@ -41,7 +41,7 @@ class Whose:
         return column_of(log, asked)
 
     def check(self, original: EventLog | Variants | None) -> None:
-        """Refuse a column that the original does not have, and what is said of an original that is not there."""
+        """Refuse a column that the original does not have, and options for an original that is not given."""
         if original is not None:
             self.column(original)
         elif self.asked() is not True:

@@ -42,7 +42,7 @@ def audit_view(result: AuditResult) -> Group:
 
 
 def _inside(result: AuditResult) -> list[tuple[str, str]]:
-    """What a white-box audit says beside its epsilon."""
+    """The findings of a white-box audit beside its epsilon."""
     white = result.white_box
     if white is None:
         return []

@@ -143,7 +143,7 @@ def check_person(unit: str, names: Sequence[str]) -> None:
 
 
 def ledger_of(log: Path) -> Path | None:
-    """Return the ledger of a log for which none is named: beside it, if that is there, else that of the user."""
+    """Return the ledger of a log if none is named: the one beside the log if there is one, else the user's."""
     if not is_pipe(log) and os.path.lexists(place := place_beside(log)):
         return place
     return default_ledger()

@@ -380,7 +380,7 @@ AS_IT_IS = ReadOptions()
 
 
 class ReadKeywords(TypedDict, total=False):
-    """What somebody may say to :func:`veilog.read`, for editors and type checkers; see :class:`ReadOptions`."""
+    """The options of :func:`veilog.read`, for editors and type checkers; see :class:`ReadOptions`."""
 
     case: str | None
     activity: str | None

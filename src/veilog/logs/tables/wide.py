@@ -1,4 +1,4 @@
-"""A table with a row for each case and a column for each step: what is said of it, and how events are made of it."""
+"""A table with a row for each case and a column for each step: how it is recognised, and how events are made of it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def wide_table_error(source: Source, reader: TableReader, names: list[str]) -> I
     try:
         rows = next(iter(reader.batches(source, ReadRequest())), None)
         steps = [] if rows is None else _steps(rows.slice(0, _LOOKED_AT))
-    except InputError:  # a fault further down is said where the table is read
+    except InputError:  # reading the table reports a fault further down
         return None
     if len(steps) < _STEPS:
         return None

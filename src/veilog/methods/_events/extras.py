@@ -153,13 +153,15 @@ def _times(
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest = 1 - for_starts
     times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules)
-    if not wanted.processing:
-        return times if not rules else obeying(rules, cases, times), {}
-    times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark)
-    if rules:
-        before, times = times, obeying(rules, cases, times)
-        begun = begun + times - before
-    return times, {START: pa.array(begun, pa.int64()).cast(TIMESTAMP_TYPE)}
+    begun = None
+    if wanted.processing:
+        times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark)
+    moved = obeying(rules, cases, times) if rules else times
+    if (moved != times).any():
+        remark(Message("times-moved-by-rules"))
+    if begun is None:
+        return moved, {}
+    return moved, {START: pa.array(begun + moved - times, pa.int64()).cast(TIMESTAMP_TYPE)}
 
 
 def _window(curator: Curator, wanted: Wanted) -> Window | None:

@@ -130,7 +130,8 @@ def release_of(
         imagined = Imagined(pool, p, candidates, sketch.shortened.size)
         found = structured(fine, imagined, aims, _noise(pool, p, last, plan), models, settings)
 
-    def with_edits(release: Weighted) -> Weighted:  # the same whatever other release is made beside it
+    def with_edits(release: Weighted) -> Weighted:
+        # A copy of the generator: a second release changes nothing of the first.
         least = models.f_score(release) - settings.diverse_f
         copies = themselves(release, pool, p, cases, settings)
         edits = Edits.of(release, sketch.chain, sketch.shortened.max_length)

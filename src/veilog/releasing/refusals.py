@@ -1,0 +1,77 @@
+"""What is refused of a plan before any data is seen: options that its method or its other options do not go with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from veilog.errors import ParameterError
+from veilog.methods import Method, Settings
+from veilog.methods._events.assemble import Wanted
+from veilog.privacy.domain import PRIVATELY, Domain
+from veilog.privacy.partition import Partition
+from veilog.privacy.unit import Unit
+
+
+def check_parameters(method: Method, told: Mapping[str, Any]) -> None:
+    """Refuse all settings in one mapping, and a bound on the length where the public one was meant."""
+    whole = told.get("parameters")
+    if whole is not None:
+        named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
+        raise ParameterError("plan-parameters-as-one", parameter="parameters", named=named)
+    if "max_length" in told and not any(parameter.name == "max_length" for parameter in method.parameters):
+        raise ParameterError(
+            "method-without-max-length", parameter="max_length", name=method.name, told=told["max_length"]
+        )
+
+
+def check_privately(method: Method, settings: Settings, declared: Domain, as_published: bool) -> None:
+    """Refuse to find activities privately where nothing needs them."""
+    if declared.activities == PRIVATELY and (as_published or "activities" not in method.needs(settings)):
+        code = "activities-privately-as-published" if as_published else "activities-privately-unneeded"
+        raise ParameterError(code, parameter="activities", name=method.name)
+
+
+def check_certified(method: Method, as_published: bool) -> None:
+    """Refuse what is certified of a method that is not."""
+    if not (as_published or method.certified):
+        raise ParameterError("method-not-certified", parameter="as_published", name=method.name)
+
+
+def check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
+    """Refuse to look for the values of the column that tells persons: they are names."""
+    for name in wanted.attributes:
+        if unit.column is None or declared.values_of(name) is not None:
+            continue
+        if name.removeprefix("case:") == unit.column.removeprefix("case:"):
+            raise ParameterError("attribute-names-people", parameter="attributes", name=name)
+
+
+def check_unit(method: Method, as_published: bool) -> None:
+    """Refuse to protect people where only cases can be protected."""
+    if as_published or not method.takes_epsilon:
+        raise ParameterError(
+            "unit-with-as-published" if as_published else "unit-method-not-private",
+            parameter="unit",
+        )
+
+
+def check_beyond(method: Method, as_published: bool) -> None:
+    """Refuse times and attributes where a release cannot have them."""
+    if method.full_log or not method.takes_epsilon:
+        own = any(parameter.name == "times_share" for parameter in method.parameters)
+        raise ParameterError(
+            "method-extras-of-its-own" if own else "method-extras-not-possible",
+            parameter="times",
+            name=method.name,
+        )
+    if as_published:
+        raise ParameterError("extras-not-certified", parameter="times")
+
+
+def check_remembered(subset: Partition | None, unit: Unit) -> None:
+    """Refuse to have the ledger remember the units of no subset, or units without names."""
+    if subset is None:
+        raise ParameterError("unit-memory-without-subset", parameter="remember_units")
+    if unit.name != "case" and (unit.column is None or unit.without_person == "own"):
+        raise ParameterError("unit-memory-without-names", parameter="remember_units")
