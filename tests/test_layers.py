@@ -287,6 +287,7 @@ ROOMS = {
             "result",
             "prior",
             "keywords",
+            "refusals",
             "request",
             "owner",
             "run",
