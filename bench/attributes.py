@@ -18,7 +18,7 @@ from columns import Column
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
-from veilog.measures.use_cases.attributes.use_case import ATTRIBUTES
+from veilog.measures.use_cases.attributes import ATTRIBUTES
 from veilog.measures.use_cases.sides import split
 from veilog.measures.use_cases.use_case import Asked
 from veilog.methods._events.assemble import Details, assembled, released_cases

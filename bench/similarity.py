@@ -19,7 +19,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.measures.similarity.distances import levenshtein_block
 from veilog.measures.similarity.transport import matrix_costs, transport
-from veilog.methods.pripel.matching import match
+from veilog.methods.pripel import match
 
 
 def loan_log(variants: int, seed: int, activities: int = 24, length: int = 20) -> Variants:

@@ -23,7 +23,7 @@ from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods._relations.playout import balanced, play_out, play_out_guided
+from veilog.methods._relations import balanced, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.run import release

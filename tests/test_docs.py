@@ -21,8 +21,8 @@ from veilog.logs.input import quality_checks, source
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.tables import excel, table_reader
 from veilog.measures import MEASURES
+from veilog.methods import _sampling
 from veilog.methods._events.times import calendar
-from veilog.methods._sampling import transitions
 from veilog.methods.benchmark_facts import ahead_in, measured
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.travag import certified
@@ -197,7 +197,7 @@ LIMITS = {
     "a text, a name or a value": source.MAX_VALUE >> 20,
     "unpacked size of a compressed log": source.DEFAULT_LIMIT >> 30,
     "events in memory (amun, pripel, libra, tlkc, pretsa; tables of engines)": table_reader.LARGE,
-    "events of a generated log, held in memory": transitions.LARGEST_RELEASE,
+    "events of a generated log, held in memory": _sampling.LARGEST_RELEASE,
     "events of an Excel sheet": excel.MOST_EVENTS,
     "events of a workbook on the pages": releasing._WORKBOOK,
     "starts in a window": calendar.MOST_WEEKS,

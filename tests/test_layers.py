@@ -325,7 +325,7 @@ def test_a_room_imports_those_before_it_only(folder: str) -> None:
 
 def test_a_folder_fits_one_glance_and_says_what_it_holds() -> None:
     for folder in sorted({path.parent for path in MODULES}):
-        assert len(list(folder.glob("*.py"))) <= 16, f"{folder}: what belongs together in it can have a room"
+        assert len(list(folder.glob("*.py"))) <= 20, f"{folder}: what belongs together in it can have a room"
         (module,) = (node for node in nodes(folder / "__init__.py") if isinstance(node, ast.Module))
         assert ast.get_docstring(module), folder
 

@@ -14,8 +14,8 @@ from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
 from veilog.methods._events.assemble import Details, assembled
-from veilog.methods._sampling.transitions import AnnotatedLog, annotated
-from veilog.methods.amun.priors import Precision
+from veilog.methods._sampling import AnnotatedLog, annotated
+from veilog.methods.amun import Precision
 from veilog.privacy.domain import Domain
 
 SECOND = 1_000_000

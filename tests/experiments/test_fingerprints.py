@@ -51,24 +51,24 @@ PLANTED = {
         *("evolve", "attributes", "methods/_events/times/durations.py"),
         *("CELL_NOISES = 3", "CELL_NOISES = 4"),
     ),
-    "a frequency": ("tlkc", "", "methods/tlkc/suppression.py", "Range(1e-9, 1)] = 0.5", "Range(1e-9, 1)] = 0.7"),
+    "a frequency": ("tlkc", "", "methods/tlkc.py", "Range(1e-9, 1)] = 0.5", "Range(1e-9, 1)] = 0.7"),
     "a seed's bits": ("sapa", "", "privacy/mechanisms/noise.py", "PCG64(seed)", "PCG64(seed + 1)"),
     "a measure's largest value": (MEASURE, "", "measures/disclosure/measure.py", "min(1.0, level", "min(0.1, level"),
 }
 """What is fingerprinted, in which trials, and a patch of one file."""
 RENAMED = {
-    "methods/_relations/playout.py": ("play_out_guided", "guided_walks"),
+    "methods/_relations.py": ("play_out_guided", "guided_walks"),
     "methods/_prefix_tree/expand.py": ("published_variants", "variants_as_published"),
     "methods/_prefix_tree/counts.py": ("_reconciled", "_made_consistent"),
     "methods/travas.py": ("_average_of", "_mean_of_subqueries"),
     "methods/evolve/constants.py": ("usual_length", "expected_length"),
-    "methods/amun/priors.py": ("Priors", "Beliefs"),
+    "methods/amun.py": ("Priors", "Beliefs"),
     "privacy/mechanisms/noise.py": ("discrete_laplace", "two_sided_geometric"),
     "measures/disclosure/measure.py": ("_add_attribute", "_add_secret"),
 }
 """A name that a file defines, and another."""
 MOVED = {
-    "veilog.methods._relations.playout": "veilog.methods._relations.walks",
+    "veilog.methods._relations": "veilog.methods._relations.walks",
     "veilog.measures.disclosure.measure": "veilog.measures.disclosure.found",
 }
 REACHED = (

@@ -17,11 +17,9 @@ from veilog.audits.auditing import audit
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS
+from veilog.methods import dpim as as_published
 from veilog.methods.df_laplace import distinct, pairs
-from veilog.methods.dpim import TREE
-from veilog.methods.dpim import published as as_published
-from veilog.methods.dpim.certified import misfits
-from veilog.methods.dpim.trees import flower, tree_of
+from veilog.methods.dpim import TREE, flower, misfits, tree_of
 from veilog.mining.inductive import Graph
 from veilog.mining.language import Language
 from veilog.mining.replay import Prefixes, Replay, precision, replayed, workflow_net

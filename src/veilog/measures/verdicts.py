@@ -83,8 +83,7 @@ def _of_times(pair: Pair) -> Verdict | None:
 
 def _of_attributes(pair: Pair) -> Verdict | None:
     from veilog.measures.persons import column_of
-    from veilog.measures.use_cases.attributes.columns import not_kept
-    from veilog.measures.use_cases.attributes.use_case import marginals
+    from veilog.measures.use_cases.attributes import marginals, not_kept
 
     if any(isinstance(log, Variants) for log in (pair.original, pair.released)):
         return None

@@ -52,7 +52,7 @@ def judged_here(
         if more:
             names += ["attributes"]
         else:
-            from veilog.measures.use_cases.attributes.use_case import without  # not where attributes are judged anyway
+            from veilog.measures.use_cases.attributes import without  # not where attributes are judged anyway
 
             lacking = without(original, released, person)
     found = dict(judge(Pair(original, released, progress), names, Asked(person=person)))

@@ -13,7 +13,6 @@ from rich.console import Console
 from veilog import Variants, compare
 from veilog.cli.display.measures import comparison_table
 from veilog.measures.similarity import _bounds, difference, measure
-from veilog.measures.similarity._bounds import auction, lower, nearest, upper
 from veilog.measures.similarity.costs import CostKind, edit_costs
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
 from veilog.measures.similarity.distances import as_sequences, as_strings, edit_distances, levenshtein_block
@@ -27,11 +26,11 @@ LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few boxes and small blocks, so that small logs have what large ones have."""
-    monkeypatch.setattr(lower, "_BOXES", 6)
-    monkeypatch.setattr(lower, "_GROUPS", 3)
-    monkeypatch.setattr(upper, "_BLOCK", 8)
-    monkeypatch.setattr(nearest, "_HASHES", 50)
-    monkeypatch.setattr(auction, "_SAMPLE", 40)
+    monkeypatch.setattr(_bounds, "_BOXES", 6)
+    monkeypatch.setattr(_bounds, "_GROUPS", 3)
+    monkeypatch.setattr(_bounds, "_BLOCK", 8)
+    monkeypatch.setattr(_bounds, "_HASHES", 50)
+    monkeypatch.setattr(_bounds, "_SAMPLE", 40)
 
 
 @pytest.fixture(params=["auction", "boxes"])
@@ -84,18 +83,18 @@ def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Vari
 def test_no_sequence_is_nearer_than_said(some: list[tuple[str, ...]], others: list[tuple[str, ...]]) -> None:
     first, second = Variants.from_sequences(some).sequences, Variants.from_sequences(others).sequences
     true = levenshtein_block(first, second).astype(int)
-    low, low_ = nearest.least_distances(*as_sequences(*as_strings(first, second)))
+    low, low_ = _bounds.least_distances(*as_sequences(*as_strings(first, second)))
     assert (low <= true.min(axis=1)).all()
     assert (low_ <= true.min(axis=0)).all()
     assert ((low == 0) == (true.min(axis=1) == 0)).all()
-    assert (low[true.min(axis=1) > nearest.MOST_DELETED * 2] == nearest.MOST_DELETED + 1).all()
+    assert (low[true.min(axis=1) > _bounds.MOST_DELETED * 2] == _bounds.MOST_DELETED + 1).all()
 
 
 def test_long_sequences_are_not_said_to_be_further_than_they_are() -> None:
     long = tuple("abcdefgh" * 6)
     first = Variants.from_sequences([long]).sequences
     second = Variants.from_sequences([(*long[:20], "x", "y", *long[20:])]).sequences
-    low, low_ = nearest.least_distances(*as_sequences(*as_strings(first, second)))
+    low, low_ = _bounds.least_distances(*as_sequences(*as_strings(first, second)))
     assert (int(low[0]), int(low_[0])) <= (2, 2)
 
 
@@ -112,7 +111,7 @@ def test_both_are_what_each_is() -> None:
     assert relative_log_similarities(original, released)[0] == relative_log_similarity(original, released)
 
 
-def _supplied(plan: auction.Flows, rows: int, columns: int) -> tuple[list[int], list[int]]:
+def _supplied(plan: _bounds.Flows, rows: int, columns: int) -> tuple[list[int], list[int]]:
     """How much goes from every row and to every column."""
     assert (plan.mass > 0).all()
     left = np.bincount(plan.rows, weights=plan.mass, minlength=rows)
@@ -128,7 +127,7 @@ def test_a_plan_in_blocks_is_a_plan() -> None:
     rows, columns = _strings(rng, 60), _strings(rng, 50)
     a, b = rng.integers(1, 20, size=len(rows)), rng.integers(1, 20, size=len(columns))
     b[0] += max(0, a.sum() - b.sum()) + 7
-    plan = upper.plan_in_blocks(rows, columns, a, b, "plain", np.array([len(c) for c in columns]))
+    plan = _bounds.plan_in_blocks(rows, columns, a, b, "plain", np.array([len(c) for c in columns]))
     assert _supplied(plan, len(rows) + 1, len(columns)) == ([*a.tolist(), b.sum() - a.sum()], b.tolist())
 
 
@@ -139,7 +138,7 @@ def test_an_auction_bounds_the_optimum(
     monkeypatch: pytest.MonkeyPatch, kind: CostKind, buffer: bool | None, times: int
 ) -> None:
     """Also with prices of a sample alone, and where what is left is laid out in order."""
-    monkeypatch.setattr(auction, "_TIMES", times)
+    monkeypatch.setattr(_bounds, "_TIMES", times)
     for seed in range(8):
         rng = np.random.default_rng(seed)
         rows, columns = _strings(rng, 90), _strings(rng, 30)
@@ -152,7 +151,7 @@ def test_an_auction_bounds_the_optimum(
         a, b = (rng.integers(1, 20, size=count) for count in costs.shape)
         a[0] += max(0, b.sum() - a.sum())
         b[0] += max(0, a.sum() - b.sum())
-        plan, bids = auction.auction_off(a, b, costs)
+        plan, bids = _bounds.auction_off(a, b, costs)
         assert _supplied(plan, *costs.shape) == (a.tolist(), b.tolist())
         matrix = np.empty(costs.shape)
         costs.fill(0, matrix)

@@ -17,7 +17,7 @@ import pytest
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.measures.use_cases import Asked
-from veilog.measures.use_cases.attributes.use_case import ATTRIBUTES
+from veilog.measures.use_cases.attributes import ATTRIBUTES
 
 Values = list[Any]
 NUMBERS = {"age": [None, 30.5, 30.5, 41.5, 77.5], "cost": [None, 1.5, 2.5, 900.5]}

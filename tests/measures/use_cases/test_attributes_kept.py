@@ -26,8 +26,16 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
 from veilog.measures.use_cases import Asked, judge
-from veilog.measures.use_cases.attributes.columns import PARTS, ComparedAttribute, Values, compared, not_kept
-from veilog.measures.use_cases.attributes.use_case import ATTRIBUTES, marginals, without
+from veilog.measures.use_cases.attributes import (
+    ATTRIBUTES,
+    PARTS,
+    ComparedAttribute,
+    Values,
+    compared,
+    marginals,
+    not_kept,
+    without,
+)
 from veilog.messages import Message
 from veilog.report.use_cases import shown
 

@@ -18,9 +18,7 @@ import pytest
 from veilog import read
 from veilog.logs.eventlog import CASE_INDEX, TIMESTAMP, EventLog
 from veilog.measures.use_cases import Asked
-from veilog.measures.use_cases.attributes.columns import compared
-from veilog.measures.use_cases.attributes.similarity import marginal, pair
-from veilog.measures.use_cases.attributes.use_case import ATTRIBUTES, Activities, marginals
+from veilog.measures.use_cases.attributes import ATTRIBUTES, Activities, compared, marginal, marginals, pair
 from veilog.measures.use_cases.performance import PERFORMANCE
 from veilog.measures.use_cases.sides import split
 

@@ -17,8 +17,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.use_cases import Asked, judge
-from veilog.measures.use_cases.prediction import next_activity, predicted, trees, use_case
+from veilog.measures.use_cases import Asked, judge, prediction
+from veilog.measures.use_cases.prediction import next_activity, predicted
 from veilog.measures.use_cases.sides import split
 
 ASKED = Asked()
@@ -28,7 +28,7 @@ BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 @pytest.fixture(autouse=True)
 def n_gram_alone_where_quick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.node.get_closest_marker("slow") is None:
-        monkeypatch.setattr(use_case, "available", lambda: False)
+        monkeypatch.setattr(prediction, "available", lambda: False)
 
 
 def timed(cases: list[list[tuple[str, float]]], **attributes: list[str | None]) -> EventLog:
@@ -185,7 +185,7 @@ def test_many_cases_of_a_variant_are_learnt_from_as_often() -> None:
 @pytest.mark.slow
 def test_without_scikit_learn_the_n_gram_stands_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.ensemble", None)
-    trees.available.cache_clear()
+    prediction.available.cache_clear()
     try:
         log = Variants.from_dict({("a", "b"): 40, ("c",): 20})
         found = judge(Pair(log, log), ["prediction"])["prediction"]
@@ -193,7 +193,7 @@ def test_without_scikit_learn_the_n_gram_stands_alone(monkeypatch: pytest.Monkey
         assert found.aspects["next_activity_trees"].value is None
         assert found.aspects["next_activity"].value is not None
     finally:
-        trees.available.cache_clear()
+        prediction.available.cache_clear()
 
 
 @pytest.mark.nightly

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from veilog.errors import ParameterError
 from veilog.messages import Message
-from veilog.methods._sampling.cases import copies_of_cases, sampled_counts
-from veilog.methods._sampling.times import noisy_cases
-from veilog.methods._sampling.transitions import Frame
-from veilog.methods.amun.priors import (
+from veilog.methods._sampling import Frame, copies_of_cases, noisy_cases, sampled_counts
+from veilog.methods.amun import (
     Precision,
     epsilons_of,
     oversampling_epsilon,

@@ -17,10 +17,9 @@ from veilog.experiments.known_logs import part_of
 from veilog.experiments.papers.measures import directly_follows
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.overlap import overlap
-from veilog.methods._sampling import times as sampling_times
-from veilog.methods._sampling.cases import program_counts
-from veilog.methods._sampling.times import program_cases
-from veilog.methods.amun.priors import epsilons_of, program_epsilons, program_knowledge, program_ranges
+from veilog.methods import _sampling as sampling_times
+from veilog.methods._sampling import program_cases, program_counts
+from veilog.methods.amun import epsilons_of, program_epsilons, program_knowledge, program_ranges
 from veilog.privacy.account.guessing import epsilon_of
 from veilog.privacy.mechanisms import noise
 

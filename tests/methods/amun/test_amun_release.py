@@ -16,8 +16,8 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.measures.directly_follows import frequency_emd
 from veilog.messages import Message
-from veilog.methods._sampling.cases import sampled_counts
-from veilog.methods.amun.priors import (
+from veilog.methods._sampling import sampled_counts
+from veilog.methods.amun import (
     prior_knowledge,
 )
 from veilog.privacy.domain import Domain

@@ -11,7 +11,7 @@ from refusals import refused
 from veilog.errors import OutputError
 from veilog.logs.eventlog import EventLog
 from veilog.messages import Message
-from veilog.methods._groups.checks import check_pretsa, check_tlkc
+from veilog.methods._groups import check_pretsa, check_tlkc
 
 
 def passes_tlkc(log: EventLog, background: str, k: int, known: int, c: float = 1, sensitive: str | None = None) -> bool:

@@ -19,7 +19,7 @@ from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, LIFECYCLE, TIMESTAMP, EventLog
 from veilog.logs.metadata import ARTIFICIAL_TIMES
 from veilog.messages import Message
-from veilog.methods.pretsa.groups import merged, prefix_tree, shared_prefix
+from veilog.methods.pretsa import merged, prefix_tree, shared_prefix
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -17,8 +17,7 @@ import veilog.logs.files
 from veilog.errors import OutputError, ParameterError
 from veilog.logs.eventlog import ACTIVITY, TIMESTAMP, EventLog
 from veilog.messages import Message
-from veilog.methods.tlkc.patterns import Elements, ElementTraces, levels, maximal_patterns
-from veilog.methods.tlkc.suppression import BackgroundKnowledge, TlkcSettings
+from veilog.methods.tlkc import BackgroundKnowledge, Elements, ElementTraces, TlkcSettings, levels, maximal_patterns
 
 BACKGROUNDS = ("set", "multiset", "sequence", "relative")
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -114,7 +113,7 @@ def test_a_search_in_several_rounds_leaves_nothing_that_violates(
     if k > len(log):
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("veilog.methods.tlkc.suppression.levels", functools.partial(levels, most_states=12))
+        patch.setattr("veilog.methods.tlkc.levels", functools.partial(levels, most_states=12))
         try:
             release = released(log_of(log), k=k, l=3, background=background)
         except ParameterError as error:

@@ -10,8 +10,8 @@ from rapidfuzz.distance import Levenshtein
 
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods.pripel import matching
-from veilog.methods.pripel.matching import Matching, match
+from veilog.methods import pripel
+from veilog.methods.pripel import Matching, match
 
 side = st.dictionaries(st.text("abc", max_size=4).map(tuple), st.integers(1, 3), min_size=1, max_size=4)
 
@@ -75,7 +75,7 @@ def test_assigning_traces_and_transporting_variants_cost_the_same(
     a, b = log(sizes[0]), log(sizes[1])
     costs = []
     for small in (True, False):
-        monkeypatch.setattr(matching, "_is_small", lambda a, b, answer=small: answer)
+        monkeypatch.setattr(pripel, "_is_small", lambda a, b, answer=small: answer)
         costs.append(cost_of(match(a, b, "optimal", unheard), a, b))
     assert costs[0] == costs[1] > 0
     assert costs[0] <= cost_of(match(a, b, "greedy", unheard), a, b)
@@ -90,8 +90,8 @@ def test_equal_logs_match_for_nothing_and_labels_that_only_one_side_has_count() 
 
 
 def test_too_large_an_optimal_matching_says_that_it_is_greedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(matching, "MOST_ASSIGNED", 1)
-    monkeypatch.setattr(matching, "MOST_TRANSPORTED", 1)
+    monkeypatch.setattr(pripel, "MOST_ASSIGNED", 1)
+    monkeypatch.setattr(pripel, "MOST_TRANSPORTED", 1)
     said: list[Message] = []
     a, b = Variants.from_dict({("a",): 2, ("b",): 2}), Variants.from_dict({("c",): 3, ("d", "a"): 1})
     assert match(a, b, "optimal", said.append).numbers.sum() == 4

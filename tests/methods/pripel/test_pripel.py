@@ -17,9 +17,7 @@ from veilog import Domain
 from veilog.errors import InputError, ParameterError, VeilogError
 from veilog.logs.eventlog import LIFECYCLE, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.methods.pripel.matching import match
-from veilog.methods.pripel.noise import bounded_noise, randomised_response
-from veilog.methods.pripel.resolve import RawTraces, cases_of_matching, resolve
+from veilog.methods.pripel import RawTraces, bounded_noise, cases_of_matching, match, randomised_response, resolve
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 

@@ -12,8 +12,8 @@ from refusals import refused
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods._relations import playout
-from veilog.methods._relations.playout import balanced, play_out, play_out_guided
+from veilog.methods import _relations
+from veilog.methods._relations import balanced, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 
 AB = ("a", "b")
@@ -70,7 +70,7 @@ def test_outcomes_have_the_probabilities_of_algorithm_2(
     relation: tuple[tuple[int, ...], ...], chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All outcomes enumerated with exact probabilities; 4000 runs, each frequency within 4.5 standard deviations."""
-    monkeypatch.setattr(playout, "_CHUNK", chunk)
+    monkeypatch.setattr(_relations, "_CHUNK", chunk)
     expected = all_outcomes(relation)
     assert sum(expected.values()) == 1
     runs, random = 4000, np.random.default_rng(5)

@@ -217,7 +217,7 @@ def _bounded_similarities(
     """Both matchings bounded by what is left after equal variants were matched.
 
     A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
-    below direct matching is bounded as :mod:`veilog.measures.similarity._bounds.lower` proves. For exact matching this
+    below direct matching is bounded as :mod:`veilog.measures.similarity._bounds` proves. For exact matching this
     needs a metric: d = L / max(|s|, |t|) is none, but m = 2 L / (|s| + |t| + L) is (Li, Liu, "A normalized Levenshtein
     distance metric", 2007), and m <= d because |s| + |t| + L >= 2 max(|s|, |t|). Under a metric no plan beats one that
     matches equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of

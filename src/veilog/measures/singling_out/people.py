@@ -13,7 +13,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.perspectives import variant_of_cases
 from veilog.measures.persons import column_of, parted
-from veilog.measures.use_cases.attributes.columns import ComparedAttribute, compared
+from veilog.measures.use_cases.attributes import ComparedAttribute, compared
 
 MOST_ATTRIBUTES = 8
 """Attributes of cases that are known and guessed; more are left out, those that vary least first."""

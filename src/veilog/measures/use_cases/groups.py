@@ -21,7 +21,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.measures.measure import Log, Pair
-from veilog.measures.use_cases.attributes.columns import compared
+from veilog.measures.use_cases.attributes import compared
 from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
 
 LEAST = 0.1

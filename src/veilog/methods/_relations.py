@@ -1,20 +1,9 @@
-"""Play-out: traces from counts of the directly-follows relation. Post-processing of noisy counts.
-
-A relation is a square array: entry (a, b) counts how often b directly follows a. The last row stands for the start of
-a trace and the last column for its end.
-
-``play_out`` is Algorithm 2 of Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich, "Semantics-aware Mechanisms for
-Control-flow Anonymization in Process Mining" (2023): continue a trace by a relation drawn in proportion to the counts
-left, use it up, and where nothing is left go back a step and remove every relation that leads there.
-
-``play_out_guided`` leaves nothing unused. It first finds the balanced counts (every activity entered as often as left)
-nearest to the noisy ones; balanced counts, the end joined to the start, are an Eulerian graph, and a random Eulerian
-circuit, cut at the start, is a set of traces that uses every count exactly once.
-"""
+"""Noisy directly-follows relations and traces played out from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.optimize import linprog
@@ -23,6 +12,38 @@ from scipy.sparse import csr_array, hstack
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
+from veilog.privacy.clipping import LARGEST_SIZE
+
+
+def refuse_many_activities(activities: Sequence[str]) -> None:
+    """Refuse, before anything is asked, activities that make more pairs, with start and end, than can be counted."""
+    if (len(activities) + 1) ** 2 > LARGEST_SIZE:
+        raise ParameterError(
+            "relation-pairs-too-many",
+            parameter="activities",
+            number=len(activities),
+            isqrt=math.isqrt(LARGEST_SIZE) - 1,
+        )
+
+
+def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
+    """I from 0, ..., most with P(i) ~ exp(-rate i): the exponential mechanism over how many harmful ones enter."""
+    mass = -math.expm1(-rate * (most + 1))
+    return min(most, int(-math.log1p(-random.random() * mass) / rate))
+
+
+# Play-out: traces from counts of the directly-follows relation. Post-processing of noisy counts.
+#
+# A relation is a square array: entry (a, b) counts how often b directly follows a. The last row stands for the start
+# of a trace and the last column for its end.
+#
+# ``play_out`` is Algorithm 2 of Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich, "Semantics-aware Mechanisms for
+# Control-flow Anonymization in Process Mining" (2023): continue a trace by a relation drawn in proportion to the
+# counts left, use it up, and where nothing is left go back a step and remove every relation that leads there.
+#
+# ``play_out_guided`` leaves nothing unused. It first finds the balanced counts (every activity entered as often as
+# left) nearest to the noisy ones; balanced counts, the end joined to the start, are an Eulerian graph, and a random
+# Eulerian circuit, cut at the start, is a set of traces that uses every count exactly once.
 
 SPARE_COST = 0.5
 """What a use of a spare relation costs, against 1 for a count more or less of another (found on public logs)."""

@@ -1,0 +1,537 @@
+"""Attributes: what a release kept of their values, each by itself, in pairs, and beside the path of the case."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from veilog._typing import AnyArray, BoolArray, FloatArray, IntArray
+from veilog.errors import ParameterError
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP, EventLog
+from veilog.logs.xes.columns import field_key, field_type, legal_keys
+from veilog.measures.measure import Log, Pair
+from veilog.measures.persons import column_of
+from veilog.measures.use_cases.sides import Sides
+from veilog.measures.use_cases.use_case import Asked, Judgement, Lowest, Mean, UseCase, facts_of
+from veilog.messages import Message
+from veilog.privacy.persons import columns_of_persons
+
+# Which attributes of two logs are compared, and their values in arrays that mean the same for both.
+#
+# Compared are the attributes of the original that vary and do not name: not those with one value only, nor text and
+# whole numbers whose values occur no more than twice on average (names of cases, numbers of invoices, remarks), nor
+# XES ids, nor the column that tells whose a case is. Numbers and dates are ordered, everything else is a category. An
+# event attribute that has one value in (nearly) every case, such as a patient's age, is one of cases, wherever in the
+# case it stands: its first known value counts.
+
+PARTS = 10
+"""Into about so many parts, each of as many values of the original, a number is cut that is compared as a category."""
+ONE_VALUE = 0.99
+"""Share of the cases, of those in which it is known, that have one value of an event attribute that is one of cases."""
+
+_NO_ATTRIBUTES = {ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED}
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """One attribute in one log: a value for every case, or for every event."""
+
+    array: AnyArray
+    """Numbers with NaN where unknown, or categories as integers with -1."""
+
+    @cached_property
+    def known(self) -> BoolArray:
+        return ~np.isnan(self.array) if self.array.dtype == np.float64 else self.array >= 0
+
+    def of(self, rows: AnyArray) -> Values:
+        """Return those of some cases or events."""
+        return Values(self.array[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedAttribute:
+    """One attribute of the original and what the log that is used in its place has of it."""
+
+    name: str
+    """With ``case:`` before it if the original has it at its cases."""
+    of_cases: bool
+    """Whether there is a value for every case, not for every event."""
+    ordered: bool
+    """Whether it is a number or a date."""
+    judged: Values
+    used: Values | None
+    """None where that log does not have it, or has text where the original has numbers."""
+
+    @cached_property
+    def codes(self) -> tuple[IntArray, IntArray | None, int]:
+        """As categories, numbers by quantiles of the original: of the judged log, of the used one, how many."""
+        both = (self.judged, self.used)
+        if self.ordered:
+            ends = _ends(self.judged.array[np.isfinite(self.judged.array)])
+            first, second = (None if values is None else _cut(values, ends) for values in both)
+            size = len(ends) + 1
+        else:
+            first, second = (None if values is None else values.array for values in both)
+            size = 1 + max(int(codes.max(initial=0)) for codes in (first, second) if codes is not None)
+        assert first is not None
+        return first, second, size
+
+
+def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[ComparedAttribute, ...]:
+    """Return what there is to compare, without the column of a ``person``; :class:`ParameterError` where the judged log
+    has nothing of the kind."""
+    left_out = _left_out(judged, person)
+    found = (*_of_cases(used, judged, left_out), *_of_events(used, judged, left_out))
+    if not found:
+        raise ParameterError("use-case-without-attributes", parameter="original")
+    return found
+
+
+def not_kept(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[str, ...]:
+    """Return the names of the attributes that are compared and that the log which is used does not have."""
+    left_out = _left_out(judged, person)
+    kinds = (("case:", judged.cases, used.cases), ("", judged.events, used.events))
+    return tuple(
+        prefix + field.name
+        for prefix, of_judged, of_used in kinds
+        for field in of_judged.schema
+        if field.name not in left_out
+        and _is_compared(field, of_judged.column(field.name))
+        and _found(field, of_judged, of_used) is None
+    )
+
+
+def _left_out(judged: EventLog, person: str | None) -> set[str]:
+    """Return the columns that are no attributes, those with names of persons among them."""
+    return _NO_ATTRIBUTES | (set() if person is None else {*columns_of_persons(judged, person)})
+
+
+def _of_cases(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
+    for field in judged.cases.schema:
+        if field.name not in left_out and _is_compared(field, judged.cases.column(field.name)):
+            yield _attribute(f"case:{field.name}", field, judged.cases, used.cases, of_cases=True)
+
+
+def _of_events(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
+    for field in judged.events.schema:
+        if field.name not in left_out and _is_compared(field, judged.events.column(field.name)):
+            found = _attribute(field.name, field, judged.events, used.events, of_cases=False)
+            if not _has_one_value_a_case(found.judged, judged):
+                yield found
+                continue
+            first = None if found.used is None else _first_known(found.used, used)
+            yield replace(found, of_cases=True, judged=_first_known(found.judged, judged), used=first)
+
+
+def _is_compared(field: pa.Field, column: pa.ChunkedArray) -> bool:
+    kind = field_type(field)
+    if kind == "id":
+        return False
+    known = len(column) - column.null_count
+    distinct = len((column if _is_ordered(kind) else column.cast(pa.string())).unique().drop_null())
+    if not known or (distinct == 1 and known == len(column)):
+        return False
+    return kind not in ("string", "int") or known > 2 * distinct
+
+
+def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, of_cases: bool) -> ComparedAttribute:
+    ordered, found = _is_ordered(field_type(field)), _found(field, judged, used)
+    labels: dict[str, int] = {}
+    columns = (judged.column(field.name), None if found is None else used.column(found.name))
+    first, second = (
+        None if column is None else Values(_numbers(column) if ordered else _categories(column, labels))
+        for column in columns
+    )
+    assert first is not None
+    return ComparedAttribute(name, of_cases, ordered, first, second)
+
+
+def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
+    """Return the field of the used log's table for this one; None, too, where it has text for numbers, and of a life
+    cycle of one transition: every event that is written as XES has one."""
+    found = _same(field, judged, used)
+    if found is not None and found.name == LIFECYCLE and len(used.column(LIFECYCLE).unique()) < 2:
+        return None
+    of_another_kind = found is not None and _is_ordered(field_type(field)) and not _is_ordered(field_type(found))
+    return None if of_another_kind else found
+
+
+def _same(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
+    """Return the field of the used log's table for this one; XES files have names without spaces for those with."""
+    if field.name in used.column_names:
+        return used.schema.field(field.name)
+    place = judged.column_names.index(field.name)
+    key = field_key(legal_keys(judged.slice(0, 0)).schema.field(place))
+    return next((other for other in used.schema if field_key(other) == key), None)
+
+
+def _is_ordered(kind: str) -> bool:
+    return kind in ("int", "float", "date")
+
+
+def _numbers(column: pa.ChunkedArray) -> FloatArray:
+    """Return numbers, and dates in microseconds, with NaN where there are none."""
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None))).cast(pa.int64())
+    numbers = column.cast(pa.float64(), safe=False).combine_chunks()
+    found: FloatArray = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _categories(column: pa.ChunkedArray, labels: dict[str, int]) -> IntArray:
+    """Return the values as integers, new ones with the next numbers in their order, and -1 where there are none."""
+    coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
+    values = coded.dictionary.to_pylist()
+    for value in sorted(values):  # whatever order the rows are in
+        labels.setdefault(value, len(labels))
+    own = [labels[value] for value in values]
+    number = np.array([*own, -1], dtype=np.int64)  # the last one is that of -1
+    found: IntArray = number[coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _ends(values: FloatArray) -> FloatArray:
+    """Return the largest number of each part but the last: quantiles, each once, so that no part is empty here.
+
+    A value that more than one in ``PARTS`` have is a part of its own. Equal widths would put nearly all numbers of a
+    long tail, such as amounts, into one part, and no dependence on them could be seen.
+    """
+    if not len(values):
+        return values
+    found, count = np.unique(values, return_counts=True)
+    tenths = np.quantile(values, np.arange(1, PARTS) / PARTS, method="inverted_cdf")
+    frequent = found[count * PARTS > len(values)]
+    # A frequent value is a quantile, so the end of its part; the part before ends just below it.
+    ends = np.unique(np.concatenate([tenths, np.nextafter(frequent, -np.inf)]))
+    after = np.searchsorted(found, ends, side="right")
+    last = np.diff(after, append=len(found)) > 0  # of two with no value between, and none at the very end
+    return np.asarray(ends[last & (after > 0)])
+
+
+def _cut(values: Values, ends: FloatArray) -> IntArray:
+    """Return for every number its part, the first or last one where it lies outside of all, and -1 where unknown."""
+    return np.where(values.known, np.searchsorted(ends, values.array), -1)
+
+
+def _has_one_value_a_case(values: Values, log: EventLog) -> bool:
+    case, array = _known_by_case(values, log)
+    if not len(case):
+        return False
+    same = case[1:] == case[:-1]
+    changed = np.zeros(log.number_of_cases, dtype=np.bool_)
+    changed[case[1:][same & (array[1:] != array[:-1])]] = True
+    return int(changed.sum()) <= (1 - ONE_VALUE) * (len(case) - int(same.sum()))
+
+
+def _first_known(values: Values, log: EventLog) -> Values:
+    case, array = _known_by_case(values, log)
+    missing = np.nan if array.dtype == np.float64 else -1
+    found = np.full(log.number_of_cases, missing, dtype=array.dtype)
+    first = np.concatenate(([True], case[1:] != case[:-1])) if len(case) else np.zeros(0, dtype=np.bool_)
+    found[case[first]] = array[first]
+    return Values(found)
+
+
+def _known_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
+    """Return the cases of the events where it is known, and its values there."""
+    return log.events.column(CASE_INDEX).to_numpy()[values.known], values.array[values.known]
+
+
+# How like two logs are in one attribute, in two, and in one beside the path of its case: 0 to 1, 1 for the same.
+#
+# These are the similarities of the package sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics, MIT; no code of theirs is
+# here), each of distributions p of the original and q of the log used in its place:
+#
+# - *total variation complement* of categories: 1 - 1/2 sum |p - q|;
+# - *Kolmogorov-Smirnov complement* of numbers and dates: 1 - max |F_p - F_q|;
+# - *contingency similarity* of two categories: the first formula for their pairs of values. A number is cut at tenths
+#   of the original's values (quantiles), where sdmetrics takes tenths of their range: of a long tail these put nearly
+#   all into one part, and a lost dependence cannot be seen;
+# - *correlation similarity* of two numbers: 1 - |r_p - r_q| / 2 with Pearson's r.
+#
+# An unknown value counts. In one attribute, the shares of unknown values are compared as well, and what is known by
+# itself, or a value that nearly all events lack would be kept by lacking it: the product of both. In a pair, it is
+# one more value, and rows that know neither are left out.
+
+_MOST_CELLS = 1 << 22
+"""Pairs of values up to which every one has a cell of its own."""
+
+
+def marginal(used: Values | None, judged: Values) -> float | None:
+    """Return the similarity of one attribute; None where neither log knows anything of it."""
+    if used is None or not len(used.array):
+        return 0.0
+    shares = float(judged.known.mean()), float(used.known.mean())
+    if not shares[0]:
+        return 1 - shares[1] if shares[1] else None
+    if not shares[1]:
+        return 0.0
+    return (1 - abs(shares[0] - shares[1])) * shape(used.array[used.known], judged.array[judged.known])
+
+
+def shape(used: AnyArray, judged: AnyArray) -> float:
+    """Return the complement of the Kolmogorov-Smirnov distance of numbers, or of total variation of categories."""
+    if judged.dtype == np.float64:
+        a, b = np.sort(used), np.sort(judged)
+        both = np.concatenate([a, b])
+        below = (np.searchsorted(part, both, side="right") / len(part) for part in (a, b))
+        return 1 - float(np.abs(np.subtract(*below)).max())
+    size = int(max(used.max(), judged.max())) + 1
+    return 1 - float(np.abs(_shares(used, size) - _shares(judged, size)).sum()) / 2
+
+
+def pair(first: ComparedAttribute, second: ComparedAttribute) -> float | None:
+    """Return the similarity of two attributes of the same rows; None where the original has no two values of each."""
+    if first.used is None or second.used is None:
+        return 0.0
+    if first.ordered and second.ordered:
+        return correlation((first.used, second.used), (first.judged, second.judged))
+    (judged_a, used_a, size_a), (judged_b, used_b, size_b) = first.codes, second.codes
+    assert used_a is not None
+    assert used_b is not None
+    return contingency((used_a, used_b), (judged_a, judged_b), (size_a, size_b))
+
+
+def correlation(used: tuple[Values, Values], judged: tuple[Values, Values]) -> float | None:
+    """Return the correlation similarity; where a number of the release is constant it has the correlation 0."""
+    wanted = _pearson(*judged)
+    if wanted is None:
+        return None
+    if int((used[0].known & used[1].known).sum()) < 2:
+        return 0.0
+    return 1 - abs(wanted - (_pearson(*used) or 0.0)) / 2
+
+
+def contingency(
+    used: tuple[IntArray, IntArray], judged: tuple[IntArray, IntArray], sizes: tuple[int, int]
+) -> float | None:
+    """Return the contingency similarity of two categories with so many values, -1 where unknown."""
+    a, b = (_keys(*codes, sizes[1]) for codes in (used, judged))
+    if not len(b):
+        return None
+    if not len(a):
+        return 0.0
+    size = (sizes[0] + 1) * (sizes[1] + 1)
+    if size > _MOST_CELLS:
+        found, place = np.unique(np.concatenate([a, b]), return_inverse=True)
+        a, b, size = place[: len(a)], place[len(a) :], len(found)
+    return 1 - float(np.abs(_shares(a, size) - _shares(b, size)).sum()) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class Presence:
+    """The cases of a log and which activities they have: a row for every case with every one of its activities."""
+
+    cases: int
+    case: IntArray
+    activity: IntArray
+
+    def shares(self, codes: IntArray, size: int, activities: int) -> tuple[FloatArray, FloatArray]:
+        """Return the shares of the cases by a category (-1: unknown) and activity, of those that have it and not."""
+        cells = (codes[self.case] + 1) * activities + self.activity
+        joint = np.bincount(cells, minlength=(size + 1) * activities).reshape(size + 1, activities) / self.cases
+        return joint, _shares(codes + 1, size + 1)[:, None] - joint
+
+
+def presence(
+    used: tuple[IntArray, Presence], judged: tuple[IntArray, Presence], size: int, activities: int
+) -> FloatArray:
+    """Return the contingency similarities of a category of the cases with whether each activity is in the case."""
+    a, b = (held.shares(codes, size, activities) for codes, held in (used, judged))
+    apart: FloatArray = (np.abs(a[0] - b[0]) + np.abs(a[1] - b[1])).sum(axis=0)
+    return 1 - apart / 2
+
+
+def _pearson(first: Values, second: Values) -> float | None:
+    known = first.known & second.known
+    x, y = first.array[known], second.array[known]
+    if len(x) < 2 or x.min() == x.max() or y.min() == y.max():
+        return None
+    x, y = x - x.mean(), y - y.mean()
+    found = float(x @ y / np.sqrt((x @ x) * (y @ y)))
+    return found if np.isfinite(found) else None
+
+
+def _keys(a: IntArray, b: IntArray, size: int) -> IntArray:
+    """Return a number for each pair of values of which at least one is known."""
+    known = (a >= 0) | (b >= 0)
+    return (a[known] + 1) * (size + 1) + b[known] + 1
+
+
+def _shares(codes: IntArray, size: int) -> FloatArray:
+    return np.bincount(codes, minlength=size) / len(codes)
+
+
+# Attributes as a use case: each by itself, in pairs, by activity, and beside the path of the case.
+
+NAMED = 30
+"""So many attributes that were not kept are named."""
+VARYING = (0.1, 0.9)
+"""Shares of the original's cases between which an activity tells cases apart."""
+
+
+def marginals(used: EventLog, judged: EventLog, person: str | None = None) -> dict[str, float]:
+    """Return how like each attribute of the original is by itself, those of its cases with ``case:``; 0: not kept."""
+    found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged, person))
+    return {name: value for name, value in found if value is not None}
+
+
+class _OfAttributes(UseCase):
+    """Also names what the release did not keep, and the column of persons that is left out."""
+
+    def judged(self, sides: Sides, asked: Asked) -> Judgement:
+        found = super().judged(sides, asked)
+        if not found.aspects:
+            return found
+        original, released = sides.pair.whole
+        person = asked.column
+        reasons = _lacking(not_kept(released, original, person))
+        if person:
+            reasons += (Message("attribute-of-persons", name=person),)
+        return replace(found, reasons=reasons)
+
+
+def without(original: EventLog, released: EventLog, person: str | bool = True) -> Judgement | None:
+    """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
+    original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
+    names = not_kept(released, original, column_of(original, person))
+    none = Message("attributes-not-in-release")
+    return Judgement(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
+
+
+def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
+    if not names:
+        return ()
+    code = "attributes-not-kept-more" if len(names) > NAMED else "attributes-not-kept"
+    return (Message(code, names=", ".join(names[:NAMED]), n=len(names) - NAMED),)
+
+
+def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+    original, released = Pair(judged, used).whole
+    attributes = compared(released, original, asked.column)
+    own = Activities(released, original)
+    alone = [_Like((each,), marginal(each.used, each.judged)) for each in attributes]
+    return {
+        "shapes": _mean_of(alone),
+        "pairs": _mean_of([*_pairs(attributes, released, original)]),
+        "by_activity": _mean(own.marginals(each) for each in attributes if not each.of_cases),
+        "with_control_flow": _mean(itertools.chain(*(own.beside(each) for each in attributes if each.of_cases))),
+    }
+
+
+class _Like(NamedTuple):
+    """How like one attribute is, or two together; None where that cannot be said."""
+
+    of: tuple[ComparedAttribute, ...]
+    value: float | None
+
+
+def _pairs(attributes: Sequence[ComparedAttribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
+    """Yield the similarity of every two attributes, by case where both are of cases, else by event."""
+    of_cases = [each for each in attributes if each.of_cases]
+    yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_cases, 2))
+    of_events = [each for each in attributes if not each.of_cases]
+    yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_events, 2))
+    rows = [log.events.column(CASE_INDEX).to_numpy() for log in (used, judged)]
+    for case in of_cases if of_events else ():
+        kept = None if case.used is None else case.used.of(rows[0])
+        spread = replace(case, of_cases=False, used=kept, judged=case.judged.of(rows[1]))
+        yield from (_Like((case, event), pair(spread, event)) for event in of_events)
+
+
+def _mean_of(likenesses: Sequence[_Like]) -> float | None:
+    """Return the mean, with the lowest of what the release has: a mean of many hides one that is lost, and what the
+    release lacks has names elsewhere."""
+    mean = _mean(each.value for each in likenesses)
+    if mean is None:
+        return None
+    kept = [
+        Lowest(tuple(attribute.name for attribute in each.of), each.value)
+        for each in likenesses
+        if each.value is not None and all(attribute.used is not None for attribute in each.of)
+    ]
+    return Mean.of(mean, min(kept, key=lambda each: (each.value, each.names), default=None))
+
+
+class Activities:
+    """The activities of both logs (the one that is used, the one on which it is judged) by the same numbers."""
+
+    def __init__(self, used: EventLog, judged: EventLog) -> None:
+        self.numbers: dict[str, int] = {}
+        codes = [_codes(log, self.numbers) for log in (used, judged)]
+        self.size = len(self.numbers)
+        self.codes = codes[1]
+        self.rows = [_rows(each, self.size) for each in codes]
+        self.ends = [_case_ends(each, log.offsets) for each, log in zip(codes, (used, judged), strict=True)]
+        held = [_held(each, log, self.size) for each, log in zip(codes, (used, judged), strict=True)]
+        share = np.bincount(held[1].activity, minlength=self.size) / held[1].cases
+        varying = (share >= VARYING[0]) & (share <= VARYING[1])
+        self.varying = int(varying.sum())
+        self.held = [_only(each, varying) for each in held]
+
+    def marginals(self, attribute: ComparedAttribute) -> float | None:
+        """Return the similarity of an event attribute at each activity, by how often the original knows it there."""
+        weights = np.bincount(self.codes[attribute.judged.known], minlength=self.size)
+        if attribute.used is None or not weights.any():
+            return 0.0 if weights.any() else None
+        used, judged = self.rows
+        found = [
+            (marginal(attribute.used.of(used[i]), attribute.judged.of(judged[i])) or 0.0) * weights[i]
+            for i in np.flatnonzero(weights).tolist()
+        ]
+        return float(np.sum(found) / weights.sum())
+
+    def beside(self, attribute: ComparedAttribute) -> list[float | None]:
+        """Return the similarities of pairs: the attribute with the last activity, and with whether each is there."""
+        judged, used, size = attribute.codes
+        if used is None:
+            return [0.0] * (1 + self.varying)
+        end = contingency((used, self.ends[0]), (judged, self.ends[1]), (size, self.size))
+        there = presence((used, self.held[0]), (judged, self.held[1]), size, self.varying)
+        return [end, *there.tolist()]
+
+
+def _codes(log: EventLog, numbers: dict[str, int]) -> IntArray:
+    labels, codes = log.activity_codes
+    found: IntArray = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)[codes]
+    return found
+
+
+def _rows(codes: IntArray, size: int) -> list[IntArray]:
+    """Return the events of every activity."""
+    ends = np.cumsum(np.bincount(codes, minlength=size))
+    return np.split(np.argsort(codes, kind="stable"), ends[:-1])
+
+
+def _case_ends(codes: IntArray, offsets: IntArray) -> IntArray:
+    """Return the last activity of every case, -1 for a case without events."""
+    found = np.full(len(offsets) - 1, -1, dtype=np.int64)
+    some = np.diff(offsets) > 0
+    found[some] = codes[offsets[1:][some] - 1]
+    return found
+
+
+def _held(codes: IntArray, log: EventLog, size: int) -> Presence:
+    pairs = np.sort(log.events.column(CASE_INDEX).to_numpy() * size + codes)
+    pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
+    return Presence(log.number_of_cases, pairs // size, pairs % size)
+
+
+def _only(held: Presence, activities: BoolArray) -> Presence:
+    """Return what it has of these activities, numbered anew."""
+    kept = activities[held.activity]
+    return Presence(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return float(np.mean(known)) if known else None
+
+
+ATTRIBUTES = _OfAttributes(score=_scores, **facts_of("attributes"))

@@ -1,1 +1,0 @@
-"""Cases that are replicated or left out, with noisy times, which Amun and Libra share."""
