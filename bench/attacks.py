@@ -27,8 +27,8 @@ from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Pro
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import halves, inference, linkability, singling_out
-from veilog.measures.singling_out.inferring import Inference
-from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.inference import Inference
+from veilog.measures.singling_out.linkage import Linkability
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.methods import METHODS
 from veilog.privacy.domain import Domain

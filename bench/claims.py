@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from veilog.audits.attacks import Attempt
-from veilog.audits.auditing import audit
+from veilog.audits.blackbox import audit
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Number, Profile, Row, Table, Value
 from veilog.logs.variants import Variants
 

@@ -75,7 +75,7 @@ class _Chance:
         return noise.Randomness(lambda n: words.integers(0, 2**32, size=n, dtype=np.uint32), None)
 
 
-_command = importlib.import_module("veilog.cli.releasing.release")
+_command = importlib.import_module("veilog.cli.release")
 _chance = _Chance()
 _real = noise.operating_system
 if PROFILE == "repeatable":

@@ -25,10 +25,10 @@ from veilog.methods import _sampling
 from veilog.methods._events.times import calendar
 from veilog.methods.benchmark_facts import ahead_in, measured
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.travag import certified
+from veilog.methods.travag import private_training
 from veilog.privacy import histograms, unit
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up
-from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.guessing_advantage import epsilon_of
 from veilog.releasing.meaning import meaning_of_pairs
 from veilog.web.work import releasing
 
@@ -201,7 +201,7 @@ LIMITS = {
     "events of an Excel sheet": excel.MOST_EVENTS,
     "events of a workbook on the pages": releasing._WORKBOOK,
     "starts in a window": calendar.MOST_WEEKS,
-    "variants that travag is trained on": certified.MOST_COLUMNS,
+    "variants that travag is trained on": private_training.MOST_COLUMNS,
     "cases per person": unit.MOST_CASES,
     "releases of a plan": rules.MOST_RELEASES,
 }

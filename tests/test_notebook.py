@@ -187,7 +187,7 @@ EXAMPLES = (
     "veilog.messages",
     "veilog.methods.settings",
     "veilog.mining.tree",
-    "veilog.privacy.account.accounting",
+    "veilog.privacy.account.budgets",
     "veilog.privacy.domain",
     "veilog.releasing.run",
     "veilog.releasing.suggest",

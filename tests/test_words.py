@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from veilog.privacy.account.guarantee import STRENGTHS
-from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.guessing_advantage import epsilon_of
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -30,7 +30,7 @@ from veilog.cli import demo
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
 from veilog.measures.singling_out import exposure
-from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.identification import Exposure
 from veilog.measures.singling_out.rates import Rate, certain
 from veilog.privacy.account.guarantee import up
 from veilog.releasing.meaning import meaning_of

@@ -17,7 +17,7 @@ from veilog._version import __version__
 
 if TYPE_CHECKING:
     from veilog import report as report
-    from veilog.audits.auditing import audit as audit
+    from veilog.audits.blackbox import audit as audit
     from veilog.audits.results import AuditResult as AuditResult
     from veilog.errors import BudgetError as BudgetError
     from veilog.errors import EmptyReleaseError as EmptyReleaseError
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
-        "veilog.audits.auditing": ("audit",),
+        "veilog.audits.blackbox": ("audit",),
         "veilog.audits.results": ("AuditResult",),
         "veilog.errors": (
             "BudgetError",

@@ -5,7 +5,7 @@
 
 import functools
 
-from veilog.audits.recording import OPENING, watched
+from veilog.audits.twin_curator import OPENING, watched
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.releasing.request import ReleaseRequest

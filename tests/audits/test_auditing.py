@@ -13,7 +13,7 @@ from refusals import refused
 
 import veilog
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, Score, attempts, attempts_on
-from veilog.audits.auditing import Proof, audit, audit_runs
+from veilog.audits.blackbox import Proof, audit, audit_runs
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import veilog
-from veilog.audits import recording
+from veilog.audits import twin_curator
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
-from veilog.audits.auditing import audit
+from veilog.audits.blackbox import audit
 from veilog.audits.results import AuditResult
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import PRIVATELY, Domain
@@ -145,7 +145,7 @@ def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.M
     pair = some(SLOW)[0]
     events = {"now": 0}
 
-    run = recording.run_plan
+    run = twin_curator.run_plan
 
     def run_timed(planned: Any, log: Any, **named: Any) -> Any:
         events["now"] = log.events
@@ -154,7 +154,7 @@ def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.M
     def telling(self: veilog.Release) -> dict[str, object]:
         return honest(self) | {"guarantee": {"seconds": events["now"] * 1e-6}}
 
-    monkeypatch.setattr(recording, "run_plan", run_timed)
+    monkeypatch.setattr(twin_curator, "run_plan", run_timed)
     monkeypatch.setattr(veilog.Release, "to_json", telling)
     found = audited("travas", [pair], epsilon=1, delta="1e-3")
     assert found.score == "seconds told" and found.audited_epsilon > 1

@@ -13,8 +13,8 @@ import veilog
 from veilog.errors import VeilogError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.singling_out import halves, inference, linkability, singling_out
-from veilog.measures.singling_out.inferring import Inference
-from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.inference import Inference
+from veilog.measures.singling_out.linkage import Linkability
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.methods import METHODS
 from veilog.privacy.domain import Domain

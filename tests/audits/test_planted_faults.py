@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 from veilog.audits.attacks import worst_cases
-from veilog.audits.auditing import audit
+from veilog.audits.blackbox import audit
 from veilog.audits.results import AuditResult
 from veilog.privacy import curator
 from veilog.privacy.account.account import ChargeAccount
-from veilog.privacy.clipping import exact_sums
+from veilog.privacy.contributions import exact_sums
 from veilog.privacy.histograms import cases_in_bins
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace, Thresholded

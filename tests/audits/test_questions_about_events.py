@@ -19,13 +19,13 @@ import pytest
 
 from veilog import Domain
 from veilog.audits.attacks import Attempt
-from veilog.audits.recording import AuditRun, RecordedRun, Recorder, Script, Twins, asked_again
+from veilog.audits.twin_curator import AuditRun, RecordedRun, Recorder, Script, Twins, asked_again
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
 from veilog.privacy import cases, events
 from veilog.privacy.account.account import ChargeAccount
-from veilog.privacy.clipping import contributions, noise_of_sums
+from veilog.privacy.contributions import contributions, noise_of_sums
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.releasing.request import ReleaseRequest

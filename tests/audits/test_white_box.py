@@ -14,7 +14,7 @@ from refusals import refused
 
 import veilog
 from veilog.audits.attacks import worst_cases
-from veilog.audits.auditing import audit
+from veilog.audits.blackbox import audit
 from veilog.audits.bounds import (
     Priced,
     Questions,
@@ -28,7 +28,7 @@ from veilog.audits.bounds import (
     log_probability,
     runs_to_refute,
 )
-from veilog.audits.recording import Twins, asked_again, recorded
+from veilog.audits.twin_curator import Twins, asked_again, recorded
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, composed_delta

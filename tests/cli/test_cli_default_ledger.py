@@ -9,7 +9,7 @@ from commands import run
 
 import veilog
 from veilog._places import default_ledger
-from veilog.cli.releasing import confirmation
+from veilog.cli import confirmation
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
 

@@ -14,7 +14,7 @@ import veilog
 from veilog.cli import main
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.releasing.standing import Standing
+from veilog.releasing.account_notes import Standing
 from veilog.report.facts import today
 from veilog.report.words import of_other_accounts, said_of_others
 

@@ -9,9 +9,8 @@ import pytest
 from commands import error_of
 
 from veilog import write
-from veilog.cli import main
-from veilog.cli.checking import compare
-from veilog.cli.shared import reading
+from veilog.cli import compare, main
+from veilog.cli.shared import log_input
 from veilog.logs.storage import loader
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import table_reader
@@ -44,7 +43,7 @@ def test_the_release_is_that_of_the_log_in_memory(
     assert main(["release", str(log), str(tmp_path / "memory.parquet"), *options]) == 0
     monkeypatch.setattr(table_reader, "LARGE", 10)
     monkeypatch.setattr(loader, "_PIECE", 300)
-    monkeypatch.setattr(reading, "read_log", None)
+    monkeypatch.setattr(log_input, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "disk.parquet"), *options]) == 0
     assert (tmp_path / "disk.parquet").read_bytes() == (tmp_path / "memory.parquet").read_bytes()
 
@@ -86,7 +85,7 @@ def test_the_release_of_several_files_or_a_table_is_that_of_the_log_in_memory(
     monkeypatch.setattr(loader, "_PIECE", 300)
     spill = tmp_path / "spill"
     spill.mkdir()
-    monkeypatch.setattr(reading, "read_log", None)
+    monkeypatch.setattr(log_input, "read_log", None)
     means = ["--temp-directory", str(spill), "--memory-limit", "300MB"]
     assert (
         main(
@@ -158,7 +157,7 @@ def test_what_was_kept_of_a_log_on_disk_is_shown(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(table_reader, "LARGE", 10)
-    monkeypatch.setattr(reading, "read_log", None)
+    monkeypatch.setattr(log_input, "read_log", None)
     assert main(["release", str(log), str(tmp_path / "out.csv"), *EVOLVE, "--times", "0.3", "--no-ledger"]) == 0
     assert "\nutility " in capsys.readouterr().out
 

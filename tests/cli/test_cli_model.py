@@ -20,8 +20,8 @@ import veilog
 from veilog.cli import main
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import travag
-from veilog.methods.travag import certified as travag_certified
-from veilog.methods.travag import published as travag_published
+from veilog.methods.travag import private_training as travag_certified
+from veilog.methods.travag import published_training as travag_published
 
 LEARN = ["--epsilon", "2", "--delta", "1e-3", "-p", "free_generator_steps=20", "--no-ledger"]
 

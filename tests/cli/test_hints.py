@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from veilog.cli import main
-from veilog.cli.shared.keeping import Keeping
+from veilog.cli.shared.ledger_options import Keeping
 from veilog.cli.shared.options import Grouping, Reading, options
 
 ROWS = [

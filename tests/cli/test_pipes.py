@@ -238,7 +238,7 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
     def closed(place: Path) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr("veilog.cli.releasing.release.send", closed)
+    monkeypatch.setattr("veilog.cli.release.send", closed)
     monkeypatch.setenv("XDG_DATA_HOME", str(pipes.folder))
     assert pipes("release", logs / "log.csv", "-", "--format", "csv", *RELEASE, "--no-ledger") == 5
     (kept,) = pipes.folder.glob("veilog/kept/*.parquet")

@@ -15,7 +15,7 @@ import pytest
 from refusals import sentence
 
 from veilog.cli import main
-from veilog.cli.releasing import release as release_command
+from veilog.cli import release as release_command
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.result import Release

@@ -77,7 +77,7 @@ def stop(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
 @pytest.mark.parametrize(
     ("where", "ledger", "code"),
     [
-        ("veilog.cli.releasing.release._kept", "--no-ledger", "release-written"),
+        ("veilog.cli.release._kept", "--no-ledger", "release-written"),
         ("veilog.releasing.result.Release.save", "--no-ledger", "perhaps-spent"),
         ("veilog.releasing.result.Release.save", "--ledger", "epsilon-spent"),
         ("veilog.releasing.run.claims", "--ledger", "nothing-spent"),
@@ -117,13 +117,13 @@ TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "fr
     [
         (SUGGEST, "veilog.releasing.suggest._chosen", "epsilon-spent", 0.1),
         (SUGGEST, "veilog.releasing.suggest._answers", "nothing-spent", None),
-        (SUGGEST, "veilog.cli.releasing.suggest._view", "suggestion-paid", None),
+        (SUGGEST, "veilog.cli.suggest._view", "suggestion-paid", None),
         (TWIN, "veilog.releasing.twin.replace", "epsilon-spent", 0.5),
         (TWIN, "veilog.releasing.twin.ask_sizes", "nothing-spent", None),
         (TWIN, "veilog.releasing.twin.twin_of", "sizes-paid", None),
         (TRAIN, "veilog.training.model.Model.save", "epsilon-spent", 2),
         (TRAIN, "veilog.training.training.travag.train", "nothing-spent", None),
-        (TRAIN, "veilog.cli.releasing.model._view", "model-written", None),
+        (TRAIN, "veilog.cli.model._view", "model-written", None),
     ],
 )
 def test_who_stops_another_command_that_spends_is_told_so(

@@ -24,7 +24,7 @@ from veilog.ledger.entry import Cost, Entry
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.rules import Composed, FixedSchedule, composed_budget, planned_budget, read, together
 from veilog.logs.synthetic.hospital import hospital
-from veilog.privacy.account.composing import planned_epsilon, renyi_epsilon, renyi_of
+from veilog.privacy.account.composition import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator
 from veilog.privacy.partition import Partition
 

@@ -13,7 +13,7 @@ from refusals import refused
 
 import veilog
 from veilog.audits.attacks import Attempt, Score
-from veilog.audits.auditing import audit
+from veilog.audits.blackbox import audit
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS

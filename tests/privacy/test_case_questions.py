@@ -23,7 +23,7 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _firsts, _last_below, attribute_level
-from veilog.privacy.clipping import noise_of_sums
+from veilog.privacy.contributions import noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventRounds
@@ -216,7 +216,7 @@ def test_tables_that_cannot_be_held_or_coded_are_refused_uncharged() -> None:
         return np.arange(len(block)), np.zeros(len(block), dtype=np.int64), np.ones(len(block), dtype=np.int64)
 
     asker = curator([("u", [("a", 0, "x", 1.0)])])
-    with patch("veilog.privacy.clipping.LARGEST_SIZE", 5):
+    with patch("veilog.privacy.contributions.LARGEST_SIZE", 5):
         for tables in ([[]], [[0, 0], [0, 0], [0, 0]]):
             with refused(ParameterError, "contributions-sums-too-large", "map-number-not-whole"):
                 asker.events.most_apart(cells, tables, [0] * len(tables), 1)

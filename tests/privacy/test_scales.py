@@ -23,12 +23,12 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.cases import Coding
-from veilog.privacy.clipping import check_sums
+from veilog.privacy.contributions import check_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import check_size
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace, NoisedSteps
-from veilog.privacy.training.accounting import composed_epsilon
+from veilog.privacy.training.accountant import composed_epsilon
 from veilog.privacy.training.sums import Outer
 
 IntArray = npt.NDArray[np.int64]

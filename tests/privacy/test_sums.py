@@ -13,8 +13,8 @@ from refusals import refused
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.asking import triples_of
-from veilog.privacy.clipping import check_sums, clipped, clipped_euclidean, contributions, noise_of_sums
+from veilog.privacy.case_functions import triples_of
+from veilog.privacy.contributions import check_sums, clipped, clipped_euclidean, contributions, noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import gaussian, noise
 

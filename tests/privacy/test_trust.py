@@ -26,7 +26,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods import METHODS, travag
 from veilog.privacy import cases as raw_cases
-from veilog.privacy import clipping, histograms
+from veilog.privacy import contributions, histograms
 from veilog.privacy.account.guarantee import Charge, up
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
@@ -340,7 +340,7 @@ def test_row_7_every_function_that_a_certified_method_hands_to_a_question_is_per
 
         return note
 
-    for module, name in ((histograms, "bins_of"), (clipping, "triples_of"), (raw_cases, "triples_of")):
+    for module, name in ((histograms, "bins_of"), (contributions, "triples_of"), (raw_cases, "triples_of")):
         monkeypatch.setattr(module, name, noting(getattr(module, name)))
     for wanted in SHIPPED[method]:
         veilog.release(HOSPITAL, method, **{"epsilon": 4} | wanted, domain=HOSPITALS, allow_no_protection=True)

@@ -10,7 +10,7 @@ from refusals import refused
 from veilog import METHODS, Variants, cli
 from veilog.errors import ParameterError
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.guessing import advantage_of, epsilon_of
+from veilog.privacy.account.guessing_advantage import advantage_of, epsilon_of
 from veilog.training.training import train
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})

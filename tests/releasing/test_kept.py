@@ -19,7 +19,7 @@ from veilog.errors import InputError, OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
-from veilog.releasing.pending import kept_file, waiting_releases, write_kept
+from veilog.releasing.spool import kept_file, waiting_releases, write_kept
 
 KILLED = """
 import os, signal, sys

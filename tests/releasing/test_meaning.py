@@ -18,7 +18,7 @@ from scipy import optimize, stats
 
 import veilog
 from veilog.logs.synthetic.hospital import hospital
-from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, Loss
 from veilog.releasing.meaning import PRIORS, RATES, largest, meaning_of, meaning_of_pairs, pairs_of
 

@@ -16,7 +16,7 @@ import veilog
 from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
 from veilog.logs.synthetic.hospital import hospital, started
-from veilog.privacy.account.accounting import parse_epsilon
+from veilog.privacy.account.budgets import parse_epsilon
 from veilog.releasing.preview import guarantee_of
 from veilog.releasing.request import protects_nobody
 

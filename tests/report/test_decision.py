@@ -17,8 +17,8 @@ from veilog import Variants, report
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of
-from veilog.releasing.standing import Standing
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
 from veilog.report.dossier import as_markdown, dossier
 from veilog.report.facts import standing_of, today

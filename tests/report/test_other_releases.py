@@ -6,7 +6,7 @@ from pathlib import Path
 from ledger_tools import SMALL, guarantee
 
 from veilog.ledger.ledger import Ledger
-from veilog.releasing.standing import Standing
+from veilog.releasing.account_notes import Standing
 from veilog.report.words import said_of_others
 
 

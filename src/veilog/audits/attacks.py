@@ -1,7 +1,7 @@
 """The attacks: pairs of neighbouring logs that a mechanism should not tell apart, and what to look at to do so.
 
 Each attempt is a log without and a log with one case (or one person's cases), and a score of a release. Which attempt
-shows most is found by trying; see :mod:`veilog.audits.auditing`. An attempt may break a condition: a guarantee that has
+shows most is found by trying; see :mod:`veilog.audits.blackbox`. An attempt may break a condition: a guarantee that has
 it does not speak of these two logs, and what is seen shows what the condition is worth.
 """
 

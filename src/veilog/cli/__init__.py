@@ -80,15 +80,15 @@ _COMMANDS = {
 """What each command does, by groups, so that a list of all loads none."""
 _MODULES = {
     "logs": ("info", "validate", "map", "convert"),
-    "releasing.release": ("methods", "release"),
-    "releasing.preview": ("twin",),
-    "releasing.suggest": ("suggest",),
-    "releasing.model": ("train", "sample", "inspect"),
-    "checking.report": ("report",),
-    "checking.dossier": ("dossier",),
-    "checking.risk": ("risk",),
-    "checking.compare": ("compare",),
-    "checking.audit": ("audit",),
+    "release": ("methods", "release"),
+    "preview": ("twin",),
+    "suggest": ("suggest",),
+    "model": ("train", "sample", "inspect"),
+    "report": ("report",),
+    "dossier": ("dossier",),
+    "risk": ("risk",),
+    "compare": ("compare",),
+    "audit": ("audit",),
 }
 """Where commands live that are not alone in a module of their name; it is imported when one of them is called."""
 _PLACES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names}

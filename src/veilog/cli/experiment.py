@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._process import machine_cores
+from veilog.cli.shared.log_input import Output, shown_progress
 from veilog.cli.shared.options import WHOLE, Json
-from veilog.cli.shared.reading import Output, shown_progress
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
 

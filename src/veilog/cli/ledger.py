@@ -16,7 +16,8 @@ from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
 from veilog.cli.display.accounts import account_table, account_view
 from veilog.cli.display.tables import key_values
-from veilog.cli.shared.keeping import SUFFIX, check_person, ledger_of, place_beside
+from veilog.cli.shared.ledger_options import SUFFIX, check_person, ledger_of, place_beside
+from veilog.cli.shared.log_input import Output, check_target, opened, read_log, read_variants, shown_progress
 from veilog.cli.shared.options import (
     AS_USUAL,
     HERE,
@@ -27,7 +28,6 @@ from veilog.cli.shared.options import (
     Reading,
     SpreadsheetSafe,
 )
-from veilog.cli.shared.reading import Output, check_target, opened, read_log, read_variants, shown_progress
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import Account
@@ -37,11 +37,11 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.input.loader import columns_of
 from veilog.logs.input.source import Source
 from veilog.logs.variants import Variants
-from veilog.privacy.account.accounting import parse_delta
+from veilog.privacy.account.budgets import parse_delta
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.persons import columns_of_persons
-from veilog.releasing.pending import how_to_write, waiting_releases, write_kept
-from veilog.releasing.standing import elsewhere_warning
+from veilog.releasing.account_notes import elsewhere_warning
+from veilog.releasing.spool import how_to_write, waiting_releases, write_kept
 
 app = App(
     name="ledger",

@@ -11,9 +11,7 @@ from rich.text import Text
 from veilog._files import atomic_target, check_writable
 from veilog.cli.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
 from veilog.cli.display.tables import key_values
-from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
-from veilog.cli.shared.paths import in_words, is_pipe, send
-from veilog.cli.shared.reading import (
+from veilog.cli.shared.log_input import (
     Output,
     asked_of,
     check_target,
@@ -24,6 +22,8 @@ from veilog.cli.shared.reading import (
     read_variants,
     shown_progress,
 )
+from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
+from veilog.cli.shared.paths import in_words, is_pipe, send
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError
 from veilog.logs import files

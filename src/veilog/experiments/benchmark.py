@@ -18,8 +18,8 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair, Progress
 from veilog.measures.use_cases import judge, named
 from veilog.methods import method_named
-from veilog.privacy.account.accounting import Number as Budget
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon, whole_number
+from veilog.privacy.account.budgets import Number as Budget
+from veilog.privacy.account.budgets import parse_delta, parse_epsilon, whole_number
 from veilog.privacy.account.guarantee import exact
 
 if TYPE_CHECKING:

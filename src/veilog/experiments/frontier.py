@@ -49,7 +49,7 @@ from veilog.measures.use_cases.prediction import next_activity
 from veilog.measures.use_cases.sides import TRAINING, split
 from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
-from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.budgets import compose
 
 BEST, LEAK = "best of the others", "leak line"
 _EPSILON = "1"

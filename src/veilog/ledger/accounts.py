@@ -26,7 +26,7 @@ from veilog.ledger.rules import (
 from veilog.logs.eventlog import CASE
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up
-from veilog.privacy.account.guessing import holds_up_to, worth
+from veilog.privacy.account.guessing_advantage import holds_up_to, worth
 from veilog.privacy.partition import SPAN, Partition
 
 _LATER = 1 << 62

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from veilog.logs.eventlog import CASE
-from veilog.privacy.account.composing import (
+from veilog.privacy.account.composition import (
     Answer,
 )
 from veilog.privacy.partition import RULES_OF_TIME, SPAN

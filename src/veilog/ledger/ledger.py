@@ -65,7 +65,7 @@ from veilog.ledger.store import (
     usual_unit,
 )
 from veilog.logs.variants import Variants
-from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.privacy.partition import Partition, day_named
 

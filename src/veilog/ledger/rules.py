@@ -13,7 +13,7 @@ from functools import lru_cache
 
 from veilog.errors import ParameterError
 from veilog.ledger.entry import MARK, NO_COST, Cost, Entry, cost_of, named, of_rule
-from veilog.privacy.account.composing import (
+from veilog.privacy.account.composition import (
     best_order,
     planned_epsilon,
     renyi_epsilon,

@@ -41,8 +41,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.privacy.account.accounting import compose
-from veilog.privacy.account.composing import answers_of
+from veilog.privacy.account.budgets import compose
+from veilog.privacy.account.composition import answers_of
 from veilog.privacy.account.guarantee import Charge, Guarantee, round_up
 
 if TYPE_CHECKING:

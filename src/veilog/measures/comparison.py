@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from veilog.logs.files import AnyLog
-    from veilog.measures.singling_out.inferring import Inference
-    from veilog.measures.singling_out.linking import Linkability
+    from veilog.measures.singling_out.inference import Inference
+    from veilog.measures.singling_out.linkage import Linkability
     from veilog.measures.singling_out.measure import SinglingOut
 
 _MODEL_SECONDS: Mapping[Miner, float] = {"veilog": 30.0, "pm4py": 300.0}

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array, hstack
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
-from veilog.privacy.clipping import LARGEST_SIZE
+from veilog.privacy.contributions import LARGEST_SIZE
 
 
 def refuse_many_activities(activities: Sequence[str]) -> None:

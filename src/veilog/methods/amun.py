@@ -36,7 +36,7 @@ from veilog.methods._sampling import (
 from veilog.methods.method import NoEpsilon, Request, WholeLog, our_method
 from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement
-from veilog.privacy.account.guessing import epsilon_of, parse_advantage
+from veilog.privacy.account.guessing_advantage import epsilon_of, parse_advantage
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.intervals import rational
@@ -338,7 +338,7 @@ def oversampling_epsilon(advantage: float) -> float:
 
     The number under the paper's square root is (1 - d)^2 (2 d + 25), written so here because it cancels near d = 1.
     (For A.5, noise of both signs, the epsilon is that of the worst-case prior:
-    ``veilog.privacy.account.guessing.epsilon_of``.)
+    ``veilog.privacy.account.guessing_advantage.epsilon_of``.)
     """
     c = 6 ** (1 / 3)
     b = ((1 - advantage) * (math.sqrt(3) * math.sqrt(2 * advantage + 25) + 9)) ** (1 / 3)

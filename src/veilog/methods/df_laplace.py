@@ -28,8 +28,8 @@ from veilog.methods._rows import public_codes
 from veilog.methods.method import Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.methods.thresholds import remark_cases, remark_made_by_noise, remark_rare_steps
-from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON
-from veilog.privacy.clipping import Features
+from veilog.privacy.account.budgets import LARGEST_EPSILON, SMALLEST_EPSILON
+from veilog.privacy.contributions import Features
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Fact
 from veilog.privacy.mechanisms import noise

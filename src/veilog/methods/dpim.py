@@ -52,8 +52,8 @@ from veilog.mining.tree import (
     play_out,
     reduced,
 )
-from veilog.privacy.account.accounting import SMALLEST_EPSILON
-from veilog.privacy.clipping import Features
+from veilog.privacy.account.budgets import SMALLEST_EPSILON
+from veilog.privacy.contributions import Features
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 

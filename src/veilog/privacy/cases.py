@@ -25,8 +25,8 @@ import pyarrow.compute as pc
 from veilog.errors import ParameterError, QuestionError, VeilogError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, listed
 from veilog.messages import Message
-from veilog.privacy.asking import triples_of
-from veilog.privacy.clipping import LARGEST_VALUE, contributions
+from veilog.privacy.case_functions import triples_of
+from veilog.privacy.contributions import LARGEST_VALUE, contributions
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import Norm
 
@@ -315,7 +315,7 @@ class AllCases:
 
         ``combine`` makes one of any number of findings, in any order; where pieces lie elsewhere it is done there, and
         again of what it made. Neither may hold on to this object: both may travel. Whatever goes wrong in the data is
-        one error with a fixed text (see :mod:`veilog.privacy.asking`).
+        one error with a fixed text (see :mod:`veilog.privacy.case_functions`).
         """
         log, domain = self._log, self._domain
         if isinstance(log, EventLog):

@@ -21,9 +21,9 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
-from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement, so_many
-from veilog.privacy.clipping import Features, check_sums, exact_sums, noise_of_sums
+from veilog.privacy.contributions import Features, check_sums, exact_sums, noise_of_sums
 from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG, PRIVATELY, Domain, undeclared
 from veilog.privacy.events import EventQuestions, columns_taken
 from veilog.privacy.histograms import (

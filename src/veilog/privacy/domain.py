@@ -21,7 +21,7 @@ import numpy.typing as npt
 from veilog.errors import ParameterError, meant
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.privacy.account.accounting import whole_number
+from veilog.privacy.account.budgets import whole_number
 from veilog.privacy.account.guarantee import Condition
 
 IntArray = npt.NDArray[np.int64]

@@ -24,7 +24,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
-from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Condition, so_many
 from veilog.privacy.cases import (
     AllCases,
@@ -36,7 +36,7 @@ from veilog.privacy.cases import (
     attribute_kind,
     attribute_level,
 )
-from veilog.privacy.clipping import check_size_and_bound, check_sums, noise_of_sums
+from veilog.privacy.contributions import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.histograms import gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import (

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.asking import bins_of
+from veilog.privacy.case_functions import bins_of
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.gaussian import LARGEST_VARIANCE_OF_TAILS
 from veilog.privacy.mechanisms.intervals import exp_minus, is_at_most, total

@@ -44,7 +44,7 @@ from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import EventLog, as_dictionary
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.privacy.account.accounting import whole_number
+from veilog.privacy.account.budgets import whole_number
 from veilog.privacy.account.guarantee import NEIGHBOURS, Charge, Condition
 from veilog.privacy.mechanisms.noise import Randomness
 from veilog.privacy.partition import Partition

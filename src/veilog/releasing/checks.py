@@ -33,7 +33,10 @@ VERIFIED_BY: Mapping[str, str] = {
 """The function that verifies what is ticked, by its code. There is no tick without one."""
 
 VERDICTS: Mapping[str, tuple[str, str]] = {
-    "level": ("the protection level: strong, good, moderate, weak or none", "veilog.privacy.account.guessing:worth"),
+    "level": (
+        "the protection level: strong, good, moderate, weak or none",
+        "veilog.privacy.account.guessing_advantage:worth",
+    ),
     "level_holds_up_to_cases": (
         "the largest log for which that level holds",
         "veilog.privacy.account.guarantee:largest_log",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, TypedDict
 
-from veilog.privacy.account.accounting import Number
+from veilog.privacy.account.budgets import Number
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.partition import Partition
 from veilog.releasing.prior import PriorChoice

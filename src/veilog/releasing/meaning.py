@@ -19,8 +19,8 @@ is *not* in the log. The *membership-test gap* is the largest g(a) - a: (e^epsil
 which of a pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a case that is in the log
 with probability 1/2 is right with probability (1 + gap) / 2 at most.
 
-It is not the guessing advantage of :mod:`veilog.privacy.account.guessing`, which is the largest rise of a *belief* at
-the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There gap = 2 d / (1 + d^2), and always
+It is not the guessing advantage of :mod:`veilog.privacy.account.guessing_advantage`, which is the largest rise of a
+*belief* at the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There gap = 2 d / (1 + d^2), and always
 gap / 2 <= d <= gap.
 
 *What is in the case?* Somebody knows D, all but the case, and that it is in the log. With no release, the best guess

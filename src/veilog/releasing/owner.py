@@ -40,10 +40,10 @@ from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Domain, Values
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
+from veilog.releasing.account_notes import entered_warnings, uncounted_warning, unentered
 from veilog.releasing.losses import Loss, events_of, losses_by_list
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, end_of_range
 from veilog.releasing.result import Release
-from veilog.releasing.standing import entered_warnings, uncounted_warning, unentered
 
 _NAMED = 5
 _LONGEST_NAME = 40

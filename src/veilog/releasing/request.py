@@ -32,9 +32,9 @@ from veilog.methods._events.extras import delta_shared_out
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Progress
 from veilog.methods.settings import Parameter, in_python, parameter_of
-from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, whole_number
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon, whole_number
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, exact, up
-from veilog.privacy.account.guessing import epsilon_of, worth
+from veilog.privacy.account.guessing_advantage import epsilon_of, worth
 from veilog.privacy.cases import attribute_level
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, checked_domain
 from veilog.privacy.partition import Partition

@@ -33,7 +33,7 @@ from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.checks import Activities, json_of_checks
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import json_of
-from veilog.releasing.pending import kept_until_written
+from veilog.releasing.spool import kept_until_written
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -35,7 +35,7 @@ from veilog.methods.method import (
     advised_once,
     with_a_share,
 )
-from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.budgets import compose
 from veilog.privacy.account.guarantee import Condition, Guarantee, round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG

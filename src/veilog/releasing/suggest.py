@@ -35,7 +35,7 @@ from veilog.logs.synthetic.twins import MOST_ACTIVITIES, Sizes
 from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.methods.benchmark_facts import ahead_in
-from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon, parse_share
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.guarantee import Guarantee, exact
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain

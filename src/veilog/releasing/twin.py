@@ -23,7 +23,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.synthetic.twins import BINS, HEADS, MOST_CASES, LengthDistribution, Sizes, log_of, twin_of
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.account.accounting import Number, parse_epsilon, whole_number
+from veilog.privacy.account.budgets import Number, parse_epsilon, whole_number
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise

@@ -15,8 +15,8 @@ from veilog.errors import OutputError, check_language
 from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.result import Release
-from veilog.releasing.standing import Standing
 from veilog.report.facts import gathered
 from veilog.report.page import rendered
 from veilog.report.release_facts import given_log, given_release, told_by

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from veilog._language import gettext, gettext_noop, localised, ngettext, percent
 from veilog.measures.disclosure import RiskResult
-from veilog.measures.singling_out.inferring import END, Inference, Inferred
-from veilog.measures.singling_out.linking import Linkability, Linked
+from veilog.measures.singling_out.inference import END, Inference, Inferred
+from veilog.measures.singling_out.linkage import Linkability, Linked
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.measures.singling_out.rates import Control, Rate, Success
 from veilog.measures.singling_out.words import begun, in_words, inferred_in_words, known_of, linked_in_words

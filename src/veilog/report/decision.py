@@ -21,11 +21,11 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.facts import PersonColumn, person_columns, staff_columns
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.privacy.account.accounting import LARGEST_EPSILON
+from veilog.privacy.account.budgets import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
-from veilog.privacy.account.guessing import worth
+from veilog.privacy.account.guessing_advantage import worth
+from veilog.releasing.account_notes import Standing, counting
 from veilog.releasing.checks import Check, State, checks_of
-from veilog.releasing.standing import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
 from veilog.report.release_facts import Told

@@ -30,8 +30,8 @@ from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
 from veilog.measures.persons import check_apart
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.result import Release
-from veilog.releasing.standing import Standing
 from veilog.report import words
 from veilog.report.attacks import known_activities, unique
 from veilog.report.decision import CONFIRMED, of_person

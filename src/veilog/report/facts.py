@@ -28,12 +28,12 @@ from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import FEW, case_durations, spans
 from veilog.measures.singling_out import inference, linkability, singling_out
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee
-from veilog.privacy.account.guessing import worth
+from veilog.privacy.account.guessing_advantage import worth
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
 from veilog.releasing.owner import losses_after
 from veilog.releasing.result import Release
-from veilog.releasing.standing import Standing
 from veilog.report.attacks import attacks_shown
 from veilog.report.attributes import OF_EVERY_LOG, AttributeShown, attributes_shown
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side

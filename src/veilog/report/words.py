@@ -10,8 +10,8 @@ from veilog._language import dated, gettext, localised, ngettext, pgettext
 from veilog.ledger.accounts import Account
 from veilog.measures.use_cases import Grade
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
+from veilog.releasing.account_notes import Standing, counting
 from veilog.releasing.checks import State
-from veilog.releasing.standing import Standing, counting
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure, share_of, tied
 
@@ -87,7 +87,7 @@ def in_points(advantage: float) -> str:
 
 def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
     """How sure somebody is that a case is in the log before, and how sure they can be at most after the release: with a
-    delta on average over the noise (:mod:`veilog.privacy.account.guessing`)."""
+    delta on average over the noise (:mod:`veilog.privacy.account.guessing_advantage`)."""
     if guarantee.epsilon is None:
         return []
     shrink, delta = math.exp(-guarantee.epsilon), guarantee.delta or 0.0

@@ -18,7 +18,7 @@ from veilog.messages import Message
 from veilog.rules.attributes import ColumnValues, ValueCondition
 from veilog.rules.automata import Automata
 from veilog.rules.constraints import Constraint
-from veilog.rules.reading import ReleaseRule
+from veilog.rules.rule_files import ReleaseRule
 from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import ANY
 

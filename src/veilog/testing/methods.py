@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from veilog.audits.recording import watched
+from veilog.audits.twin_curator import watched
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods import EpsilonAndDelta, Method
-from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.budgets import compose
 from veilog.privacy.cases import RawCases
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain

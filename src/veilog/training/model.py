@@ -30,7 +30,7 @@ from veilog.methods._events.assemble import Details, assembled, shuffled
 from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import trained_from, trained_to
 from veilog.modelfile import Content, Damaged
-from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.budgets import compose
 from veilog.privacy.account.guarantee import Guarantee, round_up
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 

@@ -136,9 +136,7 @@ def test_more_events_than_a_sheet_has_rows_are_refused_and_leave_nothing(
     assert excel.MOST_EVENTS == 1_048_575
     log = hospital(60, seed=1)
     files.write(log, tmp_path / "log.csv")
-    monkeypatch.setattr(
-        "veilog.cli.releasing.confirmation.MOST_EVENTS", len(log) - 1
-    )  # first: it is imported with that
+    monkeypatch.setattr("veilog.cli.confirmation.MOST_EVENTS", len(log) - 1)  # first: it is imported with that
     monkeypatch.setattr(excel, "MOST_EVENTS", len(log) - 1)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for pieces in ([log], [log.only(range(30)), log.only(range(30, 60))]):

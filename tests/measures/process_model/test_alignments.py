@@ -79,7 +79,7 @@ def test_too_many_states_give_no_number(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_command_refuses_what_nobody_hears() -> None:
-    from veilog.cli.checking.compare import MeasureOptions
+    from veilog.cli.compare import MeasureOptions
 
     with refused(ParameterError, "use-case-not-asked-for"):
         MeasureOptions(use_cases="attributes", alignments=True).asked(person=False)

@@ -18,7 +18,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.singling_out import halves, linkability
-from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.linkage import Linkability
 from veilog.measures.singling_out.words import in_words, linked_in_words, lists_of
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)

@@ -21,8 +21,8 @@ from veilog.logs.variants import Variants
 from veilog.measures import Asked, compare
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out import inference, linkability, singling_out
-from veilog.measures.singling_out.inferring import Inferred
-from veilog.measures.singling_out.linking import Linked, _by_activities, _by_others, _drawn, _matched
+from veilog.measures.singling_out.inference import Inferred
+from veilog.measures.singling_out.linkage import Linked, _by_activities, _by_others, _drawn, _matched
 from veilog.measures.singling_out.measure import Knowledge
 from veilog.measures.singling_out.rates import Z_BEYOND, paired
 from veilog.report.facts import dossier_facts, gathered

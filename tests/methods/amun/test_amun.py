@@ -20,7 +20,7 @@ from veilog.methods.amun import (
     prior_knowledge,
     too_well_known,
 )
-from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.guessing_advantage import epsilon_of
 from veilog.privacy.mechanisms import noise
 
 # The worked example ---------------------------------------------------------------------------------------------------

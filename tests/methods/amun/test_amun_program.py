@@ -20,7 +20,7 @@ from veilog.measures.overlap import overlap
 from veilog.methods import _sampling as sampling_times
 from veilog.methods._sampling import program_cases, program_counts
 from veilog.methods.amun import epsilons_of, program_epsilons, program_knowledge, program_ranges
-from veilog.privacy.account.guessing import epsilon_of
+from veilog.privacy.account.guessing_advantage import epsilon_of
 from veilog.privacy.mechanisms import noise
 
 DAY = 86_400

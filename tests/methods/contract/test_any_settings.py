@@ -18,7 +18,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.methods.method import EpsilonAndDelta
 from veilog.methods.settings import Parameter
-from veilog.privacy.account.accounting import compose
+from veilog.privacy.account.budgets import compose
 from veilog.privacy.account.guarantee import up
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.report import html

@@ -24,8 +24,8 @@ from veilog.methods.evolve.constants import DEFAULTS, Constants
 from veilog.methods.evolve.plan import EvolvePlan, gaussian_pays
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.method import Request
-from veilog.privacy.asking import triples_of
-from veilog.privacy.clipping import Features, contributions, noise_of_sums
+from veilog.privacy.case_functions import triples_of
+from veilog.privacy.contributions import Features, contributions, noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.privacy.mechanisms import noise

@@ -26,7 +26,7 @@ from veilog.methods.evolve.prototypes import Counted, fit, fit_of_counts, medoid
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import second_order, share_of_triples
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
-from veilog.privacy.clipping import contributions
+from veilog.privacy.contributions import contributions
 
 CASES = st.lists(st.lists(st.integers(0, 3), max_size=6), min_size=1, max_size=8)
 

@@ -18,14 +18,14 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.methods.method import Request
 from veilog.methods.travag import PUBLISHED, TRAVAG, TrainingState, configured, sample, train
-from veilog.methods.travag.certified import MOST_COLUMNS, columns_that_fit, shares
 from veilog.methods.travag.networks import initial
-from veilog.methods.travag.published import plan_as_published
+from veilog.methods.travag.private_training import MOST_COLUMNS, columns_that_fit, shares
+from veilog.methods.travag.published_training import plan_as_published
 from veilog.methods.travag.settings import CERTIFIED, Configuration, Networks
 from veilog.methods.travag.steps import autoencoder_factors, nearest
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accounting import composed_epsilon, event_of
+from veilog.privacy.training.accountant import composed_epsilon, event_of
 
 COUNTS = {("a", "b", "c"): 400, ("a", "c"): 300, ("b",): 150, ("a", "b", "b", "c"): 80, ("c", "c"): 4, ("b", "b"): 3}
 LOG = Variants.from_dict(COUNTS)

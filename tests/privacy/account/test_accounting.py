@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from veilog.errors import ParameterError
-from veilog.privacy.account.accounting import compose, parse_delta, parse_epsilon, parse_share
+from veilog.privacy.account.budgets import compose, parse_delta, parse_epsilon, parse_share
 from veilog.privacy.account.guarantee import Charge, round_up
 from veilog.privacy.mechanisms.mechanism import Stated
 

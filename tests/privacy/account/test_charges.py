@@ -39,7 +39,7 @@ from veilog.privacy.mechanisms.mechanism import (
 )
 from veilog.privacy.mechanisms.sampling import amplified
 from veilog.privacy.training import gradients
-from veilog.privacy.training.accounting import composed_epsilon, integer_variance
+from veilog.privacy.training.accountant import composed_epsilon, integer_variance
 from veilog.privacy.training.sums import GRID, Outer
 from veilog.privacy.unit import ONE_CASE, Unit
 

@@ -14,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from veilog.logs.variants import Variants
-from veilog.privacy.account.composing import (
+from veilog.privacy.account.composition import (
     ORDERS,
     Answer,
     answers_of,

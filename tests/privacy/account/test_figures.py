@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from veilog.logs.variants import Variants
 from veilog.privacy.account.guarantee import STRENGTHS, round_up, strength_of, up
-from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.curator import Curator
 
 positive = st.fractions(min_value=Fraction(1, 10**12), max_value=Fraction(10**12))

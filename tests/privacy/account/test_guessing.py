@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from veilog.errors import ParameterError
-from veilog.privacy.account.guessing import advantage_of, epsilon_of, parse_advantage
+from veilog.privacy.account.guessing_advantage import advantage_of, epsilon_of, parse_advantage
 
 PRIORS = [Fraction(i, 200) for i in range(1, 200)]
 BUDGETS = [("0.1", "0"), ("1", "0"), ("3", "0"), ("1", "0.001"), ("0.5", "0.1"), ("4", "0.01"), ("0.01", "0.2")]

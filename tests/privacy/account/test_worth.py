@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from veilog.privacy.account.guarantee import STRENGTHS, strength_of
-from veilog.privacy.account.guessing import advantage_of, worth
+from veilog.privacy.account.guessing_advantage import advantage_of, worth
 
 COSTS = st.tuples(
     st.fractions(0, 200, max_denominator=100),

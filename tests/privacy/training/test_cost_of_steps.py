@@ -13,8 +13,8 @@ from scipy import stats
 
 from veilog.errors import ParameterError
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.privacy.training import accounting
-from veilog.privacy.training.accounting import (
+from veilog.privacy.training import accountant
+from veilog.privacy.training.accountant import (
     calibrated,
     composed_epsilon,
     integer_variance,
@@ -166,7 +166,7 @@ def test_a_plan_is_costed_for_less_than_its_delta_and_rounded_up(monkeypatch: py
         asked.append(delta)
         return found
 
-    monkeypatch.setattr(accounting, "_bound", bound)
+    monkeypatch.setattr(accountant, "_bound", bound)
     for found in (0.0, 1.0):
         assert composed_epsilon((NoisedSteps("x", 1.0, 5.0, 1),), Fraction(1, 10), about=1.0) > found
     assert all(0.0999 < delta < 0.1 for delta in asked)

@@ -13,7 +13,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, MOST_STEPS, DiscreteGaussianSteps, NoisedSteps
-from veilog.privacy.training.accounting import (
+from veilog.privacy.training.accountant import (
     calibrated,
 )
 from veilog.privacy.training.gradients import LEAST_CLIP, MOST_CLIP

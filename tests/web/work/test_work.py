@@ -29,7 +29,7 @@ from veilog.messages import said_to
 from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Range
-from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.domain import Domain
 from veilog.releasing.request import ReleaseRequest, plan
 from veilog.web.jobs.records import FILES, JobRequest, ServerSettings

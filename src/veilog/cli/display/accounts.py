@@ -16,7 +16,7 @@ from veilog.ledger.entry import Entry
 from veilog.ledger.rules import Composed, ComposedCost, FixedSchedule
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import up
-from veilog.releasing.standing import namesakes, uncounted_warning
+from veilog.releasing.account_notes import namesakes, uncounted_warning
 
 
 def account_view(path: Path, account: Account) -> RenderableType:

@@ -17,9 +17,9 @@ from veilog.cli.display.tables import listing
 from veilog.measures import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.disclosure.measure import EXPLAINED
-from veilog.measures.singling_out.finding import Exposure
-from veilog.measures.singling_out.inferring import Inference
-from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.identification import Exposure
+from veilog.measures.singling_out.inference import Inference
+from veilog.measures.singling_out.linkage import Linkability
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.measures.singling_out.rates import Control, Rate, Success
 from veilog.measures.singling_out.words import (

@@ -21,10 +21,10 @@ from veilog.measures.durations import FEW, CaseDurations
 from veilog.measures.singling_out.words import briefly_in_words
 from veilog.methods import Method
 from veilog.privacy.account.guarantee import Guarantee, Strength, up
+from veilog.releasing.account_notes import OF_ACCOUNTS
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.preview import Expected
 from veilog.releasing.result import NOISE_ONLY, Release
-from veilog.releasing.standing import OF_ACCOUNTS
 
 
 def pair(epsilon: float | None, delta: float | None) -> str:

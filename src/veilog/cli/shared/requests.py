@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, cast
 from cyclopts import Parameter
 
 from veilog._files import reason, text_of
+from veilog.cli.shared.log_input import fits, read_events, read_log, read_variants
 from veilog.cli.shared.options import GROUPS, WHOLE, Reading, pair
-from veilog.cli.shared.reading import fits, read_events, read_log, read_variants
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import Source

@@ -4,9 +4,9 @@ Singling out, linking and inferring are the three risks by which anonymisation i
 opinion 05/2014); each is attacked here, with a control that shows what anybody could guess anyway.
 """
 
-from veilog.measures.singling_out.finding import exposure
-from veilog.measures.singling_out.inferring import inference
-from veilog.measures.singling_out.linking import linkability
+from veilog.measures.singling_out.identification import exposure
+from veilog.measures.singling_out.inference import inference
+from veilog.measures.singling_out.linkage import linkability
 from veilog.measures.singling_out.measure import singling_out
 from veilog.measures.singling_out.people import halves
 

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from veilog._language import counted, dated, quoted
 from veilog._language import percent as in_percent
-from veilog.measures.singling_out.finding import Example, Exposed
-from veilog.measures.singling_out.inferring import END, Inference, Inferred
-from veilog.measures.singling_out.linking import Linkability, Linked
+from veilog.measures.singling_out.identification import Example, Exposed
+from veilog.measures.singling_out.inference import END, Inference, Inferred
+from veilog.measures.singling_out.linkage import Linkability, Linked
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut
 from veilog.measures.singling_out.rates import Attack, Control, Rate, Success
 from veilog.messages import OwnerMessage

@@ -18,7 +18,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, START, TIMES
 from veilog.logs.metadata import ARTIFICIAL_TIMES, Metadata
 from veilog.logs.variants import Repeated, Sequences, Variants
 from veilog.methods._events.attributes.synthesis import ReleasedColumns
-from veilog.privacy.account.accounting import Number, parse_share
+from veilog.privacy.account.budgets import Number, parse_share
 from veilog.privacy.domain import Window, pair_of_times
 
 DEFAULT_ATTRIBUTES_SHARE = Fraction(1, 4)

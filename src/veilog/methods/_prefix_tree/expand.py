@@ -18,7 +18,7 @@ from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised, as_asked
 from veilog.methods.thresholds import remark_made_by_noise
-from veilog.privacy.account.accounting import SMALLEST_EPSILON
+from veilog.privacy.account.budgets import SMALLEST_EPSILON
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import MOST_ROUNDS, Assign, Rounds, SparseHistogram, rounds_pay, strength_within
 from veilog.privacy.mechanisms.mechanism import Laplace

@@ -9,7 +9,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.logs.variants import Sequences
-from veilog.privacy.clipping import Features
+from veilog.privacy.contributions import Features
 from veilog.privacy.curator import Curator
 
 

@@ -22,7 +22,7 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
 from veilog.logs.variants import Sequences, Variants
 from veilog.methods._rows import public_codes
-from veilog.privacy.clipping import Features
+from veilog.privacy.contributions import Features
 
 EVIDENCE = 10
 """A learned rule needs activities in so many times as many cases as noise alone may show, so that at most one in so

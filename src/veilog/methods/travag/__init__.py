@@ -18,9 +18,9 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods.method import EpsilonAndDelta, Request, our_method
 from veilog.methods.settings import Choices, LargestLog, Range, Settings
-from veilog.methods.travag.certified import train_certified
 from veilog.methods.travag.draws import draws, sample
-from veilog.methods.travag.published import train_as_published
+from veilog.methods.travag.private_training import train_certified
+from veilog.methods.travag.published_training import train_as_published
 from veilog.methods.travag.settings import (
     CERTIFIED,
     PROGRAM,

@@ -16,9 +16,9 @@ from fractions import Fraction
 from typing import TypeVar
 
 from veilog.messages import Message, as_message
-from veilog.privacy.account.accounting import Number, compose, parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import Number, compose, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement, round_up
-from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Subsampled
 from veilog.privacy.mechanisms.sampling import amplified
 from veilog.privacy.partition import Partition

@@ -331,7 +331,7 @@ class Guarantee:
     """What holds beside differential privacy, or in its place."""
     guessing_advantage: float | None = None
     """By how much at most the release raises an attacker's chance to guess that a given case (or person) is in the log;
-    see :mod:`veilog.privacy.account.guessing`. None where nothing is proven."""
+    see :mod:`veilog.privacy.account.guessing_advantage`. None where nothing is proven."""
     guessing_advantage_without_delta: float | None = None
     """That of epsilon alone; None where there is no delta. No release is known to keep within it."""
     cases: int | None = None

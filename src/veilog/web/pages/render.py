@@ -25,13 +25,13 @@ from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
 from veilog.measures.disclosure.measure import KNOWN
-from veilog.measures.singling_out.finding import Exposed
+from veilog.measures.singling_out.identification import Exposed
 from veilog.measures.singling_out.words import own_path_in_words
 from veilog.methods import METHODS, Method
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.domain import Fact
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.preview import PATIENTS
-from veilog.releasing.standing import Standing
 from veilog.report.decision import decided
 from veilog.report.dossier import Signature
 from veilog.report.explorer import clean

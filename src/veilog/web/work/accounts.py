@@ -17,9 +17,9 @@ from veilog.ledger.entry import Cost, Entry, as_read, kind_of_case
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
-from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.guessing_advantage import advantage_of
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.request import ReleaseRequest
-from veilog.releasing.standing import Standing
 from veilog.report.explorer import clean
 from veilog.report.words import of_other_accounts
 from veilog.web.jobs.problems import Problem

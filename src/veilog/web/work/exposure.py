@@ -17,7 +17,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.disclosure.measure import BACKGROUNDS
 from veilog.measures.singling_out import exposure
-from veilog.measures.singling_out.finding import Exposure
+from veilog.measures.singling_out.identification import Exposure
 from veilog.measures.singling_out.words import like_who
 from veilog.releasing.losses import events_of
 from veilog.releasing.preview import cases_with

@@ -24,7 +24,7 @@ from veilog._language import gettext, percent
 from veilog._process import Child, limit_memory
 from veilog.errors import VeilogError
 from veilog.privacy.account.guarantee import Guarantee, Strength
-from veilog.privacy.account.guessing import worth
+from veilog.privacy.account.guessing_advantage import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import losses_by_list
 from veilog.releasing.preview import Preview, guarantee_of

@@ -28,8 +28,8 @@ from veilog.logs import files
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.guarantee import Charge
 from veilog.releasing.owner import OF_PERSONS
-from veilog.releasing.pending import BESIDE, kept_file, remove_kept
 from veilog.releasing.result import OwnerOnly, Release
+from veilog.releasing.spool import BESIDE, kept_file, remove_kept
 from veilog.report.decision import OwnerSide, owner_side
 from veilog.report.dossier import dossier
 from veilog.report.dossier import write as write_dossier

@@ -10,7 +10,7 @@ from veilog._language import gettext, gettext_noop
 from veilog.errors import ParameterError, UndeclaredError
 from veilog.logs.eventlog import START
 from veilog.methods import METHODS, Method, Parameter, method_named
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
 from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody

@@ -26,7 +26,7 @@ from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
 from veilog.methods._events.attributes.numbers import NumberBins
 from veilog.methods._events.attributes.variables import Variable
 from veilog.methods._events.cells import Kinds, apart_of
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 

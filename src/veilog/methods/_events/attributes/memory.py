@@ -29,7 +29,7 @@ from veilog.methods._events.attributes.marginals import (
     evenly,
     groups_of,
 )
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
 

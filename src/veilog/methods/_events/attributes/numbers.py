@@ -17,7 +17,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import MOST_DECIMALS, Chosen
 from veilog.methods._events.fits import in_steps, present
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 

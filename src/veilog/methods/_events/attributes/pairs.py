@@ -24,7 +24,7 @@ from veilog.messages import Message
 from veilog.methods._events.attributes.variables import Variable
 from veilog.methods._events.cells import fit_margins
 from veilog.methods._events.orders import by_row, counted
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 

@@ -22,7 +22,7 @@ from veilog.methods._events.fits import about
 from veilog.methods._events.orders import by_row, picked
 from veilog.methods._events.times.hours import WeekClock
 from veilog.methods._events.times.prices import Price
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases
 from veilog.privacy.domain import Window
 

@@ -19,7 +19,7 @@ from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
 from veilog.methods._events.times.histogram import LogBins, fineness_of, last_standing_out
 from veilog.methods._events.times.prices import Price
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 CELL_NOISES, MOST_GROUPS = 3, 48

@@ -28,7 +28,7 @@ from veilog.logs.variants import Repeated
 from veilog.methods._events.fits import shrunk
 from veilog.methods._events.orders import CaseBlock, picked, spread
 from veilog.methods._events.times.prices import Price
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases
 
 LONGEST = 27

@@ -16,7 +16,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.cells import stands_out
 from veilog.methods._events.fits import about
 from veilog.methods._events.times.prices import Price
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 DAYTIMES = (2, 1)

@@ -20,7 +20,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.messages import Message
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventRounds

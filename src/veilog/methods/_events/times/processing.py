@@ -34,7 +34,7 @@ from veilog.methods._events.orders import CaseBlock, in_blocks
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.steps import directly_following
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator

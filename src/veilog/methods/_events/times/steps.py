@@ -14,7 +14,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.fits import least_squares
 from veilog.methods._events.times.prices import Price
-from veilog.privacy.asking import Triples
+from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 PLACES = 5

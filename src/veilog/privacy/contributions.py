@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.privacy.asking import Triples, added_up, triples_of
+from veilog.privacy.case_functions import Triples, added_up, triples_of
 from veilog.privacy.histograms import gaussian_rounds
 from veilog.privacy.mechanisms.mechanism import GaussianRounds, Laplace, Norm
 from veilog.privacy.mechanisms.noise import check_scale

@@ -42,7 +42,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veilog.errors import ParameterError
-from veilog.privacy.account.accounting import LARGEST_EPSILON, SMALLEST_EPSILON, Number, parse_delta, parse_share
+from veilog.privacy.account.budgets import LARGEST_EPSILON, SMALLEST_EPSILON, Number, parse_delta, parse_share
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, largest_log, strength_of
 from veilog.privacy.mechanisms.intervals import exp_minus
 

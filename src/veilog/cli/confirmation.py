@@ -16,7 +16,7 @@ from rich.text import Text
 from veilog._files import mark
 from veilog._plain import to_json
 from veilog.cli.display.accounts import account_line
-from veilog.cli.shared.reading import Output
+from veilog.cli.shared.log_input import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
@@ -33,11 +33,11 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
+from veilog.releasing.account_notes import beside_budgets, level_falls, uncounted_warning
 from veilog.releasing.owner import OF_LOSSES
-from veilog.releasing.pending import how_to_write, kept_file
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
-from veilog.releasing.standing import beside_budgets, level_falls, uncounted_warning
+from veilog.releasing.spool import how_to_write, kept_file
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,14 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import mark
-from veilog.cli.checking.report import NO_REPORT, Reports
+from veilog.cli.confirmation import cannot_be_undone, confirmed, tell_losses, told_if_stopped
 from veilog.cli.display.accounts import account_line
 from veilog.cli.display.measures import comparison_table
 from veilog.cli.display.releases import method_view, methods_table, release_brief, release_view
-from veilog.cli.releasing.confirmation import cannot_be_undone, confirmed, tell_losses, told_if_stopped
-from veilog.cli.releasing.preview import NO_PREVIEW, PreviewOptions, show_preview
-from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
+from veilog.cli.preview import NO_PREVIEW, PreviewOptions, show_preview
+from veilog.cli.report import NO_REPORT, Reports
+from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
+from veilog.cli.shared.log_input import Output, check_target, named, opened, shown_progress
 from veilog.cli.shared.options import (
     AS_USUAL,
     HERE,
@@ -37,7 +38,6 @@ from veilog.cli.shared.options import (
     quoted,
 )
 from veilog.cli.shared.paths import check_places, in_words, is_pipe, send
-from veilog.cli.shared.reading import Output, check_target, named, opened, shown_progress
 from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, read_needed
 from veilog.cli.shared.terminal import CALL, at_a_terminal
 from veilog.errors import OutputError, ParameterError, UndeclaredError
@@ -54,10 +54,10 @@ from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.partition import Partition
 from veilog.releasing.owner import with_warnings
-from veilog.releasing.pending import how_to_write, kept_file, place_elsewhere
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
+from veilog.releasing.spool import how_to_write, kept_file, place_elsewhere
 from veilog.report.release_facts import has_times
 
 _WITHOUT_GUARANTEE = (".csv", ".tsv")

@@ -17,13 +17,11 @@ from rich.text import Text
 
 from veilog._files import text_of
 from veilog._plain import to_json
+from veilog.cli.confirmation import cannot_be_undone, foreseen, told_if_stopped
 from veilog.cli.display.logs import info_table
 from veilog.cli.display.releases import expected_view, guarantee_panel
-from veilog.cli.releasing.confirmation import cannot_be_undone, foreseen, told_if_stopped
-from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, show_account, show_notes
-from veilog.cli.shared.options import AS_USUAL, GROUPS, HERE, WHOLE, Grouping, Json, Reading, quoted
-from veilog.cli.shared.paths import is_pipe
-from veilog.cli.shared.reading import (
+from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.log_input import (
     Output,
     named,
     opened,
@@ -31,6 +29,8 @@ from veilog.cli.shared.reading import (
     read_variants,
     shown_progress,
 )
+from veilog.cli.shared.options import AS_USUAL, GROUPS, HERE, WHOLE, Grouping, Json, Reading, quoted
+from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.requests import EACH_CASE, Persons, ReleaseOptions, activity_names, read_needed
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError, meant
@@ -40,7 +40,7 @@ from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
-from veilog.privacy.account.accounting import parse_epsilon
+from veilog.privacy.account.budgets import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner import uncounted_cases

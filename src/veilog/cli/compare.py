@@ -13,10 +13,9 @@ from rich.text import Text
 
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
-from veilog.cli.checking.people import SEEMING, Whose
 from veilog.cli.display.measures import comparison_table, comparison_view, rules_table
-from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, HeldOut, Json, Log, Reading
-from veilog.cli.shared.reading import (
+from veilog.cli.people import SEEMING, Whose
+from veilog.cli.shared.log_input import (
     Output,
     named,
     read_grouped,
@@ -25,6 +24,7 @@ from veilog.cli.shared.reading import (
     show_findings,
     shown_progress,
 )
+from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, HeldOut, Json, Log, Reading
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog

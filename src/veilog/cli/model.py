@@ -15,14 +15,14 @@ from rich.console import Group
 from rich.text import Text
 
 from veilog._files import check_writable
+from veilog.cli.confirmation import cannot_be_undone, confirm_level, told_if_stopped
 from veilog.cli.display.logs import variants_table
 from veilog.cli.display.releases import guarantee_panel, strength_style
 from veilog.cli.display.tables import key_values
-from veilog.cli.releasing.confirmation import cannot_be_undone, confirm_level, told_if_stopped
-from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.log_input import Output, opened, read_variants, shown_progress
+from veilog.cli.shared.log_input import read_log as read_whole
 from veilog.cli.shared.options import AS_USUAL, HERE, WHOLE, Grouping, Json, Log, MethodSettings, Reading, pairs, quoted
-from veilog.cli.shared.reading import Output, opened, read_variants, shown_progress
-from veilog.cli.shared.reading import read_log as read_whole
 from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError

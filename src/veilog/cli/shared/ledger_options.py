@@ -14,11 +14,11 @@ from rich.text import Text
 from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
 from veilog.cli.display.accounts import account_view
+from veilog.cli.shared.log_input import Output
 from veilog.cli.shared.options import (
     GROUPS,
 )
 from veilog.cli.shared.paths import is_pipe
-from veilog.cli.shared.reading import Output
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant, nearest
 from veilog.ledger.accounts import Account
@@ -28,7 +28,7 @@ from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.releasing.standing import entered_warnings, unentered
+from veilog.releasing.account_notes import entered_warnings, unentered
 
 SUFFIX = ".ledger"
 

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH
-from veilog.cli.checking.people import SEEMING, Whose
-from veilog.cli.checking.report import Language, entered, original_of
+from veilog.cli.people import SEEMING, Whose
+from veilog.cli.report import Language, entered, original_of
+from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.options import AS_USUAL, HeldOut, Json, Reading
-from veilog.cli.shared.reading import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, check_language
 from veilog.releasing.meaning import json_of

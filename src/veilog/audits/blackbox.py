@@ -31,8 +31,8 @@ from veilog.audits.attacks import (
     worst_cases,
 )
 from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
-from veilog.audits.recording import Recorder
 from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
+from veilog.audits.twin_curator import Recorder
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -40,9 +40,9 @@ from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.methods import Method, method_named
 from veilog.methods.method import Progress
-from veilog.privacy.account.accounting import Number, parse_delta, parse_epsilon
+from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.privacy.account.guessing import advantage_of
+from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.request import ReleaseRequest, checked_seed, plan

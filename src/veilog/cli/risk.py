@@ -9,11 +9,11 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._plain import to_json
-from veilog.cli.checking.compare import WHOLE, read_to_measure, say_narrow, say_person
-from veilog.cli.checking.people import SEEMING, Whose
+from veilog.cli.compare import WHOLE, read_to_measure, say_narrow, say_person
 from veilog.cli.display.measures import attack_lines, attack_tables, risk_lines, risk_table, unique_line
+from veilog.cli.people import SEEMING, Whose
+from veilog.cli.shared.log_input import Output, opened, show_findings, shown_progress
 from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, Json, Log, Reading, pairs
-from veilog.cli.shared.reading import Output, opened, show_findings, shown_progress
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -23,9 +23,9 @@ from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.disclosure import unique_cases as cases_alone
 from veilog.measures.disclosure.perspectives import UNITS
 from veilog.measures.singling_out import exposure, halves, inference, linkability
-from veilog.measures.singling_out.finding import Exposure
-from veilog.measures.singling_out.inferring import Inference
-from veilog.measures.singling_out.linking import Linkability
+from veilog.measures.singling_out.identification import Exposure
+from veilog.measures.singling_out.inference import Inference
+from veilog.measures.singling_out.linkage import Linkability
 from veilog.messages import Message
 
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog.audits.auditing import audit as audit_method
+from veilog.audits.blackbox import audit as audit_method
 from veilog.cli.display.audits import audit_view
+from veilog.cli.shared.log_input import Output, named, read_log, shown_progress
 from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, MethodSettings, Reading, pairs
-from veilog.cli.shared.reading import Output, named, read_log, shown_progress
 from veilog.cli.shared.requests import RequestOptions, options_of
 
 

@@ -12,19 +12,19 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH, languages
-from veilog.cli.checking.people import SEEMING, Whose
-from veilog.cli.shared.keeping import ledger_of
+from veilog.cli.people import SEEMING, Whose
+from veilog.cli.shared.ledger_options import ledger_of
+from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.options import AS_USUAL, GROUPS, Json, Reading
-from veilog.cli.shared.reading import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
+from veilog.releasing.account_notes import Standing
 from veilog.releasing.meaning import json_of
 from veilog.releasing.result import Release
-from veilog.releasing.standing import Standing
 from veilog.report import write
 from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier

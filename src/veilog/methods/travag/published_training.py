@@ -19,8 +19,8 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods.method import Request
-from veilog.methods.travag.certified import MOST_PARAMETERS
 from veilog.methods.travag.networks import Sums, adam, gradients, rmsprop
+from veilog.methods.travag.private_training import MOST_PARAMETERS
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
 from veilog.methods.travag.steps import (
     Checkpoint,
@@ -33,11 +33,11 @@ from veilog.methods.travag.steps import (
     generator_step,
     nearest,
 )
-from veilog.privacy.account.accounting import parse_epsilon
+from veilog.privacy.account.budgets import parse_epsilon
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.privacy.training.accounting import composed_epsilon
+from veilog.privacy.training.accountant import composed_epsilon
 from veilog.privacy.training.sums import Outer, squared_norms
 
 _REASONS = ("travag-encoder-raw",)

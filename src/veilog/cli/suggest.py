@@ -11,13 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._plain import to_json
+from veilog.cli.confirmation import cannot_be_undone, told_if_stopped
 from veilog.cli.display.releases import guarantee_panel
 from veilog.cli.display.tables import key_values, listing
-from veilog.cli.releasing.confirmation import cannot_be_undone, told_if_stopped
-from veilog.cli.releasing.preview import activities_of
-from veilog.cli.shared.keeping import AS_THERE_IS, Keeping, account_of, show_account, show_notes
-from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, options, quoted
-from veilog.cli.shared.reading import (
+from veilog.cli.preview import activities_of
+from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.log_input import (
     Output,
     fits,
     opened,
@@ -26,9 +25,10 @@ from veilog.cli.shared.reading import (
     read_variants,
     shown_progress,
 )
+from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, options, quoted
 from veilog.cli.shared.requests import RequestOptions, options_of
 from veilog.methods import method_named
-from veilog.privacy.account.accounting import parse_delta, parse_epsilon, parse_share
+from veilog.privacy.account.budgets import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
 from veilog.releasing.owner import of_persons
 from veilog.releasing.suggest import Suggestion
