@@ -23,7 +23,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "Curator.carry",
         "Curator.guarantee",
     ),
-    "privacy.clipping": ("check_sums", "exact_sums", "contributions", "clipped", "clipped_euclidean", "noise_of_sums"),
+    "privacy.contributions": ("check_sums", "exact_sums", "contributions", "clipped", "clipped_euclidean", "noise_of_sums"),
     "privacy.cases": ("AllCases.over", "AllCases.sums", "AllCases.firsts", "_firsts"),
     "privacy.histograms": (
         *("check_size", "cases_in_bins", "every_bin", "bins_above", "_surviving_empty_bins"),
@@ -50,7 +50,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
     ),
     "privacy.mechanisms.sampling": ("amplified", "unamplified", "_suffices", "poisson_sample"),
     "privacy.unit": ("Unit.of_one_case", "Unit.charges", "_growth", "bounded"),
-    "privacy.account.accounting": ("parse_epsilon", "parse_delta", "compose"),
+    "privacy.account.budgets": ("parse_epsilon", "parse_delta", "compose"),
     "privacy.account.guarantee": ("round_up", "up", "strength_of", "Charge.__post_init__"),
     "privacy.account.account": (
         "ChargeAccount.charge",
@@ -76,8 +76,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "privacy.training.gradients": ("Training.step", "pay_for"),
     "privacy.training.sums": ("clipped", "_whole", "_with_errors", "_longest", "integer_sums", "exact_product"),
     "privacy.mechanisms.gaussian": ("discrete_gaussian", "_proposed", "_layout", "_cumulative", "_terms", "exceeding"),
-    "privacy.training.accounting": ("composed_epsilon", "integer_variance"),
-    "privacy.asking": ("bins_of", "triples_of", "_parts", "_alone", "added_up", "_same"),
+    "privacy.training.accountant": ("composed_epsilon", "integer_variance"),
+    "privacy.case_functions": ("bins_of", "triples_of", "_parts", "_alone", "added_up", "_same"),
     "privacy.account.losses": (
         "losses_of",
         "_of_charge",
@@ -86,7 +86,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "_counted",
         "_of_response",
     ),
-    "privacy.account.composing": (
+    "privacy.account.composition": (
         "renyi_of",
         "renyi_room",
         "renyi_epsilon",

@@ -3,8 +3,8 @@
 The method runs a few times, whole, on either log of each pair of neighbours. The questions of such a run are then asked
 again many times, each time of a curator that was opened anew, and each time is scored by the evidence of the answers
 (:mod:`veilog.audits.twin_curator`). Which run's questions, the threshold and the slope are chosen on some of these
-times; all others prove. Where some questions are refused now and then, those before count: all that is scored is dominated by
-one composition (:mod:`veilog.audits.bounds`).
+times; all others prove. Where some questions are refused now and then, those before count: all that is scored is
+dominated by one composition (:mod:`veilog.audits.bounds`).
 
 Two bounds come out of the same runs. One assumes nothing: the exact bounds of Clopper and Pearson on an event, as from
 outside. The other compares with the shape of the noise: the largest factor for which it is refuted, by an exact test,

@@ -30,7 +30,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_bounds, "_GROUPS", 3)
     monkeypatch.setattr(_bounds, "_BLOCK", 8)
     monkeypatch.setattr(_bounds, "_HASHES", 50)
-    monkeypatch.setattr(_bounds, "_SAMPLE", 40)
+    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", 40)
 
 
 @pytest.fixture(params=["auction", "boxes"])

@@ -131,7 +131,7 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
         strength = math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in plan))
         return strength**2 / 2 + strength * math.sqrt(2 * math.log(1 / delta))
 
-    for module in ("accounting", "gradients"):
+    for module in ("accountant", "gradients"):
         monkeypatch.setattr(f"veilog.privacy.training.{module}.composed_epsilon", rough)
     short = dataclasses.replace(travag.CERTIFIED, free_autoencoder_steps=3, free_batch=32)
     monkeypatch.setattr(travag, "CERTIFIED", short)
