@@ -17,7 +17,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained
 from veilog.privacy.curator import Curator
-from veilog.training.model import Model
+from veilog.training import Model
 
 LENGTH = 15
 ACTIVITIES = 16

@@ -34,8 +34,8 @@ from veilog.methods.travag.settings import CERTIFIED, Networks
 from veilog.methods.travag.steps import Trainer, autoencoder_factors, autoencoder_step, critic_factors, critic_step
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.gradients import Training
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.privacy.training.gradients import Training
 
 CONFIGURATION = PUBLISHED["bpic13-1-1e-6"]
 SIZES = {846: 1050, 1511: 7554}

@@ -94,7 +94,7 @@ ENGLISH_ONLY = (
     "experiments/",
     "audits/",
     "testing/",
-    "training/",
+    "training.py",
     "mining/",
     "releasing/suggest",
     "_notebook",

@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from veilog.releasing.twin import Twin as Twin
     from veilog.releasing.twin import twin as twin
     from veilog.report.dossier import dossier as dossier
-    from veilog.training.model import Model as Model
-    from veilog.training.training import train as train
+    from veilog.training import Model as Model
+    from veilog.training import train as train
 
 _HOMES = {
     name: module
@@ -93,8 +93,7 @@ _HOMES = {
         "veilog.releasing.suggest": ("Suggestion", "suggest"),
         "veilog.releasing.twin": ("Twin", "twin"),
         "veilog.report.dossier": ("dossier",),
-        "veilog.training.model": ("Model",),
-        "veilog.training.training": ("train",),
+        "veilog.training": ("Model", "train"),
     }.items()
     for name in names
 }

@@ -12,7 +12,7 @@ from veilog.methods.travag.settings import CERTIFIED, Networks, Trained, Trainin
 from veilog.privacy.account.guarantee import Charge
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import NoisedSteps, Stated
-from veilog.training.model import Model
+from veilog.training import Model
 
 LOG = Variants.from_dict({("a", "b"): 50, ("a", "ä", "c"): 30, ("b",): 15, ("c", "a", "c", "b"): 5})
 CONFIGURATION = replace(CERTIFIED, latent=3, noise=2)

@@ -100,7 +100,7 @@ def test_many_cases_are_written_in_pieces_as_few_are(
     capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(capsys, "sample", model, tmp_path / "few.xes", "--cases", 2500, "--seed", 1)
-    monkeypatch.setattr("veilog.training.model._WHOLE", 1000)
+    monkeypatch.setattr("veilog.training._WHOLE", 1000)
     run(capsys, "sample", model, tmp_path / "many.xes", "--cases", 2500, "--seed", 1)
     assert (tmp_path / "many.xes").read_bytes() == (tmp_path / "few.xes").read_bytes()
 

@@ -121,8 +121,8 @@ TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "fr
         (TWIN, "veilog.releasing.twin.replace", "epsilon-spent", 0.5),
         (TWIN, "veilog.releasing.twin.ask_sizes", "nothing-spent", None),
         (TWIN, "veilog.releasing.twin.twin_of", "sizes-paid", None),
-        (TRAIN, "veilog.training.model.Model.save", "epsilon-spent", 2),
-        (TRAIN, "veilog.training.training.travag.train", "nothing-spent", None),
+        (TRAIN, "veilog.training.Model.save", "epsilon-spent", 2),
+        (TRAIN, "veilog.training.travag.train", "nothing-spent", None),
         (TRAIN, "veilog.cli.model._view", "model-written", None),
     ],
 )

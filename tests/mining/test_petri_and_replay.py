@@ -122,7 +122,7 @@ def random_log(draw: random.Random, activities: str) -> Variants:
 
 
 def check(original: Variants, released: Variants, noise: float) -> None:
-    from veilog.measures.process_model import worker
+    from veilog.measures import process_model_worker as worker
 
     logs = [{"traces": list(log.sequences), "counts": log.counts.tolist()} for log in (original, released)]
     theirs: dict[str, float] = {}

@@ -27,9 +27,9 @@ from veilog.privacy.contributions import check_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.histograms import check_size
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.accountant import composed_epsilon
+from veilog.privacy.mechanisms.clipped_sums import Outer
 from veilog.privacy.mechanisms.mechanism import Laplace, NoisedSteps
-from veilog.privacy.training.accountant import composed_epsilon
-from veilog.privacy.training.sums import Outer
 
 IntArray = npt.NDArray[np.int64]
 SURE = 1e-9
@@ -478,7 +478,7 @@ def test_a_training_without_a_bound_for_each_part_is_refused(clips: tuple[float,
 
 
 def test_a_training_may_cost_exactly_what_was_set_aside_and_has_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.privacy.training.gradients.composed_epsilon", lambda plan, delta, about: 2.0)
+    monkeypatch.setattr("veilog.privacy.mechanisms.gradients.composed_epsilon", lambda plan, delta, about: 2.0)
     curator = Curator(LOG, randomness=noise.seeded(1))
     a_training(curator, Fraction(2), Fraction(1, 1000))
     with pytest.raises(ParameterError, match="more than the"):

@@ -94,7 +94,7 @@ def test_several_files_are_read_as_one_table(place: Path) -> None:
 
 def test_training_reads_a_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    monkeypatch.setattr("veilog.training.training._train", lambda planned, log, *rest: seen.append(log))
+    monkeypatch.setattr("veilog.training._train", lambda planned, log, *rest: seen.append(log))
     veilog.train(place / "log.xes", "travag", epsilon=1, delta=1e-6, activities="log")
     assert seen[0].variants == LOG.variants
 

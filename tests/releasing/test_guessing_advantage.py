@@ -11,7 +11,7 @@ from veilog import METHODS, Variants, cli
 from veilog.errors import ParameterError
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.privacy.account.guessing_advantage import advantage_of, epsilon_of
-from veilog.training.training import train
+from veilog.training import train
 
 LOG = Variants.from_dict({("a", "b"): 500, ("a", "c", "c"): 300, ("a", "b", "c"): 80, ("d",): 2, (): 40})
 QUICK: dict[str, dict[str, object]] = {"travag": {"free_generator_steps": 1}}

@@ -24,12 +24,12 @@ from veilog.methods.travag.settings import TrainingState
 from veilog.privacy.account.guarantee import Condition
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.gradients import Training
-from veilog.training.model import Model
-from veilog.training.training import (
+from veilog.privacy.mechanisms.gradients import Training
+from veilog.training import (
     ONE_RUN,
     CheckpointFile,
     Interrupts,
+    Model,
     ResumedState,
     Saver,
     claimed,

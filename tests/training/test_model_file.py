@@ -22,7 +22,7 @@ from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.curator import Curator
 from veilog.report.release_facts import told_by_file
-from veilog.training.model import Model
+from veilog.training import Model
 
 
 @pytest.fixture
@@ -252,7 +252,7 @@ def test_a_model_draws_without_anything_but_its_file(path: Path, tmp_path: Path)
 
 @pytest.mark.slow
 def test_more_than_a_million_cases_keep_the_shares_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.training.model._FRESH", 20_000)
+    monkeypatch.setattr("veilog.training._FRESH", 20_000)
     first, many = model().sample(20_000, seed=1), model().sample(10**12, seed=1)
     assert many.cases == 10**12
     assert np.allclose(many.counts / many.cases, first.counts / first.cases, atol=1e-4)

@@ -53,6 +53,8 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import Rounds, SparseHistogram, label_weights
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.clipped_sums import clipped_sums
+from veilog.privacy.mechanisms.gradients import Training
 from veilog.privacy.mechanisms.mechanism import (
     GaussianRounds,
     KTruncatedGeometric,
@@ -62,8 +64,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Sensitivity,
     Thresholded,
 )
-from veilog.privacy.training.gradients import Training
-from veilog.privacy.training.sums import clipped_sums
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.run import curator_of, run_plan

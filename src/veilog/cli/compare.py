@@ -160,7 +160,7 @@ class MeasureOptions:
 
             read_model(self.model)
         if self.alignments:
-            from veilog.measures.process_model.measure import check_alignments
+            from veilog.measures.process_model import check_alignments
 
             check_alignments()
         return Asked(self.model, self.predict, self.pm4py, self.alignments, person=person)

@@ -28,9 +28,8 @@ from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, 
 from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.releasing.meaning import json_of
-from veilog.training.model import Model
-from veilog.training.training import remove, trainable
-from veilog.training.training import train as train_model
+from veilog.training import Model, remove, trainable
+from veilog.training import train as train_model
 
 ModelFile = Annotated[Path, Parameter(help="Model, as veilog train writes it.")]
 _SHOWN = 10_000

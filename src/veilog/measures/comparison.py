@@ -12,7 +12,7 @@ from veilog._language import counted, in_two_digits, localised, share_in_percent
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity, Reason
-from veilog.measures.process_model.measure import MEASURES as OF_MODELS
+from veilog.measures.process_model import MEASURES as OF_MODELS
 from veilog.measures.registry import MEASURES
 from veilog.measures.use_cases import Asked, Grade, Judgement, judge, named
 from veilog.measures.use_cases.use_case import capital

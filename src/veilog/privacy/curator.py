@@ -40,6 +40,7 @@ from veilog.privacy.histograms import (
     labels_noise,
 )
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.gradients import Training, pay_for
 from veilog.privacy.mechanisms.mechanism import (
     KTruncatedGeometric,
     Laplace,
@@ -48,7 +49,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import poisson_sample
-from veilog.privacy.training.gradients import Training, pay_for
 from veilog.privacy.unit import ONE_CASE, Bounded, Unit
 
 if TYPE_CHECKING:

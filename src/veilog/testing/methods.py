@@ -27,7 +27,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import Rounds
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.gradients import Training
+from veilog.privacy.mechanisms.gradients import Training
 from veilog.releasing.request import OPTIONS, ReleaseRequest, plan
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan

@@ -6,7 +6,7 @@ from refusals import refused
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.process_model import measure as alignments
+from veilog.measures import process_model as alignments
 from veilog.measures.use_cases import judge
 from veilog.measures.use_cases.use_case import Asked
 from veilog.mining.inductive import discover

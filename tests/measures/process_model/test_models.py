@@ -16,11 +16,11 @@ from refusals import refused
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Variants
+from veilog.measures import process_model as by_pm4py
+from veilog.measures import process_model as own
+from veilog.measures import process_model_worker
 from veilog.measures.measure import Miner
-from veilog.measures.process_model import MEASURES, model_quality, worker
-from veilog.measures.process_model import measure as by_pm4py
-from veilog.measures.process_model import measure as own
-from veilog.measures.process_model.measure import running
+from veilog.measures.process_model import MEASURES, model_quality, running
 from veilog.messages import Message
 from veilog.mining.inductive import OutOfTimeError
 from veilog.mining.replay import Prefixes, precision
@@ -125,7 +125,7 @@ def test_a_model_that_is_nested_too_deeply_says_so(monkeypatch: pytest.MonkeyPat
     assert model_quality(SMALL, SMALL).not_computed["fitness"].code == "model-nested-too-deeply"
 
 
-class Replayer(worker.Pm4pyReplay):
+class Replayer(process_model_worker.Pm4pyReplay):
     """Tokens and enabled activities as pm4py would give them."""
 
     def __init__(self, states: list[dict[str, Any]], enabled: list[set[str]]) -> None:

@@ -17,7 +17,7 @@ from veilog.mining.replay import Prefixes
 pm4py = pytest.importorskip("pm4py")
 pytestmark = pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
 
-from veilog.measures.process_model.worker import (  # noqa: E402
+from veilog.measures.process_model_worker import (  # noqa: E402
     Pm4pyReplay,
     Trace,
     _net,

@@ -132,7 +132,7 @@ def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
         return strength**2 / 2 + strength * math.sqrt(2 * math.log(1 / delta))
 
     for module in ("accountant", "gradients"):
-        monkeypatch.setattr(f"veilog.privacy.training.{module}.composed_epsilon", rough)
+        monkeypatch.setattr(f"veilog.privacy.mechanisms.{module}.composed_epsilon", rough)
     short = dataclasses.replace(travag.CERTIFIED, free_autoencoder_steps=3, free_batch=32)
     monkeypatch.setattr(travag, "CERTIFIED", short)
 

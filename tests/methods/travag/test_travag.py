@@ -25,7 +25,7 @@ from veilog.methods.travag.settings import CERTIFIED, Configuration, Networks
 from veilog.methods.travag.steps import autoencoder_factors, nearest
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.training.accountant import composed_epsilon, event_of
+from veilog.privacy.mechanisms.accountant import composed_epsilon, event_of
 
 COUNTS = {("a", "b", "c"): 400, ("a", "c"): 300, ("b",): 150, ("a", "b", "b", "c"): 80, ("c", "c"): 4, ("b", "b"): 3}
 LOG = Variants.from_dict(COUNTS)

@@ -22,7 +22,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.histograms import WEIGHT, _log_delta, label_threshold
-from veilog.privacy.mechanisms import gaussian, noise
+from veilog.privacy.mechanisms import gaussian, gradients, noise
+from veilog.privacy.mechanisms.accountant import composed_epsilon, integer_variance
+from veilog.privacy.mechanisms.clipped_sums import GRID, Outer
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
     DiscreteGaussianSteps,
@@ -38,9 +40,6 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.sampling import amplified
-from veilog.privacy.training import gradients
-from veilog.privacy.training.accountant import composed_epsilon, integer_variance
-from veilog.privacy.training.sums import GRID, Outer
 from veilog.privacy.unit import ONE_CASE, Unit
 
 PLAN = (NoisedSteps("autoencoder", 0.1234567891, 9.0, 3), NoisedSteps("critic", 1.0, 40.0, 1))

@@ -23,8 +23,13 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
-from veilog.measures.process_model import model_quality
-from veilog.measures.process_model.measure import ModelQuality, TooManyStatesError, aligned_fitness, check_alignments
+from veilog.measures.process_model import (
+    ModelQuality,
+    TooManyStatesError,
+    aligned_fitness,
+    check_alignments,
+    model_quality,
+)
 from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
 from veilog.mining.inductive import Clock, OutOfTimeError, discover
 from veilog.mining.replay import workflow_net

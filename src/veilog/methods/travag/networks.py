@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog._typing import AnyArray
-from veilog.privacy.training.sums import Outer, add_rows
+from veilog.privacy.mechanisms.clipped_sums import Outer, add_rows
 
 Weights = dict[str, AnyArray]
 Activation = Literal["tanh", "leaky", "none"]

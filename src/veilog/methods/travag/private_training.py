@@ -35,9 +35,9 @@ from veilog.methods.travag.steps import (
 from veilog.privacy.account.budgets import parse_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.accountant import calibrated, smallest_epsilon
 from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, KTruncatedGeometric, NoisedSteps
 from veilog.privacy.mechanisms.noise import tsgd_bound
-from veilog.privacy.training.accountant import calibrated, smallest_epsilon
 
 MOST_COLUMNS = 4096
 """The most frequent columns (by noisy counts) up to so many are trained on; the rest is outside."""

@@ -36,9 +36,9 @@ from veilog.methods.travag.steps import (
 from veilog.privacy.account.budgets import parse_epsilon
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.accountant import composed_epsilon
+from veilog.privacy.mechanisms.clipped_sums import Outer, squared_norms
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.privacy.training.accountant import composed_epsilon
-from veilog.privacy.training.sums import Outer, squared_norms
 
 _REASONS = ("travag-encoder-raw",)
 _REASONS_OF_PROGRAM = ("travag-program-clips-batches", "travag-program-with-replacement")

@@ -19,8 +19,8 @@ from veilog.methods.method import Request
 from veilog.methods.travag.networks import Network, Sums, Weights, adam, backward, forward, gradients, rmsprop, sigmoid
 from veilog.methods.travag.settings import Configuration, Networks, TrainingState
 from veilog.privacy.histograms import Assign
-from veilog.privacy.training.gradients import Training
-from veilog.privacy.training.sums import SAFE, Factors, Outer, clipped_sums
+from veilog.privacy.mechanisms.clipped_sums import SAFE, Factors, Outer, clipped_sums
+from veilog.privacy.mechanisms.gradients import Training
 
 Checkpoint = Callable[[TrainingState], None]
 

@@ -82,7 +82,7 @@ def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArra
 
     Added to an integer vector that one case changes by an integer vector of L2 norm D, on every coordinate, it is
     ``D**2 / (2 variance)``-zCDP (Canonne, Kamath, Steinke 2020, theorem 4); what it is as a step of a training is
-    derived in :mod:`veilog.privacy.training.accountant`.
+    derived in :mod:`veilog.privacy.mechanisms.accountant`.
     """
     if not 0 < variance <= LARGEST_VARIANCE:
         raise ValueError("a variance is above 0 and at most 2**115")

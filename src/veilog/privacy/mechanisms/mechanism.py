@@ -221,7 +221,7 @@ class NoisedSteps:
 class DiscreteGaussianSteps:
     """The steps of a training, each with discrete Gaussian noise on the sum of a Poisson sample's clipped gradients.
 
-    What they cost together is composed in :mod:`veilog.privacy.training.accountant`.
+    What they cost together is composed in :mod:`veilog.privacy.mechanisms.accountant`.
     """
 
     parts: tuple[NoisedSteps, ...]

@@ -12,12 +12,12 @@ from refusals import refused
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Curator
-from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, MOST_STEPS, DiscreteGaussianSteps, NoisedSteps
-from veilog.privacy.training.accountant import (
+from veilog.privacy.mechanisms.accountant import (
     calibrated,
 )
-from veilog.privacy.training.gradients import LEAST_CLIP, MOST_CLIP
-from veilog.privacy.training.sums import Outer
+from veilog.privacy.mechanisms.clipped_sums import Outer
+from veilog.privacy.mechanisms.gradients import LEAST_CLIP, MOST_CLIP
+from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, MOST_STEPS, DiscreteGaussianSteps, NoisedSteps
 
 LOG = Variants.from_dict({("a", "b"): 30, ("a",): 12, ("b",): 3})
 
@@ -94,7 +94,7 @@ def test_charges_of_an_interrupted_run_are_carried_over() -> None:
 
 
 def test_plans_and_clips_are_taken_up_to_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("veilog.privacy.training.gradients.composed_epsilon", lambda plan, delta, about: 1.0)
+    monkeypatch.setattr("veilog.privacy.mechanisms.gradients.composed_epsilon", lambda plan, delta, about: 1.0)
     plan = (NoisedSteps("most", 1.0, LARGEST_NOISE, MOST_STEPS), NoisedSteps("one", 1.0, 1.0, 1))
     curator = Curator(Variants.from_dict({("a",): 3}))
     ask = lambda clips: curator.training(  # noqa: E731

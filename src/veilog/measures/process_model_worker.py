@@ -1,6 +1,6 @@
 """The process in which pm4py works: a task as JSON on standard input, answers as lines of JSON on standard output.
 
-Run as ``python -m veilog.measures.process_model.worker`` by :mod:`veilog.measures.process_model.measure`, and by nobody
+Run as ``python -m veilog.measures.process_model_worker`` by :mod:`veilog.measures.process_model`, and by nobody
 else. An answer is written as soon as it is known, so that a kill loses only what was not reached.
 """
 

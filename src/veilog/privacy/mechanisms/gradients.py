@@ -1,8 +1,8 @@
 """Noised gradients of networks on one-hot cases: the question that training asks.
 
-Clipped gradients are summed in integers (:mod:`veilog.privacy.training.sums`), by an exact sample of the cases, and get
-exact discrete Gaussian noise (:mod:`veilog.privacy.mechanisms.gaussian`); what that costs is derived in
-:mod:`veilog.privacy.training.accountant`. Floats only say in which direction an example's gradient points.
+Clipped gradients are summed in integers (:mod:`veilog.privacy.mechanisms.clipped_sums`), by an exact sample of the
+cases, and get exact discrete Gaussian noise (:mod:`veilog.privacy.mechanisms.gaussian`); what that costs is derived in
+:mod:`veilog.privacy.mechanisms.accountant`. Floats only say in which direction an example's gradient points.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy.typing as npt
 from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
+from veilog.privacy.mechanisms.accountant import composed_epsilon, integer_variance
+from veilog.privacy.mechanisms.clipped_sums import GRID, Factors, Gradients, Outer, clipped, in_floats, integer_sums
 from veilog.privacy.mechanisms.gaussian import discrete_gaussian
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps, Sensitivity
 from veilog.privacy.mechanisms.noise import Randomness, fast
 from veilog.privacy.mechanisms.sampling import poisson_counts
-from veilog.privacy.training.accountant import composed_epsilon, integer_variance
-from veilog.privacy.training.sums import GRID, Factors, Gradients, Outer, clipped, in_floats, integer_sums
 
 IntArray = npt.NDArray[np.int64]
 FactorsOf = Callable[[IntArray], Factors]
@@ -80,7 +80,7 @@ class Training:
         vector of its column, whose L2 norm is at most ``2**GRID`` over all layers together; one that does not adds
         nothing. Sums are exact, so a case changes them by at most that, and by integers. Every coordinate gets
         discrete Gaussian noise of the variance of
-        :func:`veilog.privacy.training.accountant.integer_variance`, with which the step costs no more than the
+        :func:`veilog.privacy.mechanisms.accountant.integer_variance`, with which the step costs no more than the
         Poisson-subsampled Gaussian mechanism of ``noise_multiplier`` (adding or removing one case; proof there). It was
         charged with the plan.
 

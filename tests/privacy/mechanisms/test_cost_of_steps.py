@@ -12,17 +12,17 @@ from refusals import refused
 from scipy import stats
 
 from veilog.errors import ParameterError
-from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.privacy.training import accountant
-from veilog.privacy.training.accountant import (
+from veilog.privacy.mechanisms import accountant
+from veilog.privacy.mechanisms.accountant import (
     calibrated,
     composed_epsilon,
     integer_variance,
     smallest_epsilon,
 )
-from veilog.privacy.training.sums import (
+from veilog.privacy.mechanisms.clipped_sums import (
     GRID,
 )
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 PARTS = (NoisedSteps("autoencoder", 64 / 7554, 6, 20_000), NoisedSteps("critic", 128 / 7554, 4, 22_500))
 

@@ -9,7 +9,7 @@ terms (a real row against a made-up one) its gradient is a sum of such products,
 
 What comes back are sums of whole numbers, so that one case cannot change them by more than its own: sums of floats are
 rounded, and on a log of millions of cases one rounding is worth many cases. (This is apart from
-:mod:`veilog.privacy.training.gradients`, the question itself, so that each can be read as a whole.)
+:mod:`veilog.privacy.mechanisms.gradients`, the question itself, so that each can be read as a whole.)
 """
 
 from __future__ import annotations

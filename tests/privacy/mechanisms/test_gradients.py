@@ -17,9 +17,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.methods.travag.networks import Network, Weights, backward, forward, initial
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import NoisedSteps
-from veilog.privacy.training.gradients import Training
-from veilog.privacy.training.sums import (
+from veilog.privacy.mechanisms.clipped_sums import (
     GRID,
     Factors,
     Outer,
@@ -31,6 +29,8 @@ from veilog.privacy.training.sums import (
     integer_sums,
     squared_norms,
 )
+from veilog.privacy.mechanisms.gradients import Training
+from veilog.privacy.mechanisms.mechanism import NoisedSteps
 
 NETWORKS = (
     Network("plain", (7, 5, 3), ("tanh", "none")),

@@ -1,23 +1,4 @@
-"""What a process model discovered from the release is worth on the original log.
-
-The model: inductive miner infrequent (noise threshold 0.2) on the released variants, as a Petri net. Against the
-original log L:
-
-- fitness: token-based replay (Berti, van der Aalst 2019), 1/2 (1 - missing / consumed) + 1/2 (1 - remaining /
-  produced), tokens summed over all cases;
-- precision: escaping edges (Munoz-Gama, Carmona 2010), 1 - escaping / enabled, summed over the prefixes of all cases
-  that the model can replay: an enabled activity escapes when L never continues the prefix with it;
-- F-score: their harmonic mean;
-- generalization (Buijs et al. 2014): 1 - mean over the net's transitions of 1 / sqrt(how often replay fired it), a
-  transition that never fired counting 1.
-
-All are computed on variants with multiplicities, which changes nothing: replay is the same for equal traces.
-High fitness alone is worth little, because a model of one frequent variant or of anything at all can have it: see the
-coverage beside it in :mod:`veilog.measures.comparison`.
-
-Our own miner and replay (:mod:`veilog.mining`) find them in this process; where it is asked for, pm4py (extra
-``models``) does in a process of its own, and finds the same. Time is limited: what was not reached has its reason.
-"""
+"""What a process model that is discovered from a release is worth on the original."""
 
 from __future__ import annotations
 
@@ -43,6 +24,27 @@ from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, wor
 
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
+
+
+# What a process model discovered from the release is worth on the original log.
+#
+# The model: inductive miner infrequent (noise threshold 0.2) on the released variants, as a Petri net. Against the
+# original log L:
+#
+# - fitness: token-based replay (Berti, van der Aalst 2019), 1/2 (1 - missing / consumed) + 1/2 (1 - remaining /
+#   produced), tokens summed over all cases;
+# - precision: escaping edges (Munoz-Gama, Carmona 2010), 1 - escaping / enabled, summed over the prefixes of all cases
+#   that the model can replay: an enabled activity escapes when L never continues the prefix with it;
+# - F-score: their harmonic mean;
+# - generalization (Buijs et al. 2014): 1 - mean over the net's transitions of 1 / sqrt(how often replay fired it), a
+#   transition that never fired counting 1.
+#
+# All are computed on variants with multiplicities, which changes nothing: replay is the same for equal traces. High
+# fitness alone is worth little, because a model of one frequent variant or of anything at all can have it: see the
+# coverage beside it in :mod:`veilog.measures.comparison`.
+#
+# Our own miner and replay (:mod:`veilog.mining`) find them in this process; where it is asked for, pm4py (extra
+# ``models``) does in a process of its own, and finds the same. Time is limited: what was not reached has its reason.
 
 MEASURES = ("fitness", "precision", "f_score", "generalization")
 
@@ -91,7 +93,7 @@ def measured(
     return ModelQuality.of(values, problem, time.monotonic() - started)
 
 
-_WORKER = "veilog.measures.process_model.worker"
+_WORKER = "veilog.measures.process_model_worker"
 
 
 class Running:
