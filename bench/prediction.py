@@ -1,6 +1,6 @@
 """Train on the release, test on real cases: the release is made of 70 % of the cases and judged on the others.
 
-*real* has learnt from the 70 % themselves, *majority* predicts what is most frequent among them, and *leak line* has
+*real* has learnt from the 70 % themselves, *majority* predicts what is most frequent among them, and *unprotected baseline* has
 learnt from a bare list of their variants. A run is another split and another seed of the release.
 
 The time that a case still takes is learnt from releases with times, of which the window is the log's.
@@ -37,7 +37,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     made = released(seen, cell).variants
     values = {
         "majority": next_activity(real, held_out, 1),
-        "leak line": next_activity(real.with_counts(np.ones_like(real.counts)), held_out),
+        "unprotected baseline": next_activity(real.with_counts(np.ones_like(real.counts)), held_out),
         **{f"{name}, real": number for name, number in predicted(real, held_out, Asked()).items()},
         **{f"{name}, release": number for name, number in predicted(made, held_out, Asked()).items()},
     }
@@ -67,7 +67,7 @@ BENCHMARKS = (
         measure,
         asked(*METHODS),
         [
-            *(Column(name, name, ".3f", "spread") for name in ("majority", "leak line")),
+            *(Column(name, name, ".3f", "spread") for name in ("majority", "unprotected baseline")),
             *(
                 Column(f"{title}, {side}", f"{name}, {side}", ".3f", "spread")
                 for name, title in _SHOWN.items()

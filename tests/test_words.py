@@ -17,7 +17,7 @@ BEFORE = "was measured before rows were kept; the command that the page names me
 TYPED = {
     "docs/results/evolve.md": BEFORE,
     "docs/results/groups.md": BEFORE,
-    "docs/results/leak-line.md": BEFORE,
+    "docs/results/unprotected-baseline.md": BEFORE,
     "docs/results/libra.md": BEFORE,
     "docs/results/performance.md": BEFORE,
     "docs/results/prefix-trees.md": BEFORE,
@@ -44,7 +44,7 @@ TOOL = load()
 PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
 
 
-LONG, OLD = 89, 45
+LONG, OLD = 78, 0
 """Sentences that are too long, outside the pages that have none, and old words. These numbers only fall."""
 
 

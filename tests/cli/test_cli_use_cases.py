@@ -27,8 +27,8 @@ def test_use_cases_stand_in_json_with_what_they_are_held_against(capsys: pytest.
     for purpose in use_cases.values():
         assert purpose["grade"] == "good"
         for numbers in purpose["aspects"].values():
-            assert {"value", "floor", "ceiling", "zero", "share", "grade"} <= numbers.keys()
-            assert numbers["value"] == numbers["ceiling"]
+            assert {"value", "sample", "original", "unprotected", "share", "grade"} <= numbers.keys()
+            assert numbers["value"] == numbers["original"]
 
 
 @pytest.mark.slow

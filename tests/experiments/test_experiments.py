@@ -345,13 +345,13 @@ def test_the_frontier_says_what_is_below_the_leak_line() -> None:
         row("sapa", told, 0.5),
     ]
     named = {table.title: table for table in frontier.tables(rows)}
-    (line,) = named["The leak line"].rows
+    (line,) = named["The unprotected baseline"].rows
     assert line == ("a", "1", "0.900", "0.850 ± 0.014", "laplace (0.700); sapa (0.500)")
     assert frontier.best(rows, "a", "1") == ("evolve", 0.86), "the line is no method"
     both = frontier.plots(rows)[0].drawing
     assert isinstance(both, Panels)
-    assert "leak line" in both.grids["a"]
-    assert "The leak line" not in {table.title for table in frontier.tables(rows[3:])}
+    assert "unprotected baseline" in both.grids["a"]
+    assert "The unprotected baseline" not in {table.title for table in frontier.tables(rows[3:])}
 
 
 def test_the_frontier_in_brief_has_the_log_itself_our_own_and_the_best_of_the_others() -> None:
@@ -371,7 +371,7 @@ def test_the_frontier_in_brief_has_the_log_itself_our_own_and_the_best_of_the_ot
     found = {line[1]: line for line in table.rows}
     assert found["fitness / precision"][column[BEST]] == "0.900 / 0.300 (sapa)", "F would say laplace"
     assert found["fitness / precision"][column["the log itself"]] == "0.900 / 0.500"
-    assert found["fitness / precision"][column["leak line"]] == "-", "it was not measured"
+    assert found["fitness / precision"][column["unprotected baseline"]] == "-", "it was not measured"
     assert found["next activity"][2:4] == ("0.800", "0.750")
     assert found["error of rules"][column[BEST]] == "0.010 (laplace)"
     assert GOOD_FOR not in {table.title for table in frontier.tables(rows[1:2])}

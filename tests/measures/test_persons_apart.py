@@ -126,13 +126,13 @@ def test_a_purpose_learns_of_nobody_on_whom_it_is_judged(needs: str) -> None:
     aspect = Aspect("common", "common", "what both have", "higher", chief=True)
     purpose = UseCase("common", "common", (aspect,), common, needs=needs, held_out=True)  # type: ignore[arg-type]
     judged = purpose.judged(Sides(Pair(log, log), "Patient"), Asked(person="Patient")).aspects["common"]
-    assert (judged.ceiling, judged.floor, judged.zero) == (0, 0, 0)
+    assert (judged.original, judged.sample, judged.unprotected) == (0, 0, 0)
     assert judged.value == 6
     loose = purpose.judged(Sides(Pair(log, log)), Asked(person="Patient")).aspects["common"]
-    assert loose.ceiling is not None and loose.ceiling > 0
+    assert loose.original is not None and loose.original > 0
     # By others' cases it is known of one step of two: that the case ends.
     assert (
-        judge(Pair(log, log), ["prediction"], Asked(chief_only=True))["prediction"].aspects["next_activity"].ceiling
+        judge(Pair(log, log), ["prediction"], Asked(chief_only=True))["prediction"].aspects["next_activity"].original
         == 0.5
     )
 

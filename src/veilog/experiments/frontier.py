@@ -1,7 +1,7 @@
 """The frontier: every certified method at equal derived epsilon on every log, beside a bare list of the variants.
 
 For readers in a hurry there are tables by use case and of all methods, and a picture of few lines: those of evolve, the
-best of all others at each place, whichever that is, and the leak line.
+best of all others at each place, whichever that is, and the unprotected baseline.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.budgets import compose
 
-BEST, LEAK = "best of the others", "leak line"
+BEST, LEAK = "best of the others", "unprotected baseline"
 _EPSILON = "1"
 _WORDS = tables_of(papers.__name__, "frontier")
 """Titles, notes and facts of its tables."""
@@ -91,7 +91,7 @@ _OWN = [name for name in COLUMNS if name == "evolve" or name.startswith("evolve,
 """What is compared of the method of this package."""
 _OTHERS = [name for name in COLUMNS if not name.startswith("evolve")]
 UNIFORM = ("weights", "drawn")
-"""The two readings of the leak line: each variant of the raw log once, and as many draws from them as it has cases."""
+"""The two readings of the unprotected baseline: each variant of the raw log once, and as many draws from them as it has cases."""
 _SHORT = {
     name: "only real (δ)" if "only real" in name else f"{method} (δ)"
     for name, (method, settings) in COLUMNS.items()
@@ -118,7 +118,7 @@ def _leak(log: str, reading: str, run: int = 0) -> Cell:
 
 
 def uniform(original: Variants, reading: Value, seed: int) -> Variants:
-    """Return the leak line: the variants of a log with equal weights, or as many draws from them as it has cases."""
+    """Return the unprotected baseline: the variants of a log with equal weights, or as many draws from them as it has cases."""
     if reading == "weights" or not len(original):
         return original.with_counts(np.ones(len(original), dtype=np.int64))
     random = np.random.default_rng(seed)
@@ -256,7 +256,7 @@ def _of_itself(rows: Sequence[Row], measure: str, form: str) -> str:
 
 
 def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
-    """The leak line of each log, and what is below it."""
+    """The unprotected baseline of each log, and what is below it."""
     lines = []
     for log, epsilon in places:
         readings = [of(rows, log, "", uniform=reading) for reading in UNIFORM]
@@ -265,7 +265,7 @@ def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table
         both = (spread(reading, "similarity") for reading in readings)
         lines.append((log, epsilon, *both, "; ".join(below) or "none"))
     return Table(
-        "The leak line", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(lines), _BELOW["leak"]
+        "The unprotected baseline", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(lines), _BELOW["leak"]
     )
 
 
@@ -282,7 +282,7 @@ def _use_cases_table(rows: Sequence[Row]) -> list[Table]:
 
 
 def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:
-    """The log itself, evolve, the best of the others and the leak line; nothing where no release was measured."""
+    """The log itself, evolve, the best of the others and the unprotected baseline; nothing where no release was measured."""
     found = {name: values for name in COLUMNS if (values := _means(_column(rows, log, name, _EPSILON), measures))}
     original, leak = (_means(of(rows, log, "", uniform=reading), measures) for reading in ("", "weights"))
     others = [name for name in _OTHERS if name in found]
@@ -330,7 +330,7 @@ def _methods_table(rows: Sequence[Row]) -> list[Table]:
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
     """All logs beside each other, with few lines and with all, and each by itself with the spread of its runs and of
-    both leak lines."""
+    both unprotected baselines."""
     logs = {log: _series(rows, log) for log in _logs(rows)}
     few = {log: _few_series(rows, log) for log in logs}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
@@ -345,7 +345,7 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
 
 
 def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
-    """The lines of a log: what is compared, from its lowest to its highest run, and both leak lines."""
+    """The lines of a log: what is compared, from its lowest to its highest run, and both unprotected baselines."""
     series: dict[str, Series] = {}
     for name in COLUMNS:
         runs = [known(_column(rows, log, name, epsilon), "similarity") for epsilon in reversed(EPSILONS)]
@@ -360,7 +360,7 @@ def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
 
 
 def _few_series(rows: Sequence[Row], log: str) -> dict[str, Series]:
-    """The mean similarities of evolve, of the best of the others at each epsilon, and the lower leak line."""
+    """The mean similarities of evolve, of the best of the others at each epsilon, and the lower unprotected baseline."""
     epsilons = EPSILONS[::-1]
     means = {name: [_similarity(rows, log, name, epsilon) for epsilon in epsilons] for name in COLUMNS}
     others = zip(*(means[name] for name in _OTHERS), strict=True)
@@ -375,7 +375,7 @@ def _few_series(rows: Sequence[Row], log: str) -> dict[str, Series]:
 
 
 def _leaks(rows: Sequence[Row], log: str) -> list[list[float]]:
-    """The similarities of both readings of the leak line."""
+    """The similarities of both readings of the unprotected baseline."""
     return [known(of(rows, log, "", uniform=reading), "similarity") for reading in UNIFORM]
 
 

@@ -78,8 +78,8 @@ def _number(judged: Judged) -> Number:
     return Number(
         title=judged.aspect.heading + (f", {gettext(judged.aspect.unit)}" if judged.aspect.unit else ""),
         released=_figure(judged.value),
-        original=_figure(judged.ceiling),
-        half=_figure(judged.floor),
+        original=_figure(judged.original),
+        half=_figure(judged.sample),
         kept="–" if share is None else percent(f"{100 * share:.0f}"),
         bar=round(100 * min(share or 0.0, 1.0), 1),
     )

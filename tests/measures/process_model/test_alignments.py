@@ -65,7 +65,7 @@ def test_the_purpose_has_it_where_it_is_asked_for() -> None:
     assert "aligned" not in judge(pair, ["discovery"])["discovery"].aspects
     found = judge(pair, ["discovery"], Asked(alignments=True))["discovery"]
     one_variant = found.aspects["aligned"]
-    assert one_variant.ceiling == 1
+    assert one_variant.original == 1
     # 40 cases have c before b: one event is taken out and one put in; 30 have e for b and c.
     assert one_variant.value == pytest.approx(1 - (40 * 2 + 30 * 3) / (90 * 8 + 30 * 7))
 

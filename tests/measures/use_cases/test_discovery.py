@@ -17,8 +17,8 @@ def test_the_original_itself_is_good_for_discovery() -> None:
     found = judged(ORIGINAL)
     assert found.grade == "good"
     fitness, precision = found.aspects["fitness"], found.aspects["precision"]
-    assert (fitness.value, fitness.ceiling, fitness.share) == (1.0, 1.0, 1.0)
-    assert precision.value == precision.ceiling == 1.0
+    assert (fitness.value, fitness.original, fitness.share) == (1.0, 1.0, 1.0)
+    assert precision.value == precision.original == 1.0
 
 
 def test_one_frequent_variant_is_more_precise_than_it_fits() -> None:

@@ -224,8 +224,8 @@ def test_performance_is_judged_by_the_worse_of_cycle_time_and_events_in_the_case
     result = judge(Pair(original, hospital(cases=200, seed=9)), ["performance"])["performance"]
     assert [name for name, found in result.aspects.items() if found.aspect.chief] == ["cycle_time", "relative"]
     assert result.chief is not None
-    assert result.chief.floor is not None and result.chief.floor > 0
-    assert result.aspects["cycle_time"].ceiling == 0
+    assert result.chief.sample is not None and result.chief.sample > 0
+    assert result.aspects["cycle_time"].original == 0
     assert result.verdict.startswith(("Good for", "Of limited use for", "Not for"))
     assert list(result.aspects) == [aspect.name for aspect in USE_CASES["performance"].aspects]
 

@@ -39,7 +39,7 @@ def off(used: object, on: object, asked: Asked) -> Mapping[str, float]:
 def test_a_score_is_held_against_the_original_itself() -> None:
     result = judged(UseCase("kinds", "kinds", (SHARE,), found), Variants.from_dict({("a", "b"): 7, ("b",): 1}))
     one = result.aspects["found"]
-    assert (one.value, one.ceiling, one.zero) == (2 / 3, 1.0, 1.0)
+    assert (one.value, one.original, one.unprotected) == (2 / 3, 1.0, 1.0)
     assert one.share == pytest.approx(2 / 3)
     assert result.grade == "poor"
     kept = sentence("use-case-kept-share", number="found", share="67 %")
@@ -50,11 +50,11 @@ def test_a_distance_is_held_against_that_of_two_halves() -> None:
     use_case = UseCase("shares", "shares", (DISTANCE,), off)
     one = judged(use_case, Variants.from_dict({("b",): 5})).aspects["off"]
     assert one.value == pytest.approx(0.9)
-    assert one.ceiling == 0.0
-    assert one.zero == pytest.approx(0.9 - 2 / 3 + (1 / 3 - 0.3), abs=0.05)
-    assert one.floor is not None
-    assert 0 < one.floor < 0.25
-    assert one.share == pytest.approx(one.floor / 0.9)
+    assert one.original == 0.0
+    assert one.unprotected == pytest.approx(0.9 - 2 / 3 + (1 / 3 - 0.3), abs=0.05)
+    assert one.sample is not None
+    assert 0 < one.sample < 0.25
+    assert one.share == pytest.approx(one.sample / 0.9)
     same = judged(use_case, ORIGINAL)
     assert same.grade == "good"
     kept = sentence("use-case-kept-as-near", number="off")
@@ -103,13 +103,13 @@ def test_what_cannot_be_judged_says_why() -> None:
 
 
 def test_the_leak_line_has_every_variant_once() -> None:
-    seen = Sides(Pair(ORIGINAL, ORIGINAL)).of("zero", "variants", held_out=False)[0]
+    seen = Sides(Pair(ORIGINAL, ORIGINAL)).of("unprotected", "variants", held_out=False)[0]
     assert isinstance(seen, Variants)
     assert np.array_equal(seen.counts, [1, 1, 1])
 
 
 def test_an_error_of_something_learnt_is_held_against_the_original_itself() -> None:
-    aspect = Aspect("missed", "missed time", "hours", "lower", chief=True, against="ceiling")
+    aspect = Aspect("missed", "missed time", "hours", "lower", chief=True, against="original")
 
     def missed(used: object, on: object, asked: Asked) -> Mapping[str, float]:
         assert isinstance(used, Variants)
@@ -118,7 +118,7 @@ def test_an_error_of_something_learnt_is_held_against_the_original_itself() -> N
     use_case = UseCase("delays", "delays", (aspect,), missed)
     half_as_good = judged(use_case, Variants.from_dict({("a",): 3}))
     one = half_as_good.aspects["missed"]
-    assert (one.value, one.ceiling, one.floor, one.zero) == (8.0, 5.0, 8.0, 8.0)
+    assert (one.value, one.original, one.sample, one.unprotected) == (8.0, 5.0, 8.0, 8.0)
     assert one.share == 5 / 8
     kept = sentence("use-case-kept-error", number="missed time", times=1.6)
     assert half_as_good.verdict == sentence("use-case-poor", use_case="delays", kept=kept)
@@ -139,13 +139,13 @@ def test_a_negligible_distance_is_as_near_as_another_sample() -> None:
     for negligible, share in ((0.0, 0.05), (0.01, 0.5), (0.02, 1.0)):
         aspect = Aspect("off", "off", "share of cases elsewhere", "lower", chief=True, negligible=negligible)
         one = judged(UseCase("shares", "shares", (aspect,), little), released).aspects["off"]
-        assert (one.share, one.floor) == (pytest.approx(share), 0.001)
+        assert (one.share, one.sample) == (pytest.approx(share), 0.001)
 
 
-def test_a_floor_can_be_the_mean_of_several_halvings() -> None:
+def test_another_sample_can_be_the_mean_of_several_halvings() -> None:
     single, several = (
         [
-            judged(UseCase("shares", "shares", (DISTANCE,), off, halvings=number), ORIGINAL).aspects["off"].floor
+            judged(UseCase("shares", "shares", (DISTANCE,), off, halvings=number), ORIGINAL).aspects["off"].sample
             for number in range(1, 5)
         ],
         [off(*split(ORIGINAL, 0.5, seed), Asked())["off"] for seed in range(1, 5)],
@@ -161,7 +161,7 @@ def test_whole_logs_are_taken_where_both_are_there() -> None:
         (log, log.variants, Variants),
         (log.variants, log, Variants),
     ):
-        for side in ("value", "ceiling", "floor", "zero"):
+        for side in ("value", "original", "sample", "unprotected"):
             used, on = Sides(Pair(original, released)).of(side, "either", held_out=True)
             assert isinstance(used, kind)
             assert isinstance(on, kind)
@@ -176,7 +176,7 @@ def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspe
     quick, whole = use_case.judged(Sides(pair), asked).chief, use_case.judged(Sides(pair), Asked()).chief
     assert quick is not None and whole is not None
     assert (quick.value, quick.share, quick.grade) == (whole.value, whole.share, whole.grade)
-    assert quick.zero is None and whole.zero is not None
+    assert quick.unprotected is None and whole.unprotected is not None
     assert len(said) == 2 and sides in said[1]
 
 

@@ -106,7 +106,7 @@ def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:
         for judged in judgement.aspects.values():
             if judged.value is None:
                 continue
-            found = (judged.value, judged.ceiling, judged.floor, judged.zero)
+            found = (judged.value, judged.original, judged.sample, judged.unprotected)
             name = judged.aspect.heading + (f", {judged.aspect.unit}" if judged.aspect.unit else "")
             share = judged.share
             bar = Text("#" * round(20 * min(share or 0.0, 1.0)), style=_GRADES[judged.grade])

@@ -22,7 +22,7 @@ from veilog.privacy.persons import columns_of_persons
 
 SEED = 1
 TRAINING = 0.7
-"""Share of the cases that a ceiling may see where it is judged on the others."""
+"""Share of the cases that the original may show where it is judged on the others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,7 @@ class Sides:
 
     def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
         """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers
-        the halvings of a floor."""
+        the halvings of another sample."""
         logs = (self.pair.original, self.pair.released)
         whole = needs == "whole logs" or (needs == "either" and not any(isinstance(log, Variants) for log in logs))
         original, released = self.pair.whole if whole else self.pair.variants
@@ -55,7 +55,7 @@ class Sides:
         from_log = whole or (self.person is not None and not isinstance(self.pair.original, Variants))
         found = self._parts(side, released, held_out=held_out, draw=draw, from_log=from_log)
         used, judged = (log if whole or isinstance(log, Variants) else log.variants for log in found)
-        return (_listed(used) if side == "zero" else used), judged
+        return (_listed(used) if side == "unprotected" else used), judged
 
     def _parts(self, side: str, released: Log, *, held_out: bool, draw: int, from_log: bool) -> tuple[Log, Log]:
         original = self.pair.original if from_log else self.pair.variants[0]
@@ -65,7 +65,7 @@ class Sides:
             seen = unseen = original
         if side == "value":
             return released, unseen
-        if side in ("ceiling", "zero"):
+        if side in ("original", "unprotected"):
             return seen, unseen
         first, second = split(seen, 0.5, SEED + draw, person=self.person)
         return first, unseen if held_out else second

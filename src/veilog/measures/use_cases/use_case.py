@@ -4,16 +4,16 @@ A number of its own says little: whether a fitness of .9 is high or a distance o
 each is found four times, each time on the original's cases:
 
 - *value*: with the release in the original's place;
-- *ceiling*: with the original itself, the most that can be hoped for;
-- *floor*: with one random half of the original, judged on the other half: what another sample of the same process is
+- *original*: with the original itself, the most that can be hoped for;
+- *sample*: with one random half of the original, judged on the other half: what another sample of the same process is
   worth. No release needs to be better;
-- *zero*, the leak line: with every variant of the original once. Such a list has learnt nothing of what is frequent and
-  protects nobody.
+- *unprotected*, the baseline: with every variant of the original once. Such a list has learnt nothing of
+  what is frequent, and protects no person.
 
-A *share* tells how much is kept: of a number of which more is better, value / ceiling; of a distance, floor / value,
+A *share* tells how much is kept: of a number of which more is better, value / original; of a distance, sample / value,
 at most 1: a half means twice as far from the original as another sample of it. The error of something that is learnt
-from a log is no distance between logs, and not even the original makes it 0: it is held against the ceiling,
-ceiling / value.
+from a log is no distance between logs, and not even the original makes it 0: it is held against the
+original, original / value.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Grade = Literal["good", "limited", "poor", "not judged"]
 
 GOOD, LIMITED = 0.9, 0.7
 """Shares from which a use case is said to be served well, or in part; a distance is judged by its square root, so by
-1.2 and 2 times the floor. Words for people: the numbers stand beside them."""
+1.2 and 2 times that of another sample. Words for people: the numbers stand beside them."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Aspect:
     unit: str = ""
     chief: bool = False
     """Whether the verdict goes by it; by the worst of several."""
-    against: Literal["floor", "ceiling"] = "floor"
+    against: Literal["sample", "original"] = "sample"
     """What a number of which less is better is held against: another sample of the original, or the original."""
     negligible: float = 0.0
     """A distance that matters to nobody, which counts as near as another sample."""
@@ -100,9 +100,9 @@ class Aspect:
         return f"aspect-{self.name}".replace("_", "-")
 
     @property
-    def yardstick(self) -> Literal["floor", "ceiling"]:
+    def yardstick(self) -> Literal["sample", "original"]:
         """What its share is found by."""
-        return "ceiling" if self.better == "higher" else self.against
+        return "original" if self.better == "higher" else self.against
 
 
 class Lowest(NamedTuple):
@@ -140,16 +140,16 @@ class Judged:
 
     aspect: Aspect
     value: float | None
-    floor: float | None
-    ceiling: float | None
-    zero: float | None
+    sample: float | None
+    original: float | None
+    unprotected: float | None
 
     @property
     def share(self) -> float | None:
         """How much of what the original gives is kept; None where that cannot be said."""
         if self.aspect.better == "higher":
-            return None if self.value is None or not self.ceiling else max(0.0, self.value / self.ceiling)
-        base = self.ceiling if self.aspect.yardstick == "ceiling" else self.floor
+            return None if self.value is None or not self.original else max(0.0, self.value / self.original)
+        base = self.original if self.aspect.yardstick == "original" else self.sample
         if self.value is None or base is None:
             return None
         base = max(base, self.aspect.negligible)
@@ -158,7 +158,7 @@ class Judged:
     @property
     def is_distance(self) -> bool:
         """Whether its share says how far it is from the original, and not how much of it there is."""
-        return self.aspect.yardstick == "floor"
+        return self.aspect.yardstick == "sample"
 
     @property
     def lowest(self) -> Lowest | None:
@@ -174,7 +174,7 @@ class Judged:
 
     def to_json(self) -> dict[str, Any]:
         """Return its numbers as plain values."""
-        numbers = {name: getattr(self, name) for name in ("value", "floor", "ceiling", "zero", "share")}
+        numbers = {name: getattr(self, name) for name in ("value", "sample", "original", "unprotected", "share")}
         told = {"better": self.aspect.better, "unit": self.aspect.unit, **numbers, "grade": self.grade}
         if self.lowest is not None:
             told["lowest"] = {"names": list(self.lowest.names), "value": self.lowest.value}
@@ -289,7 +289,7 @@ class UseCase:
     held_out: bool = False
     """Whether it is judged on 30 % of the original's cases, of which the ceiling has seen nothing."""
     halvings: int = 1
-    """How often the original is halved for the floor, of which the mean is taken: often where one number is that of a
+    """How often the original is halved for another sample, of which the mean is taken: often where one number is that of a
     whole log, so that a lucky draw is no yardstick."""
 
     def judged(self, sides: Sides, asked: Asked) -> Judgement:
@@ -312,7 +312,7 @@ class UseCase:
         return tuple(side for side in _SIDES if side == "value" or side in held_against)
 
     def _side(self, side: str, sides: Sides, asked: Asked) -> Mapping[str, float | None]:
-        draws = range(self.halvings if side == "floor" else 1)
+        draws = range(self.halvings if side == "sample" else 1)
         scored = [
             self._scored(*sides.of(side, self.needs, held_out=self.held_out, draw=draw), asked, side) for draw in draws
         ]
@@ -356,7 +356,7 @@ def _mean(known: Sequence[float]) -> float | None:
 
 _SIDES = {
     "value": "the release",
-    "ceiling": "the original",
-    "floor": "another sample",
-    "zero": "the unprotected baseline",
+    "original": "the original",
+    "sample": "another sample",
+    "unprotected": "the unprotected baseline",
 }

@@ -49,10 +49,10 @@ def test_errors_are_differences_of_the_original_and_the_release(rules: Path) -> 
     rate, support = found.aspects["rate"], found.aspects["support"]
     assert rate.value == pytest.approx(0.35)
     assert support.value == pytest.approx((0 + 25 / 30) / 2)
-    assert rate.ceiling == support.ceiling == 0
-    assert rate.zero == pytest.approx(0.95 - 2 / 3)
-    assert rate.floor is not None
-    assert 0 < rate.floor < 0.08
+    assert rate.original == support.original == 0
+    assert rate.unprotected == pytest.approx(0.95 - 2 / 3)
+    assert rate.sample is not None
+    assert 0 < rate.sample < 0.08
     assert found.aspects["rules"].value is None
     assert found.grade == "poor"
     assert judged(ORIGINAL, rules).grade == "good"
@@ -68,7 +68,7 @@ def test_a_difference_of_a_point_is_none(net: Path) -> None:
     allowed = Variants.from_dict({("a", "b"): 1000})
     nearly = Variants.from_dict({("a", "b"): 995, ("a",): 5})
     found = judged(nearly, net, allowed)
-    assert found.aspects["rate"].floor == 0
+    assert found.aspects["rate"].sample == 0
     assert found.grade == "good"
     assert judged(Variants.from_dict({("a", "b"): 95, ("a",): 5}), net, allowed).aspects["rate"].share == pytest.approx(
         0.2
