@@ -1,7 +1,7 @@
 """Train on the release, test on real cases: the release is made of 70 % of the cases and judged on the others.
 
-*real* has learnt from the 70 % themselves, *majority* predicts what is most frequent among them, and *unprotected baseline* has
-learnt from a bare list of their variants. A run is another split and another seed of the release.
+*real* has learnt from the 70 % themselves, *majority* predicts what is most frequent among them, and the *unprotected
+baseline* has learnt from a bare list of their variants. A run is another split and another seed of the release.
 
 The time that a case still takes is learnt from releases with times, of which the window is the log's.
 """

@@ -91,7 +91,7 @@ _OWN = [name for name in COLUMNS if name == "evolve" or name.startswith("evolve,
 """What is compared of the method of this package."""
 _OTHERS = [name for name in COLUMNS if not name.startswith("evolve")]
 UNIFORM = ("weights", "drawn")
-"""The two readings of the unprotected baseline: each variant of the raw log once, and as many draws from them as it has cases."""
+"""The two readings of the baseline: each variant of the raw log once, and as many draws from them as it has cases."""
 _SHORT = {
     name: "only real (δ)" if "only real" in name else f"{method} (δ)"
     for name, (method, settings) in COLUMNS.items()
@@ -118,7 +118,7 @@ def _leak(log: str, reading: str, run: int = 0) -> Cell:
 
 
 def uniform(original: Variants, reading: Value, seed: int) -> Variants:
-    """Return the unprotected baseline: the variants of a log with equal weights, or as many draws from them as it has cases."""
+    """Return the baseline: the variants of a log with equal weights, or as many draws from them as it has cases."""
     if reading == "weights" or not len(original):
         return original.with_counts(np.ones(len(original), dtype=np.int64))
     random = np.random.default_rng(seed)
@@ -265,7 +265,10 @@ def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table
         both = (spread(reading, "similarity") for reading in readings)
         lines.append((log, epsilon, *both, "; ".join(below) or "none"))
     return Table(
-        "The unprotected baseline", ("log", "epsilon", "equal weights", "drawn", "below both"), tuple(lines), _BELOW["leak"]
+        "The unprotected baseline",
+        ("log", "epsilon", "equal weights", "drawn", "below both"),
+        tuple(lines),
+        _BELOW["leak"],
     )
 
 
@@ -282,7 +285,7 @@ def _use_cases_table(rows: Sequence[Row]) -> list[Table]:
 
 
 def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:
-    """The log itself, evolve, the best of the others and the unprotected baseline; nothing where no release was measured."""
+    """The log itself, evolve, the best of the others and the baseline; nothing where no release was measured."""
     found = {name: values for name in COLUMNS if (values := _means(_column(rows, log, name, _EPSILON), measures))}
     original, leak = (_means(of(rows, log, "", uniform=reading), measures) for reading in ("", "weights"))
     others = [name for name in _OTHERS if name in found]
@@ -360,7 +363,7 @@ def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
 
 
 def _few_series(rows: Sequence[Row], log: str) -> dict[str, Series]:
-    """The mean similarities of evolve, of the best of the others at each epsilon, and the lower unprotected baseline."""
+    """The mean similarities of evolve, of the best of the others at each epsilon, and the lower baseline."""
     epsilons = EPSILONS[::-1]
     means = {name: [_similarity(rows, log, name, epsilon) for epsilon in epsilons] for name in COLUMNS}
     others = zip(*(means[name] for name in _OTHERS), strict=True)
