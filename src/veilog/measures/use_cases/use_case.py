@@ -289,8 +289,8 @@ class UseCase:
     held_out: bool = False
     """Whether it is judged on 30 % of the original's cases, of which the reference has seen nothing."""
     halvings: int = 1
-    """How often the original is halved for another sample, of which the mean is taken: often where one number is that of
-    a whole log, so that a lucky draw is no yardstick."""
+    """How often the original is halved for another sample, whose mean is taken: often where one number is that of a
+    whole log, so that a lucky draw is no yardstick."""
 
     def judged(self, sides: Sides, asked: Asked) -> Judgement:
         """Return what a release is worth for this use case; a :class:`VeilogError` on the way is the reason why not."""
