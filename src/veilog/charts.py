@@ -69,7 +69,7 @@ def bars(values: Sequence[int], top: float, width: int, *, plain: bool = False) 
     steps = _PLAIN if plain else _BLOCKS
     parts = np.array_split(np.asarray(values, dtype=np.float64), min(width, len(values)))
     heights = [float(part.mean()) for part in parts]
-    # Anything above nothing shows.
+    # Every positive value stays visible.
     return "".join(steps[math.ceil(min(h / top, 1.0) * (len(steps) - 1))] if h > 0 else steps[0] for h in heights)
 
 

@@ -303,7 +303,7 @@ MESSY = (
          ("is ambiguous: it can mean day/month or month/day.",), refused=True),
     Mess("both orders of day and month", "a.csv",
          text(row=lambda e: [*e[:2], "25/3/2024" if e[1] == "Labor" else "3/25/2024", e[3]]),
-         ("Day and month change places: '25/3/2024' and '3/25/2024'.",), refused=True),
+         ("Dates mix day-first and month-first: '25/3/2024' and '3/25/2024'.",), refused=True),
     Mess("an event without a time", "a.csv", text(after="P2,Labor,,Ay\n"),
          ("An event has no timestamp although others have one",), refused=True),
     Mess("the same, left out", "a.csv", text(after="P2,Labor,,Ay\n"), ("missing-timestamp", ZONE),

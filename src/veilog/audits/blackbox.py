@@ -251,7 +251,7 @@ def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: fl
 
 
 def _proving(runs: int) -> int:
-    """How many of the runs are left for the proof."""
+    """Return the number of runs left for the proof."""
     return max(1, round(runs * _PROVING))
 
 

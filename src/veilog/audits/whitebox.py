@@ -223,7 +223,7 @@ def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
 
 
 def _proving(runs: int) -> int:
-    """How many of the runs are left for the proof."""
+    """Return the number of runs left for the proof."""
     return max(1, runs - round(runs * _CHOOSING))
 
 

@@ -228,7 +228,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         winners.append((log, epsilon, *both, _close(rows, log, epsilon) if first else "-"))
         marked = (f"**{text}**" if first and first[0] == n else text for n, text in zip(names, line[2:], strict=True))
         bold.append((log, epsilon, *marked))
-    head = ("log", "epsilon", "of all", "without a delta", "not told from it")
+    head = ("log", "epsilon", "of all", "without a delta", "tied")
     out = [
         Table("The best certified method", head, tuple(winners), _BELOW["best"]),
         replace(similarity, rows=tuple(bold)),

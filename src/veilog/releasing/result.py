@@ -1,4 +1,4 @@
-"""What leaves the house: a release with its guarantee, as a log with its privacy metadata, and as a file."""
+"""The result of a release: its guarantee, its log with metadata, and its file."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class OwnerOnly(ToJson):
 
 @dataclass(frozen=True)
 class Release:
-    """What leaves the house, with its guarantee. Nothing in it was computed from raw data outside a question."""
+    """A released log and its privacy guarantee. It depends on the raw data only through charged questions."""
 
     method: str
     as_published: bool
@@ -251,7 +251,7 @@ def _sizes(variants: Variants) -> dict[str, int]:
 
 
 def as_released(log: EventLog, metadata: Metadata) -> EventLog:
-    """The log as it leaves the house: with what it says about itself, with keys that are legal in XES, and with a life
+    """The log as it is published: with what it says about itself, with keys that are legal in XES, and with a life
     cycle, without which some tools refuse a log.
 
     Where no life cycle was released, every event is complete: a constant, whatever the original says, so that it

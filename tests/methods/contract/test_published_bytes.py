@@ -2,7 +2,7 @@
 
 Every certified method is run on a log, its questions and answers are recorded, and it is run with these answers on the
 log with one case more: a case with a label that nobody else has, one of thousands of events, one with odd times and
-attributes, one without an event. One recording serves all of these neighbours. All that leaves the house is written
+attributes, one without an event. One recording serves all of these neighbours. All that is published is written
 each time (XES, CSV, Parquet, the JSON without what is the owner's, the outside report) and compared byte for byte. By
 how much the answers themselves may differ is bounded by the questions.
 """
@@ -123,7 +123,7 @@ NEIGHBOURS = neighbours(LOG)
 
 
 def published(released: Release, folder: Path) -> dict[str, bytes]:
-    """All that leaves the house."""
+    """All that is published."""
     folder.mkdir()
     for name in ("release.xes", "release.csv", "release.parquet"):
         released.save(folder / name)

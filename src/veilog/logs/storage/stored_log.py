@@ -115,7 +115,7 @@ class StoredLog:
     """Places of the cases that count, ascending; all, where this is None."""
 
     def __reduce__(self) -> str:
-        raise TypeError("A log that is kept somewhere does not travel: a function that needs it has seen too much.")
+        raise TypeError("A StoredLog cannot be pickled. Do not capture it in a function that is sent to workers.")
 
     @property
     def read_together(self) -> tuple[Message, ...]:
@@ -294,7 +294,7 @@ class Folder:
 
 
 class _OnDisk:
-    """What is asked is done here, by threads, a piece after the other."""
+    """Runs queries on the stored pieces in local threads."""
 
     def __init__(self, kept: Folder) -> None:
         self._kept = kept

@@ -191,7 +191,7 @@ class EvolvePlan:
         return min(max(most, s.fewest_prototypes), s.most_prototypes)
 
     def heard(self) -> float:
-        """How many prototypes of the last round could all have votes of twice the standard deviation of their noise."""
+        """Return how many prototypes can each expect votes of twice the noise's standard deviation."""
         e = float(self.votes(None)[-1])
         return min(max(e * self.cases / (2 * math.sqrt(2)), 1.0), self.settings.most_prototypes)
 

@@ -29,7 +29,7 @@ def _version(name: str) -> str:
 
 
 def address(name: str) -> str:
-    """Where pages find a file of ours: an address that no other content will ever have."""
+    """Return the content-hashed URL of a static file."""
     return f"{OWN}{name}?v={_version(name)}"
 
 

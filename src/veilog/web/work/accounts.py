@@ -29,7 +29,7 @@ from veilog.web.jobs.results import ReleasedLog
 
 @lru_cache(maxsize=256)
 def advantage_at(cost: Cost) -> float:
-    """Return by how many percentage points a release of this cost lets anybody guess better, rounded up."""
+    """Return the guessing advantage in percentage points, rounded up."""
     return -(-advantage_of(*cost) * 10_000 // 1) / 100
 
 
