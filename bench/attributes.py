@@ -20,7 +20,7 @@ from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.measures.use_cases.attributes import ATTRIBUTES
 from veilog.measures.use_cases.sides import split
-from veilog.measures.use_cases.use_case import Asked
+from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes
@@ -139,8 +139,8 @@ def together(given: Given, cell: Cell) -> Measured:
     costs, made = timed(lambda: release(log, "evolve", epsilon=1, seed=cell.run, **arguments))
     seen, unseen = split(log, 0.7)
     halves = split(log, 0.5)
-    scores = ATTRIBUTES.score(made.log, log, Asked())
-    floor = ATTRIBUTES.score(*halves, Asked())
+    scores = ATTRIBUTES.score(made.log, log, UseCaseOptions())
+    floor = ATTRIBUTES.score(*halves, UseCaseOptions())
     real, found = (predicted(used, unseen, names) for used in (seen, made.log))
     numbers = {name: scores[name] for name in SCORES} | {f"{name}, halves": floor[name] for name in SCORES}
     return Measured(

@@ -16,7 +16,7 @@ import veilog
 from benchmark import SMALL, asked, benchmark, grid
 from columns import Column
 from veilog.experiments.experiment import EMPTY, Cell, Given, Measured, released
-from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.prediction import next_activity, predicted
 from veilog.measures.use_cases.sides import TRAINING
 from veilog.privacy.domain import ALL_FROM_LOG
@@ -38,8 +38,8 @@ def measure(given: Given, cell: Cell) -> Measured:
     values = {
         "majority": next_activity(real, held_out, 1),
         "unprotected baseline": next_activity(real.with_counts(np.ones_like(real.counts)), held_out),
-        **{f"{name}, real": number for name, number in predicted(real, held_out, Asked()).items()},
-        **{f"{name}, release": number for name, number in predicted(made, held_out, Asked()).items()},
+        **{f"{name}, real": number for name, number in predicted(real, held_out, UseCaseOptions()).items()},
+        **{f"{name}, release": number for name, number in predicted(made, held_out, UseCaseOptions()).items()},
     }
     return Measured(values, None if made.cases else EMPTY)
 
@@ -49,7 +49,7 @@ def remaining(given: Given, cell: Cell) -> Measured:
     seen, held_out = given.split(TRAINING, cell.run)
     planned: dict[str, Any] = {"times": "0.4", "window": "log", "seed": cell.run, "domain": ALL_FROM_LOG}
     made = veilog.release(seen.log, cell.method, epsilon=str(cell.get("epsilon")), **planned).log
-    real, release = (predicted(used, held_out, Asked()) for used in (seen.log, made))
+    real, release = (predicted(used, held_out, UseCaseOptions()) for used in (seen.log, made))
     values: dict[str, float | None] = {}
     for name, title in _TIMED.items():
         before, after = real[name], release[name]

@@ -22,7 +22,7 @@ from veilog.experiments.frontier import EPSILONS
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.use_cases import Asked, judge
+from veilog.measures.use_cases import UseCaseOptions, judge
 from veilog.methods.benchmark_facts import measured
 from veilog.releasing.suggest import suggest
 
@@ -139,7 +139,7 @@ def expect_use_cases(given: Given, cell: Cell) -> Measured:
             asked = plan(method, epsilon=epsilon, delta=delta, domain=Domain(log.labels, int(log.lengths.max())))
             expected = dict(asked.expected(Sizes.of(log), use_cases=USE_CASES).use_cases)
             reached = [replace(asked, seed=3 * cell.run + i).run(log).variants for i in range(3)]
-            judged = [judge(Pair(log, one), USE_CASES, Asked(chief_only=True)) for one in reached if one.cases]
+            judged = [judge(Pair(log, one), USE_CASES, UseCaseOptions(chief_only=True)) for one in reached if one.cases]
             for purpose, found in expected.items():
                 shares = [one[purpose].chief.share for one in judged if one[purpose].chief]
                 if shares:

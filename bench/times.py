@@ -28,7 +28,7 @@ from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
 from veilog.measures.use_cases.sides import split
-from veilog.measures.use_cases.use_case import Asked
+from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events import fits
 from veilog.methods._events.assemble import OF_STARTS, Details, assembled, released_cases
 from veilog.methods._events.times import durations, histogram, hours, steps
@@ -136,7 +136,7 @@ def flow(log: str, path: Path | None, seed: int) -> Variants:
 def floors(log: str, path: Path | None) -> dict[str, float]:
     """The distances of two random halves of a log: the means of ten halvings, of the largest log three."""
     original = read_once(log, path)
-    scores = [PERFORMANCE.score(*split(original, 0.5, seed), Asked()) for seed in range(HALVINGS.get(log, 10))]
+    scores = [PERFORMANCE.score(*split(original, 0.5, seed), UseCaseOptions()) for seed in range(HALVINGS.get(log, 10))]
     return {name: float(np.mean([score[name] or 0.0 for score in scores])) for name in scores[0]}
 
 
@@ -154,7 +154,7 @@ def released_at(given: Given, cell: Cell) -> Measured:
         delta = Fraction(str(cell.get("delta") or "0"))
         moments = released_times(curator, Fraction("0.4"), cases, window=curator.events.window, delta=delta)
     made = assembled(Details(cases, moments), log.metadata)
-    scores, floor = PERFORMANCE.score(made, log, Asked()), floors(cell.log, given.path)
+    scores, floor = PERFORMANCE.score(made, log, UseCaseOptions()), floors(cell.log, given.path)
     real, found = (gaps_of(*original_of(one)) for one in (log, made))
     often = [pair for pair in found if len(real.get(pair, ())) >= OFTEN and real[pair].mean() > 0]
     off = [abs(found[pair].mean() / real[pair].mean() - 1) for pair in often]
@@ -191,7 +191,7 @@ def worked(given: Given, cell: Cell) -> Measured:
     made = replace(made, events=made.events.append_column(START, pa.array(began).cast(TIMESTAMP_TYPE)))
     values: dict[str, float | None] = {}
     for name, pair in (("", (made, log)), ("halves ", split(log, 0.5, cell.run))):
-        scores, sides = PERFORMANCE.score(*pair, Asked()), [work_of(one) for one in pair]
+        scores, sides = PERFORMANCE.score(*pair, UseCaseOptions()), [work_of(one) for one in pair]
         often = [label for label, (took, _) in sides[1].items() if len(took) >= OFTEN and label in sides[0]]
         middle = {o: [float(np.median(side[o][0])) for side in sides] for o in often}
         medians = [abs(ours / real - 1) for ours, real in middle.values() if real]

@@ -14,7 +14,7 @@ import veilog
 from veilog.cli import main
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.report.facts import today
 from veilog.report.words import of_other_accounts, said_of_others
 
@@ -62,7 +62,7 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     assert main(["dossier", str(out), str(target), "--original", str(log)]) == 0
     text = target.read_text()
     assert "Not for release" in text and "log.xes" in text
-    standing = Standing.of_entry(Ledger.open(f"{log}.ledger"), 2)
+    standing = LedgerStatus.of_entry(Ledger.open(f"{log}.ledger"), 2)
     state, known = said_of_others(standing)
     assert standing.account is not None and standing.account.spent == (2, 0) and state == "checked"
     assert known in text
@@ -84,7 +84,7 @@ def test_the_owner_is_told_of_the_other_accounts_of_the_ledger(folder: Path, tmp
     assert main(["release", str(log), str(out), *made]) == 0
     assert main(["dossier", str(out), str(tmp_path / "later.md"), "--original", str(log)]) == 0
     assert main(["report", str(out), str(tmp_path / "later.html"), "--original", str(log)]) == 0
-    standing = replace(Standing.of_entry(before, 2), as_of=today())
+    standing = replace(LedgerStatus.of_entry(before, 2), as_of=today())
     state, alone = said_of_others(standing)
     assert (state, standing.names) == ("checked", ("last-month.csv",))
     for name in ("later.md", "later.html"):

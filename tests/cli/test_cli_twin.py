@@ -103,7 +103,7 @@ def test_a_dry_run_reads_nothing_unless_the_owner_allows_exact_sizes(
         raise AssertionError("read")
 
     found.unlink()
-    monkeypatch.setattr("veilog.cli.preview.read_needed", forbidden)
+    monkeypatch.setattr("veilog.cli.preview.load_for_request", forbidden)
     with pytest.raises(AssertionError, match="read"):
         cli.main([*dry, "--sizes", "log"])
     dry = ["release", "away.xes", *dry[2:]]  # where the log is there, what it lacks is stated for its owner

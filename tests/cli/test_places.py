@@ -157,7 +157,7 @@ def test_a_release_is_not_replaced_by_the_next(
     assert main(QUICK.format(target).split()) == 0
     before, inode = digests(here), Path(target).stat().st_ino
     with monkeypatch.context() as patch:
-        patch.setattr(release_command, "read_needed", None)
+        patch.setattr(release_command, "load_for_request", None)
         assert main([*QUICK.format(target).split(), "--json", "told.json"]) == 5
     error = json.loads(Path("told.json").read_text())["error"]
     Path("told.json").unlink()

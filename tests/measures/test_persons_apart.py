@@ -17,8 +17,8 @@ from veilog.measures.comparison import compare
 from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import check_apart, person_of
 from veilog.measures.singling_out import halves
-from veilog.measures.use_cases import Asked, Aspect, UseCase, judge
-from veilog.measures.use_cases.sides import Sides, split
+from veilog.measures.use_cases import Metric, UseCase, UseCaseOptions, judge
+from veilog.measures.use_cases.sides import Splits, split
 from veilog.report.dossier import dossier
 
 Parts = Callable[[EventLog, float, int], tuple[EventLog, EventLog]]
@@ -118,21 +118,23 @@ def test_a_purpose_learns_of_nobody_on_whom_it_is_judged(needs: str) -> None:
     events = log.events.set_column(2, ACTIVITY, pa.array(people).dictionary_encode())
     log = EventLog(events, log.cases, log.metadata)
 
-    def common(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
+    def common(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float | None]:
         assert asked.person == "Patient"
         one, other = ({*(log.variants if isinstance(log, EventLog) else log).labels} for log in (used, judged))
         return {"common": len(one & other)}
 
-    aspect = Aspect("common", "common", "what both have", "higher", chief=True)
+    aspect = Metric("common", "common", "what both have", "higher", chief=True)
     purpose = UseCase("common", "common", (aspect,), common, needs=needs, held_out=True)  # type: ignore[arg-type]
-    judged = purpose.judged(Sides(Pair(log, log), "Patient"), Asked(person="Patient")).aspects["common"]
+    judged = purpose.judged(Splits(Pair(log, log), "Patient"), UseCaseOptions(person="Patient")).aspects["common"]
     assert (judged.original, judged.sample, judged.unprotected) == (0, 0, 0)
     assert judged.value == 6
-    loose = purpose.judged(Sides(Pair(log, log)), Asked(person="Patient")).aspects["common"]
+    loose = purpose.judged(Splits(Pair(log, log)), UseCaseOptions(person="Patient")).aspects["common"]
     assert loose.original is not None and loose.original > 0
     # By others' cases it is known of one step of two: that the case ends.
     assert (
-        judge(Pair(log, log), ["prediction"], Asked(chief_only=True))["prediction"].aspects["next_activity"].original
+        judge(Pair(log, log), ["prediction"], UseCaseOptions(chief_only=True))["prediction"]
+        .aspects["next_activity"]
+        .original
         == 0.5
     )
 
@@ -149,7 +151,7 @@ def test_people_who_are_in_the_original_are_no_control() -> None:
     with refused(ParameterError, "control-person-in-original") as error:
         compare(log, log, control=later, models=False)
     assert error.value.parameter == "control" and error.value.message.values["number"] == 20
-    compare(log, log, control=later, models=False, asked=Asked(person=False))
+    compare(log, log, control=later, models=False, asked=UseCaseOptions(person=False))
     others = timed(visits([f"other{i // 3}" for i in range(60)], [f"later {i}" for i in range(60)]), 1000)
     compare(log, log, control=others, models=False)
 
@@ -172,4 +174,4 @@ def test_a_person_column_that_is_none_is_refused() -> None:
         check_apart(log, log, "Ward")
     assert error.value.parameter == "person" and "--person takes a column" in (error.value.advice or "")
     with refused(ParameterError, "person-attribute-missing"):
-        compare(log, log, models=False, asked=Asked(person="Ward"))
+        compare(log, log, models=False, asked=UseCaseOptions(person="Ward"))

@@ -17,7 +17,7 @@ from veilog import Variants, report
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
 from veilog.report.dossier import as_markdown, dossier
@@ -353,7 +353,7 @@ def test_a_ledger_that_does_not_have_the_release_does_not_vouch_for_it(tmp_path:
     budgeted = ledger.set_budget(VARIANTS, "1")
     told = told_by_release(released_at("1"))
     for account in (None, budgeted):
-        decision = decided(told, 10, owner_side(VARIANTS, Standing.of(account, ledger.show())))
+        decision = decided(told, 10, owner_side(VARIANTS, LedgerStatus.of(account, ledger.show())))
         assert states(decision)["other-releases"] == "to-confirm"
 
 

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from veilog.audits.blackbox import audit as audit_method
 from veilog.cli.display.audits import audit_view
 from veilog.cli.shared.log_input import Output, named, read_log, shown_progress
-from veilog.cli.shared.options import AS_USUAL, WHOLE, Json, MethodSettings, Reading, pairs
+from veilog.cli.shared.options import DEFAULT_READING, WHOLE, Json, MethodSettings, Reading, pairs
 from veilog.cli.shared.requests import RequestOptions, options_of
 
 
@@ -54,7 +54,7 @@ def audit(
     ] = None,
     seed: Annotated[int | None, WHOLE, Parameter(help="Seed, to repeat an audit.")] = None,
     processes: Annotated[int | None, WHOLE, Parameter(help="Number of processes; default two.")] = None,
-    reading: Reading = AS_USUAL,
+    reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
     """Attack a method, to prove a lower bound of its epsilon from its releases or its answers."""

@@ -24,7 +24,7 @@ from veilog.cli.shared.log_input import (
     show_findings,
     shown_progress,
 )
-from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, HeldOut, Json, Log, Reading
+from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, HeldOut, Json, Log, Reading
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
@@ -36,7 +36,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.measures.registry import MEASURES
-from veilog.measures.use_cases import USE_CASES, Asked
+from veilog.measures.use_cases import USE_CASES, UseCaseOptions
 from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message
 from veilog.report.release_facts import told_by_file
@@ -67,7 +67,7 @@ def read_to_measure(
     for; and what was noticed."""
     larger = _PACKED if source.packed or source.suffix == ".parquet" else 1
     small = source.is_file and (most is None or source.size * larger <= most)
-    if engine_of(source) is None or (grouping == HERE and small):
+    if engine_of(source) is None or (grouping == DEFAULT_GROUPING and small):
         log = read_log(source, reading)
         return log, log.findings
     found, findings = read_grouped(source, reading)
@@ -141,7 +141,7 @@ class MeasureOptions:
         """The use cases by name."""
         return use_cases_named([name.strip() for name in self.use_cases.split(",") if name.strip()])
 
-    def asked(self, person: str | bool) -> Asked:
+    def asked(self, person: str | bool) -> UseCaseOptions:
         """What use cases are told; an option that none of them hears, or that cannot be served, is refused at once."""
         wanted = self.wanted
         for given, option, use_case in (
@@ -163,7 +163,7 @@ class MeasureOptions:
             from veilog.measures.process_model import check_alignments
 
             check_alignments()
-        return Asked(self.model, self.predict, self.pm4py, self.alignments, person=person)
+        return UseCaseOptions(self.model, self.predict, self.pm4py, self.alignments, person=person)
 
 
 MAIN_MEASURES = MeasureOptions()
@@ -178,8 +178,8 @@ def compare(
     control: HeldOut = None,
     second: Another = None,
     whose: Whose = SEEMING,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     details: Details = False,
     json: Json = None,
 ) -> None:

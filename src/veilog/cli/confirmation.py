@@ -138,7 +138,7 @@ def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredL
         )
 
 
-def tell_losses(released: Release) -> None:
+def warn_dropped(released: Release) -> None:
     """Say in one line on stderr what was left out, if the command is quiet: of a job that runs every night nobody reads
     anything else, and a new activity, or a list that was mistyped, would be left out each night unseen."""
     if not CALL.get().quiet:
@@ -197,7 +197,7 @@ def cannot_be_undone(code: str, **values: object) -> None:
 
 
 @contextmanager
-def told_if_stopped(
+def report_cost_on_interrupt(
     method: str,
     log: Data,
     ledger: Ledger | None,

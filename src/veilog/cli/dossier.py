@@ -13,7 +13,7 @@ from veilog._language import ENGLISH
 from veilog.cli.people import SEEMING, Whose
 from veilog.cli.report import Language, entered, original_of
 from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
-from veilog.cli.shared.options import AS_USUAL, HeldOut, Json, Reading
+from veilog.cli.shared.options import DEFAULT_READING, HeldOut, Json, Reading
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, check_language
 from veilog.releasing.meaning import json_of
@@ -39,7 +39,7 @@ def dossier(
         Parameter(help="File (.yaml) for the record of the registry of deployments; by default TARGET.registry.yaml."),
     ] = None,
     language: Language = ENGLISH,
-    reading: Reading = AS_USUAL,
+    reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
     """Write a dossier for the data protection officer: an annex to a DPIA, the three risks, sheets for the recipient

@@ -19,8 +19,8 @@ from veilog.cli.display.tables import key_values
 from veilog.cli.shared.ledger_options import SUFFIX, check_person, ledger_of, place_beside
 from veilog.cli.shared.log_input import Output, check_target, opened, read_log, read_variants, shown_progress
 from veilog.cli.shared.options import (
-    AS_USUAL,
-    HERE,
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
     WHOLE,
     Grouping,
     Json,
@@ -162,8 +162,8 @@ def set_(
         Parameter(negative="", help="Also count the releases of the log made with --no-ledger; you cannot undo this."),
     ] = False,
     ledger: Place = None,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
     """Set the total budget of a log; makes the ledger if there is none. What is spent stays spent."""

@@ -22,7 +22,17 @@ from veilog.cli.shared.log_input import (
     read_variants,
     shown_progress,
 )
-from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, SpreadsheetSafe, Target, To
+from veilog.cli.shared.options import (
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
+    Grouping,
+    Json,
+    Log,
+    Reading,
+    SpreadsheetSafe,
+    Target,
+    To,
+)
 from veilog.cli.shared.paths import in_words, is_pipe, send
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError
@@ -37,8 +47,8 @@ from veilog.messages import Message
 def info(
     log: Log,
     *,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
     """Count cases, events, activities and variants of a log."""
@@ -78,7 +88,7 @@ def info(
 def validate(
     log: Log,
     *,
-    reading: Reading = AS_USUAL,
+    reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
     """List all findings about a log, and how reading treats each of them."""
@@ -102,8 +112,8 @@ def map(  # noqa: A001 - its name on the command line
     log: Log,
     out: Annotated[Path | None, Parameter(help="File to write it to, ending in .csv.")] = None,
     *,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
     """Propose groups of activities by the structure of their names, for you to edit and give to --map.
@@ -139,7 +149,7 @@ def convert(
     to: To = None,
     lossy: Annotated[bool, Parameter(negative="", help="Write a CSV even if it cannot hold all of this log.")] = False,
     spreadsheet_safe: SpreadsheetSafe = False,
-    reading: Reading = AS_USUAL,
+    reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
     """Write a log in another format. Nothing is anonymised."""

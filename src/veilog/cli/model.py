@@ -15,14 +15,25 @@ from rich.console import Group
 from rich.text import Text
 
 from veilog._files import check_writable
-from veilog.cli.confirmation import cannot_be_undone, confirm_level, told_if_stopped
+from veilog.cli.confirmation import cannot_be_undone, confirm_level, report_cost_on_interrupt
 from veilog.cli.display.logs import variants_table
 from veilog.cli.display.releases import guarantee_panel, strength_style
 from veilog.cli.display.tables import key_values
-from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import Output, opened, read_variants, shown_progress
 from veilog.cli.shared.log_input import read_log as read_whole
-from veilog.cli.shared.options import AS_USUAL, HERE, WHOLE, Grouping, Json, Log, MethodSettings, Reading, pairs, quoted
+from veilog.cli.shared.options import (
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
+    WHOLE,
+    Grouping,
+    Json,
+    Log,
+    MethodSettings,
+    Reading,
+    pairs,
+    quoted,
+)
 from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError
@@ -47,9 +58,9 @@ def train(
         Parameter(help="File for checkpoints. After Ctrl-C, the same command resumes the run from it."),
     ] = None,
     budget: TrainOptions = FOR_TRAINING,
-    keeping: Keeping = AS_THERE_IS,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    keeping: Keeping = DEFAULT_LEDGER,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
     """Train a model of a log once, within a budget. Then veilog sample draws from it without the log."""
@@ -76,7 +87,7 @@ def train(
         if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
         ledger = keeping.of(log, progress, seeded=seeded)
-        with told_if_stopped(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
+        with report_cost_on_interrupt(planned.method.name, original, ledger, most, files=[model], goes_on=goes_on):
             trained = train_model(original, planned, ledger=ledger or False, checkpoint=checkpoint, progress=progress)
             trained.save(model, overwrite=CALL.get().overwrite)
     cannot_be_undone("model-written", model=model)

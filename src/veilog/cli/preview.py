@@ -17,10 +17,10 @@ from rich.text import Text
 
 from veilog._files import text_of
 from veilog._plain import to_json
-from veilog.cli.confirmation import cannot_be_undone, foreseen, told_if_stopped
+from veilog.cli.confirmation import cannot_be_undone, foreseen, report_cost_on_interrupt
 from veilog.cli.display.logs import info_table
 from veilog.cli.display.releases import expected_view, guarantee_panel
-from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import (
     Output,
     named,
@@ -29,9 +29,9 @@ from veilog.cli.shared.log_input import (
     read_variants,
     shown_progress,
 )
-from veilog.cli.shared.options import AS_USUAL, GROUPS, HERE, WHOLE, Grouping, Json, Reading, quoted
+from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, GROUPS, WHOLE, Grouping, Json, Reading, quoted
 from veilog.cli.shared.paths import is_pipe
-from veilog.cli.shared.requests import EACH_CASE, Persons, ReleaseOptions, activity_names, read_needed
+from veilog.cli.shared.requests import EACH_CASE, Persons, ReleaseOptions, activity_names, load_for_request
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -130,9 +130,9 @@ def twin(
     ] = None,
     persons: Persons = EACH_CASE,
     number: Annotated[int, WHOLE, Parameter(help="Number of the synthetic log; another gives another log.")] = 0,
-    keeping: Keeping = AS_THERE_IS,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    keeping: Keeping = DEFAULT_LEDGER,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
     """Make a synthetic log of the same size, to preview methods and budgets without using budget.
@@ -191,7 +191,7 @@ def _asked(
     """The twin of what the log answered, which is paid for."""
     with shown_progress() as progress:
         ledger = keeping.of(path, progress)
-        with told_if_stopped("twin", log, ledger, parse_epsilon(epsilon)):
+        with report_cost_on_interrupt("twin", log, ledger, parse_epsilon(epsilon)):
             found = make_twin(log, epsilon=epsilon, ledger=ledger or False, **declared)
     cannot_be_undone("sizes-paid")
     return found
@@ -230,7 +230,7 @@ def show_preview(
         declared |= {"activities": int(asked.activities)}
         asked = asked.having(activities=FROM_LOG)
     planned = asked.request(method, parameters)
-    read = cache(lambda: read_needed(named(log, reading, grouping), planned, reading))
+    read = cache(lambda: load_for_request(named(log, reading, grouping), planned, reading))
     sizes = None
     if preview.sizes is not None:
         sizes = sizes_of_log(read(), planned) if preview.sizes == FROM_LOG else _sizes_in(Path(preview.sizes))

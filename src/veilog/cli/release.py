@@ -13,17 +13,17 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import mark
-from veilog.cli.confirmation import cannot_be_undone, confirmed, tell_losses, told_if_stopped
+from veilog.cli.confirmation import cannot_be_undone, confirmed, report_cost_on_interrupt, warn_dropped
 from veilog.cli.display.accounts import account_line
 from veilog.cli.display.measures import comparison_table
 from veilog.cli.display.releases import method_view, methods_table, release_brief, release_view
 from veilog.cli.preview import NO_PREVIEW, PreviewOptions, show_preview
 from veilog.cli.report import NO_REPORT, Reports
-from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, check_person, ledger_of, show_account
+from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, check_person, ledger_of, show_account
 from veilog.cli.shared.log_input import Output, check_target, named, opened, shown_progress
 from veilog.cli.shared.options import (
-    AS_USUAL,
-    HERE,
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
     Details,
     Grouping,
     Json,
@@ -38,10 +38,10 @@ from veilog.cli.shared.options import (
     quoted,
 )
 from veilog.cli.shared.paths import check_places, in_words, is_pipe, send
-from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, read_needed
+from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, load_for_request
 from veilog.cli.shared.terminal import CALL, at_a_terminal
 from veilog.errors import OutputError, ParameterError, UndeclaredError
-from veilog.ledger.accounts import LastSpan, last_span
+from veilog.ledger.accounts import LastReleasedInterval, last_span
 from veilog.ledger.store import Data
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import named_after
@@ -92,9 +92,9 @@ def release(
     method: Annotated[str, Parameter(name=["--method", "-m"], help="Method; veilog methods lists them.")],
     p: MethodSettings = (),
     asked: ReleaseOptions = UNDECIDED,
-    keeping: Keeping = AS_THERE_IS,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    keeping: Keeping = DEFAULT_LEDGER,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     compare: Annotated[
         bool, Parameter(negative="--no-compare", help="Show the utility (confidential); it is never written to a file.")
     ] = True,
@@ -122,12 +122,12 @@ def release(
         raise UndeclaredError(planned.method.name, planned.undeclared)
     new = keeping.checked(log, seeded=planned.seed is not None)
     source = opened(out, log, reading, grouping)
-    original = read_needed(source, planned, reading)
+    original = load_for_request(source, planned, reading)
     planned = following(out, planned, last, original)
     planned = confirmed(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
     released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone("release-written", place=in_words(target, out=True))
-    tell_losses(released)
+    warn_dropped(released)
     account = account_of(released.entry)
     out.json(released.to_json(), place, *files[:-1], account=account)
     beside = _beside(original, planned.subset)
@@ -186,7 +186,7 @@ def _written(
     with shown_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
         ledger = keeping.of(log, progress, seeded=planned.seed is not None)
-        with told_if_stopped(planned.method.name, original, ledger, most, files=() if piped else files):
+        with report_cost_on_interrupt(planned.method.name, original, ledger, most, files=() if piped else files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
             with _waiting(released, None if piped else place):
                 released = with_warnings(released, original, aside, ledger_of(log))
@@ -288,7 +288,9 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
 _LAST = "last"
 
 
-def since_last(log: Path, keeping: Keeping, asked: ReleaseOptions) -> tuple[LastSpan | None, ReleaseOptions]:
+def since_last(
+    log: Path, keeping: Keeping, asked: ReleaseOptions
+) -> tuple[LastReleasedInterval | None, ReleaseOptions]:
     """Where the last release ended, if ``--since last`` asks for that, and the options with that day in its place. It
     is read off the ledger; of the log nothing is known yet."""
     if asked.since != _LAST:
@@ -301,7 +303,7 @@ def since_last(log: Path, keeping: Keeping, asked: ReleaseOptions) -> tuple[Last
     return last, begun
 
 
-def following(out: Output, planned: ReleaseRequest, last: LastSpan | None, log: Data) -> ReleaseRequest:
+def following(out: Output, planned: ReleaseRequest, last: LastReleasedInterval | None, log: Data) -> ReleaseRequest:
     """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
     Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
     are when it reserves: another job may have released them by then."""

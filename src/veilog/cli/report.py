@@ -15,14 +15,14 @@ from veilog._language import ENGLISH, languages
 from veilog.cli.people import SEEMING, Whose
 from veilog.cli.shared.ledger_options import ledger_of
 from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
-from veilog.cli.shared.options import AS_USUAL, GROUPS, Json, Reading
+from veilog.cli.shared.options import DEFAULT_READING, GROUPS, Json, Reading
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.ledger import Ledger
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Progress
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.meaning import json_of
 from veilog.releasing.result import Release
 from veilog.report import write
@@ -99,7 +99,7 @@ def report(
     ] = None,
     whose: Whose = SEEMING,
     language: Language = ENGLISH,
-    reading: Reading = AS_USUAL,
+    reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
     """Write a page about a release from its file: content, guarantee and limits."""
@@ -143,13 +143,13 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
     return log
 
 
-def entered(path: Path, log: EventLog) -> Standing | None:
+def entered(path: Path, log: EventLog) -> LedgerStatus | None:
     """What the ledger of a log knows of its releases, and of those of other logs; None where there is none."""
     place = ledger_of(path)
     if place is None or not place.exists():
         return None
     kept = Ledger.open(place)
-    return Standing.of(kept.account(log), kept.show())
+    return LedgerStatus.of(kept.account(log), kept.show())
 
 
 def _check_page(page: Path, option: str) -> None:

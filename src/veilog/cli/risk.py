@@ -13,7 +13,7 @@ from veilog.cli.compare import WHOLE, read_to_measure, say_narrow, say_person
 from veilog.cli.display.measures import attack_lines, attack_tables, risk_lines, risk_table, unique_line
 from veilog.cli.people import SEEMING, Whose
 from veilog.cli.shared.log_input import Output, opened, show_findings, shown_progress
-from veilog.cli.shared.options import AS_USUAL, HERE, Details, Grouping, Json, Log, Reading, pairs
+from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, Json, Log, Reading, pairs
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -65,8 +65,8 @@ def risk(
         bool, Parameter(negative="", help="Confidential: name the cases that such knowledge singles out.")
     ] = False,
     whose: Whose = SEEMING,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     details: Details = False,
     json: Json = None,
 ) -> None:

@@ -38,7 +38,7 @@ class ServerLimits:
     max_waiting: Annotated[int, WHOLE, Parameter(help="Most waiting jobs per browser.")] = 20
 
 
-AS_USUAL = ServerLimits()
+DEFAULT_LIMITS = ServerLimits()
 
 
 def serve(
@@ -57,7 +57,7 @@ def serve(
     ] = None,
     ledger: Annotated[Path | None, Parameter(help="Ledger of the releases; default the one in the folder.")] = None,
     no_open: Annotated[bool, Parameter(negative="", help="Do not open a browser.")] = False,
-    most: ServerLimits = AS_USUAL,
+    most: ServerLimits = DEFAULT_LIMITS,
     language: Annotated[
         str | None, Parameter(help="Language of the pages until a user chooses another; default the browser's.")
     ] = None,

@@ -11,11 +11,11 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._plain import to_json
-from veilog.cli.confirmation import cannot_be_undone, told_if_stopped
+from veilog.cli.confirmation import cannot_be_undone, report_cost_on_interrupt
 from veilog.cli.display.releases import guarantee_panel
 from veilog.cli.display.tables import key_values, listing
 from veilog.cli.preview import activities_of
-from veilog.cli.shared.ledger_options import AS_THERE_IS, Keeping, account_of, show_account, show_notes
+from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import (
     Output,
     fits,
@@ -25,7 +25,7 @@ from veilog.cli.shared.log_input import (
     read_variants,
     shown_progress,
 )
-from veilog.cli.shared.options import AS_USUAL, HERE, Grouping, Json, Log, Reading, options, quoted
+from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Grouping, Json, Log, Reading, options, quoted
 from veilog.cli.shared.requests import RequestOptions, options_of
 from veilog.methods import method_named
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon, parse_share
@@ -74,9 +74,9 @@ def suggest(
         str, Parameter(allow_leading_hyphen=True, help="Total budget of the suggestion and the release.")
     ],
     asked: SuggestOptions = OF_RELEASE,
-    keeping: Keeping = AS_THERE_IS,
-    reading: Reading = AS_USUAL,
-    grouping: Grouping = HERE,
+    keeping: Keeping = DEFAULT_LEDGER,
+    reading: Reading = DEFAULT_READING,
+    grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
     """Suggest a method for a log, with reasons. The noisy answers it needs use a share of the budget."""
@@ -93,7 +93,7 @@ def suggest(
     spent = parse_epsilon(epsilon) * parse_share(asked.share, "share")
     with shown_progress() as progress:
         ledger = keeping.of(log, progress)
-        with told_if_stopped("suggest", variants, ledger, spent):
+        with report_cost_on_interrupt("suggest", variants, ledger, spent):
             found = suggest_method(
                 whole if asked.by_column and whole is not None else variants,
                 epsilon=epsilon,

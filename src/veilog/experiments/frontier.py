@@ -43,7 +43,7 @@ from veilog.experiments.experiment import (
 )
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
-from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.conformance import CONFORMANCE
 from veilog.measures.use_cases.prediction import next_activity
 from veilog.measures.use_cases.sides import TRAINING, split
@@ -166,7 +166,7 @@ def use_cases(original: Variants, made: Variants, *, itself: bool) -> dict[str, 
     held-out cases is predicted from it (of the log ``itself``, from its other cases), and by how much the supports of
     the original's own rules are off."""
     seen, unseen = split(original, TRAINING)
-    rules = CONFORMANCE.score(made, original, Asked()).get("rules")
+    rules = CONFORMANCE.score(made, original, UseCaseOptions()).get("rules")
     return {"next_activity": next_activity(seen if itself else made, unseen), "rules": rules}
 
 

@@ -392,7 +392,7 @@ def _rounded(value: Fraction, down: bool) -> float:
 
 
 @dataclass(frozen=True)
-class LastSpan:
+class LastReleasedInterval:
     """The day on which the last release of a span of days ended: the first that is not in it."""
 
     account: str
@@ -453,7 +453,7 @@ class LastSpan:
         )
 
 
-def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
+def last_span(accounts: Iterable[Account], name: str | None) -> LastReleasedInterval:
     """Return where the last release of a span of days on the account of this name ended; :class:`ParameterError` where
     none tells, or where days before it are in no release."""
     if name is None:
@@ -476,7 +476,9 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastSpan:
     if running := [other for (_, last), other in made if other.runs and last > end]:  # both would release these days
         raise BudgetError("span-still-being-written", account=found[0].number, number=running[-1].number, name=name)
     _check_gap([days for days, _ in spans], name)
-    return LastSpan(name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end))
+    return LastReleasedInterval(
+        name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end)
+    )
 
 
 def check_follows(account: Account, subset: Partition, unit: str, way: str) -> None:

@@ -3,17 +3,17 @@
 from veilog.measures.comparison import Comparison, compare, verdict_of
 from veilog.measures.measure import Found, Measure, Pair, Progress, Quantity
 from veilog.measures.registry import MEASURES
-from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases import UseCaseOptions
 
 __all__ = [
     "MEASURES",
-    "Asked",
     "Comparison",
     "Found",
     "Measure",
     "Pair",
     "Progress",
     "Quantity",
+    "UseCaseOptions",
     "compare",
     "verdict_of",
 ]

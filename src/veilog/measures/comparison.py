@@ -14,7 +14,7 @@ from veilog.errors import ParameterError, VeilogError, meant
 from veilog.measures.measure import Found, Measure, Miner, Pair, Progress, Quantity, Reason
 from veilog.measures.process_model import MEASURES as OF_MODELS
 from veilog.measures.registry import MEASURES
-from veilog.measures.use_cases import Asked, Grade, Judgement, judge, named
+from veilog.measures.use_cases import Assessment, Grade, UseCaseOptions, judge, named
 from veilog.measures.use_cases.use_case import capital
 from veilog.measures.verdicts import Aspect, Fidelity, Verdict, judged, worst_of
 from veilog.messages import Message, OwnerMessage
@@ -71,7 +71,7 @@ class Comparison:
     released_cases: int
     results: Mapping[str, Found]
     """By the name of the measure; those that were not asked for are not there."""
-    use_cases: Mapping[str, Judgement] = field(default_factory=dict)
+    use_cases: Mapping[str, Assessment] = field(default_factory=dict)
     """What the release is good for, by the name of the use case; those that were asked for."""
     verdict: str = ""
     seconds: float = 0.0
@@ -192,7 +192,7 @@ def compare(
     models: bool | Literal["pm4py"] = True,
     anomalies: bool = False,
     use_cases: Sequence[str] | str = (),
-    asked: Asked | None = None,
+    asked: UseCaseOptions | None = None,
     control: AnyLog | None = None,
     second: AnyLog | None = None,
     exact: bool = False,
@@ -217,8 +217,8 @@ def compare(
     otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
     cases that look normal (extra ``anomalies``). ``use_cases`` (names of :data:`veilog.measures.use_cases.USE_CASES`,
-    or ``all``) adds what the release is good for. ``asked`` tells them more: ``veilog.measures.Asked(model=...)`` a
-    model or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
+    or ``all``) adds what the release is good for. ``asked`` has options for them:
+    ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
     ``alignments=True`` fitness by alignments, ``person="Patient"`` whose a case is. ``control`` has people of the
     same process who were not in the log that was released, and is refused where some were: the attacks on people are
     held against the same attacks on them, and without it against what others' cases tell. ``second`` is another release
@@ -259,10 +259,10 @@ def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: An
     return before, after, *(None if log is None else as_log(log) for log in (control, second))
 
 
-def _asked(asked: object) -> Asked:
+def _asked(asked: object) -> UseCaseOptions:
     """What use cases are told, if it is that."""
-    if asked is None or isinstance(asked, Asked):
-        return asked or Asked()
+    if asked is None or isinstance(asked, UseCaseOptions):
+        return asked or UseCaseOptions()
     raise ParameterError("comparison-asked-invalid", parameter="asked", asked=asked)
 
 

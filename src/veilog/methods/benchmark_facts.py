@@ -49,7 +49,7 @@ def measured() -> BenchmarkSimilarity:
     return BenchmarkSimilarity(runs=told["runs"], similarity=told["similarity"], **lists)
 
 
-def ahead(method: str) -> dict[str, int]:
+def wins_against(method: str) -> dict[str, int]:
     """Return in how many settings evolve is ahead of a method, ``won``, of how many, ``all``.
 
     Of evolve itself: in how many it is ahead of all others that take no delta and release variants.
@@ -66,6 +66,6 @@ def ahead(method: str) -> dict[str, int]:
 
 
 def ahead_in(method: str) -> str:
-    """Return :func:`ahead` as a sentence has it: ``"21 of 24"``, or ``"all"``."""
-    found = ahead(method)
+    """Return :func:`wins_against` as a sentence has it: ``"21 of 24"``, or ``"all"``."""
+    found = wins_against(method)
     return "all" if found["won"] == found["all"] else "{won} of {all}".format_map(found)

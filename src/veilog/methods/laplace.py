@@ -43,7 +43,7 @@ from veilog.methods._prefix_tree.expand import (
 )
 from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold
-from veilog.methods.benchmark_facts import ahead
+from veilog.methods.benchmark_facts import wins_against
 from veilog.methods.method import DeltaOptional, Request, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
@@ -146,7 +146,7 @@ LAPLACE = our_method(
     "laplace",
     laplace,
     LaplaceSettings,
-    advice=Message("laplace-best-known", **ahead("laplace")),
+    advice=Message("laplace-best-known", **wins_against("laplace")),
     budget=DeltaOptional(of_use=lambda settings: True, buys="deep trees get narrower noise"),
     needs=needs_of_tree,
 )

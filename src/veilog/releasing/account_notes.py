@@ -106,7 +106,7 @@ def beside_budgets(account: Account) -> OwnerMessage:
 
 
 @dataclass(frozen=True)
-class Standing:
+class LedgerStatus:
     """What a ledger knows of the releases of some data, and which other accounts it has."""
 
     account: Account | None
@@ -120,21 +120,23 @@ class Standing:
     """The day on which the ledger was asked, as ISO 8601 writes it, for what is read later."""
 
     @staticmethod
-    def of(account: Account | None, accounts: Iterable[Account], *, named: bool = True) -> Standing:
+    def of(account: Account | None, accounts: Iterable[Account], *, named: bool = True) -> LedgerStatus:
         """Return what all ``accounts`` of a ledger say to the data of one of them; ``named``: with their names."""
         own = None if account is None else account.number
         others = [other for other in accounts if other.number != own and counting(other)]
-        return Standing(account, len(others), tuple(other.name for other in others[:_OTHERS_NAMED]) if named else ())
+        return LedgerStatus(
+            account, len(others), tuple(other.name for other in others[:_OTHERS_NAMED]) if named else ()
+        )
 
     @staticmethod
-    def of_entry(ledger: Ledger, number: int, *, named: bool = True) -> Standing:
+    def of_entry(ledger: Ledger, number: int, *, named: bool = True) -> LedgerStatus:
         """Return what a ledger, which is read once, says to the release that it has under this number."""
         try:
             accounts = ledger.show()
         except VeilogError:
-            return Standing(None, readable=False)
+            return LedgerStatus(None, readable=False)
         own = (account for account in accounts if any(entry.number == number for entry in account.entries))
-        return Standing.of(next(own, None), accounts, named=named)
+        return LedgerStatus.of(next(own, None), accounts, named=named)
 
 
 def counting(account: Account) -> int:

@@ -28,7 +28,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.durations import spans
 from veilog.measures.measure import Pair
 from veilog.measures.similarity import relative_log_similarity
-from veilog.measures.use_cases import Asked, judge, named
+from veilog.measures.use_cases import UseCaseOptions, judge, named
 from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress
@@ -364,7 +364,7 @@ def _one(
         found["durations"] = 1 - min(both) / max(*both, 1e-9)
     if wanted and released.variants.cases:
         pair = Pair(made, released.variants) if log is None else Pair(log, released.log)
-        chief = {name: judged.chief for name, judged in judge(pair, wanted, Asked(chief_only=True)).items()}
+        chief = {name: judged.chief for name, judged in judge(pair, wanted, UseCaseOptions(chief_only=True)).items()}
         found |= {name: one.share for name, one in chief.items() if one is not None and one.share is not None}
     return released, found
 

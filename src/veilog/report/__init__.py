@@ -15,7 +15,7 @@ from veilog.errors import OutputError, check_language
 from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.result import Release
 from veilog.report.facts import gathered
 from veilog.report.page import rendered
@@ -31,7 +31,7 @@ def write(
     *,
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | Standing | None = None,
+    account: Account | LedgerStatus | None = None,
     person: str | bool = True,
     progress: Progress | None = None,
     language: str = ENGLISH,
@@ -41,9 +41,9 @@ def write(
 
     With its ``original`` it is the internal report, without it the report for the recipient. A ``comparison`` of the
     two that is there already is not computed again. ``files`` are those that the release was written to: the page says
-    their SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other
-    data, too), for the internal report; a release that was entered knows its own. ``person`` is the column that tells
-    whose the original's cases are; True: the one that seems to; False: none. The page is written in a ``language`` that
+    their SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`LedgerStatus`, of
+    other data, too), for the internal report; a release that was entered knows its own. ``person`` is the column that
+    identifies the people of the original; True: the one that seems to; False: none. The page is written in a ``language`` that
     there is a catalogue of; what it lacks is English. Only the owner of its file may read an internal report. A file
     that is there is replaced only with ``overwrite``.
     """
@@ -71,7 +71,7 @@ def html(
     *,
     comparison: Comparison | None = None,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | Standing | None = None,
+    account: Account | LedgerStatus | None = None,
     person: str | bool = True,
     progress: Progress | None = None,
     language: str = ENGLISH,

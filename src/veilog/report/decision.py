@@ -24,7 +24,7 @@ from veilog.messages import Message
 from veilog.privacy.account.budgets import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.privacy.account.guessing_advantage import worth
-from veilog.releasing.account_notes import Standing, counting
+from veilog.releasing.account_notes import LedgerStatus, counting
 from veilog.releasing.checks import Check, State, checks_of
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure
@@ -97,7 +97,7 @@ class OwnerSide:
     """The activities that occur in one case only."""
     persons: PersonColumn | None
     """The column that most likely says whose a case is, if there is one."""
-    standing: Standing | None
+    standing: LedgerStatus | None
     """What the ledger knows of other releases; None where there is none."""
     columns: bool = True
     """Whether there were columns to look at; variants have none."""
@@ -107,7 +107,7 @@ class OwnerSide:
     """The columns that say who did the work."""
 
 
-def owner_side(original: EventLog | Variants, standing: Standing | None, *, options: bool = True) -> OwnerSide:
+def owner_side(original: EventLog | Variants, standing: LedgerStatus | None, *, options: bool = True) -> OwnerSide:
     """Return what the owner's first screen says of the original."""
     variants = original if isinstance(original, Variants) else original.variants
     found = () if isinstance(original, Variants) else person_columns(original)
@@ -197,7 +197,7 @@ def _shown(check: Check) -> ShownCheck:
     return ShownCheck(check.code, check.state, str(check.asks), short(str(check.why or ""), _LONGEST_WHY))
 
 
-def _in_account(standing: Standing | None) -> ShownCheck:
+def _in_account(standing: LedgerStatus | None) -> ShownCheck:
     """Return what the ledger says of other releases of the same data."""
     state, why = said_of_others(standing)
     account = None if standing is None else standing.account

@@ -30,7 +30,7 @@ from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
 from veilog.measures import Progress
 from veilog.measures.persons import check_apart
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.result import Release
 from veilog.report import words
 from veilog.report.attacks import known_activities, unique
@@ -242,7 +242,7 @@ def dossier(
     original: AnyLog | None = None,
     *,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | Standing | None = None,
+    account: Account | LedgerStatus | None = None,
     control: AnyLog | None = None,
     person: str | bool = True,
     progress: Progress | None = None,
@@ -252,7 +252,7 @@ def dossier(
 
     Without the ``original`` it holds nothing of that; with it, it is the edition for the owner alone, with what attacks
     achieved on both. ``files`` are those that the release was written to;
-    ``account`` is what the ledger knows of releases of these data (or, as :class:`Standing`, of other data, too), and
+    ``account`` is what the ledger knows of releases of these data (or, as :class:`LedgerStatus`, of other data, too).
     ``control`` has people who were not in the log that was released, all for the owner's edition. Whose the cases are
     is told by the column of a ``person`` (True: the one that seems to tell it; False: each is another's). It is written
     in a ``language`` that there is a catalogue of; the record for the registry is English.

@@ -23,13 +23,13 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.input.source import open_input, suffix_of
 from veilog.logs.tables.excel import facts_in
 from veilog.logs.variants import Variants
-from veilog.measures import Asked, Comparison, Progress, compare
+from veilog.measures import Comparison, Progress, UseCaseOptions, compare
 from veilog.measures.disclosure import RiskResult, risk
 from veilog.measures.durations import FEW, case_durations, spans
 from veilog.measures.singling_out import inference, linkability, singling_out
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee
 from veilog.privacy.account.guessing_advantage import worth
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
 from veilog.releasing.owner import losses_after
@@ -129,11 +129,11 @@ def gathered(
     progress: Progress | None = None,
     *,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | Standing | None = None,
+    account: Account | LedgerStatus | None = None,
     person: str | bool = True,
 ) -> Facts:
     """The facts of a release, with those of its original, and what the ledger knows, where that is given; ``person``
-    says whose the original's cases are (:class:`veilog.measures.Asked`)."""
+    says whose the original's cases are (:class:`veilog.measures.UseCaseOptions`)."""
     say = progress or (lambda text, fraction: None)
     variants = released.variants
     before = None if original is None else original if isinstance(original, Variants) else original.variants
@@ -147,7 +147,7 @@ def gathered(
     if original is not None and before is not None:
         if comparison is None and max(len(before), len(variants)) <= COMPARED_AT_ONCE:
             say("Reporting: utility", None)
-            asked = Asked(person=person)
+            asked = UseCaseOptions(person=person)
             comparison = compare(original, variants if log is None else log, asked=asked, progress=progress)
         use_cases: tuple[UseCaseShown, ...] = ()
         if comparison is not None and variants.events and before.events:
@@ -223,7 +223,7 @@ def dossier_facts(
     original: EventLog | Variants | None,
     *,
     files: Sequence[str | os.PathLike[str]] = (),
-    account: Account | Standing | None = None,
+    account: Account | LedgerStatus | None = None,
     control: EventLog | Variants | None = None,
     person: str | bool = True,
     progress: Progress | None = None,
@@ -359,10 +359,10 @@ def _states_how(path: Path) -> bool:
         return _ANONYMIZATIONS in stream.read(_HEAD)
 
 
-def written_today(given: Account | Standing | None, released: Release | EventLog) -> Standing | None:
+def written_today(given: Account | LedgerStatus | None, released: Release | EventLog) -> LedgerStatus | None:
     """Return what a ledger says of other releases, as it is written down today; where nothing is given, that of the
     release itself."""
-    standing = Standing(given) if isinstance(given, Account) else given or standing_of(released)
+    standing = LedgerStatus(given) if isinstance(given, Account) else given or standing_of(released)
     return None if standing is None else replace(standing, as_of=today())
 
 
@@ -398,8 +398,8 @@ def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, Risk
     return tuple(pairs)
 
 
-def standing_of(released: Release | EventLog, *, named: bool = True) -> Standing | None:
+def standing_of(released: Release | EventLog, *, named: bool = True) -> LedgerStatus | None:
     """Return what the ledger that a release is entered in says now; None where it is in none."""
     if isinstance(released, EventLog) or released.entry is None:
         return None
-    return Standing.of_entry(Ledger(released.entry.path), released.entry.number, named=named)
+    return LedgerStatus.of_entry(Ledger(released.entry.path), released.entry.number, named=named)

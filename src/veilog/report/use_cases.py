@@ -9,7 +9,7 @@ from veilog._language import gettext, localised, percent
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures import Pair, Progress
-from veilog.measures.use_cases import Asked, Grade, Judged, Judgement, judge
+from veilog.measures.use_cases import Assessment, Grade, MetricResult, UseCaseOptions, judge
 from veilog.report.attributes import OF_EVERY_LOG
 
 ALWAYS = ("discovery", "conformance")
@@ -42,9 +42,9 @@ class UseCaseShown:
 
 def judged_here(
     original: EventLog | Variants, released: EventLog | Variants, progress: Progress, person: str | bool = True
-) -> Mapping[str, Judgement]:
+) -> Mapping[str, Assessment]:
     """Judge what a page always has, and times and attributes where the release has them; ``person`` says whose the
-    cases are (:class:`veilog.measures.Asked`)."""
+    cases are (:class:`veilog.measures.UseCaseOptions`)."""
     names, lacking = list(ALWAYS), None
     if not isinstance(original, Variants) and not isinstance(released, Variants):
         names += ["performance"]
@@ -55,11 +55,11 @@ def judged_here(
             from veilog.measures.use_cases.attributes import without  # not where attributes are judged anyway
 
             lacking = without(original, released, person)
-    found = dict(judge(Pair(original, released, progress), names, Asked(person=person)))
+    found = dict(judge(Pair(original, released, progress), names, UseCaseOptions(person=person)))
     return found if lacking is None else {**found, "attributes": lacking}
 
 
-def shown(use_cases: Iterable[Judgement]) -> tuple[UseCaseShown, ...]:
+def shown(use_cases: Iterable[Assessment]) -> tuple[UseCaseShown, ...]:
     """Return the use cases in words; of those that cannot be judged, why not."""
     return tuple(
         UseCaseShown(
@@ -73,7 +73,7 @@ def shown(use_cases: Iterable[Judgement]) -> tuple[UseCaseShown, ...]:
     )
 
 
-def _number(judged: Judged) -> Number:
+def _number(judged: MetricResult) -> Number:
     share = judged.share
     return Number(
         title=judged.aspect.heading + (f", {gettext(judged.aspect.unit)}" if judged.aspect.unit else ""),

@@ -10,7 +10,7 @@ from veilog._language import dated, gettext, localised, ngettext, pgettext
 from veilog.ledger.accounts import Account
 from veilog.measures.use_cases import Grade
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
-from veilog.releasing.account_notes import Standing, counting
+from veilog.releasing.account_notes import LedgerStatus, counting
 from veilog.releasing.checks import State
 from veilog.report.explorer import clean, short
 from veilog.report.figures import figure, share_of, tied
@@ -115,7 +115,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def said_of_others(standing: Standing | None) -> tuple[State, str]:
+def said_of_others(standing: LedgerStatus | None) -> tuple[State, str]:
     """Return what a ledger knows of other releases of the same data: whether there is none in the account, or, where
     there are some, whether all together protect at a level of moderate or better."""
     if standing is None:
@@ -157,7 +157,7 @@ def _of_these_data(account: Account | None) -> tuple[State, str]:
     return ("against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "checked"), together
 
 
-def of_other_accounts(standing: Standing) -> str:
+def of_other_accounts(standing: LedgerStatus) -> str:
     """Return that there are releases of data that are not the same, nothing where there are none: a log that has grown
     is about the same people, and another ward's is not."""
     if not standing.others:

@@ -20,7 +20,7 @@ from veilog.logs.findings import Findings
 from veilog.logs.input.formats import Reader, ReadRequest
 from veilog.logs.input.lifecycle import EVERY, INTERVALS, as_intervals, wants_intervals
 from veilog.logs.input.roles import declared_roles
-from veilog.logs.input.source import AS_IT_IS, Given, ReadOptions, Source
+from veilog.logs.input.source import DEFAULT_OPTIONS, Given, ReadOptions, Source
 from veilog.logs.tables.events import log_from_table
 from veilog.logs.tables.table_reader import TableReader
 
@@ -66,7 +66,7 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
         raise AssertionError(f"Reader {reader.name!r} breaks its contract. {' '.join(broken.values())}")
 
 
-def _read(reader: Reader, source: Source, declared: ReadOptions = AS_IT_IS) -> EventLog:
+def _read(reader: Reader, source: Source, declared: ReadOptions = DEFAULT_OPTIONS) -> EventLog:
     findings = Findings(path=source.name, collect_all=True)
     intervals = wants_intervals(declared.lifecycle)
     if intervals:
@@ -110,7 +110,7 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
         return
     source, findings = Source(given), Findings(collect_all=True)
     names, notes = reader.columns(source), reader.notes(source)
-    roles = declared_roles(names, AS_IT_IS, public=reader.declares)
+    roles = declared_roles(names, DEFAULT_OPTIONS, public=reader.declares)
     extra = [name for name in (EVENT_INDEX, notes.case_key) if name in names and name not in roles.named]
     wanted = [name for name in (*roles.named, *extra) if name is not None]
     batches = list(reader.batches(source, ReadRequest(findings=findings, roles=roles), wanted, size=_FEW))

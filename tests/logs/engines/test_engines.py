@@ -16,7 +16,7 @@ from veilog.logs.engines import duckdb
 from veilog.logs.engines.duckdb import DuckFiles
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AS_IT_IS, ReadOptions, Source
+from veilog.logs.input.source import DEFAULT_OPTIONS, ReadOptions, Source
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 
@@ -25,7 +25,7 @@ KEEP = {"case-without-name": "keep", "missing-timestamp": "keep", "bad-timestamp
 DROP = {"case-without-name": "drop", "missing-timestamp": "drop", "bad-timestamp": "drop"}
 
 
-def variants_of(paths: list[Path], roles: Roles, options: ReadOptions = AS_IT_IS) -> Variants:
+def variants_of(paths: list[Path], roles: Roles, options: ReadOptions = DEFAULT_OPTIONS) -> Variants:
     return DuckFiles(tuple(map(Source, paths)), options).group(roles, Findings()).variants
 
 

@@ -13,7 +13,7 @@ from refusals import refused
 import veilog
 from veilog.errors import ParameterError
 from veilog.logs import files
-from veilog.logs.tables.csv import Dialect, Watched
+from veilog.logs.tables.csv import Dialect, ValidatingStream
 
 
 @pytest.mark.slow
@@ -22,10 +22,10 @@ def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
     data = b'case,activity,time\n1,"' + b'a\n""b' * 400_000 + b'"'
     dialect = Dialect(",", "utf-8", ("case", "activity", "time"))
     for _ in range(10):
-        checked = Watched(io.BytesIO(data), dialect, Path("log.csv"))
+        checked = ValidatingStream(io.BytesIO(data), dialect, Path("log.csv"))
         got: list[int] = []
 
-        def read(checked: Watched = checked, got: list[int] = got) -> None:
+        def read(checked: ValidatingStream = checked, got: list[int] = got) -> None:
             buffer = bytearray(1 << 18)
             while size := checked.readinto(buffer):
                 got.append(size)

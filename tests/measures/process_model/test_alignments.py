@@ -8,7 +8,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures import process_model as alignments
 from veilog.measures.use_cases import judge
-from veilog.measures.use_cases.use_case import Asked
+from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.mining.inductive import discover
 from veilog.mining.replay import workflow_net
 
@@ -63,7 +63,7 @@ def test_a_log_of_empty_cases_fits_a_model_with_an_empty_way() -> None:
 def test_the_purpose_has_it_where_it_is_asked_for() -> None:
     pair = Pair(ORIGINAL, Variants.from_dict({("a", "b", "c", "d"): 120}))
     assert "aligned" not in judge(pair, ["discovery"])["discovery"].aspects
-    found = judge(pair, ["discovery"], Asked(alignments=True))["discovery"]
+    found = judge(pair, ["discovery"], UseCaseOptions(alignments=True))["discovery"]
     one_variant = found.aspects["aligned"]
     assert one_variant.original == 1
     # 40 cases have c before b: one event is taken out and one put in; 30 have e for b and c.
@@ -74,7 +74,7 @@ def test_too_many_states_give_no_number(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(alignments, "MOST_STATES", 1)
     with pytest.raises(alignments.TooManyStatesError):
         alignments.Aligner(workflow_net(discover(ORIGINAL))).changes(("x", "y"))
-    found = judge(Pair(ORIGINAL, ORIGINAL), ["discovery"], Asked(alignments=True))["discovery"]
+    found = judge(Pair(ORIGINAL, ORIGINAL), ["discovery"], UseCaseOptions(alignments=True))["discovery"]
     assert found.aspects["aligned"].value is None and found.grade == "good"
 
 

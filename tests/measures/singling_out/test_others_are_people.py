@@ -18,7 +18,7 @@ import veilog
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures import Asked, compare
+from veilog.measures import UseCaseOptions, compare
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out import inference, linkability, singling_out
 from veilog.measures.singling_out.inference import Inferred
@@ -412,7 +412,8 @@ def test_a_release_of_other_people_is_not_blamed_where_two_ends_are_as_frequent(
 def test_compare_hears_whose_the_cases_are() -> None:
     own = population(40, 6, like=1.0, length=6)
     told, guessed, not_asked = (
-        compare(own, own.variants, models=False, asked=Asked(person=person)) for person in ("Patient", True, False)
+        compare(own, own.variants, models=False, asked=UseCaseOptions(person=person))
+        for person in ("Patient", True, False)
     )
     assert told.singling_out is not None and guessed.singling_out is not None and not_asked.singling_out is not None
     assert told.singling_out.results == guessed.singling_out.results

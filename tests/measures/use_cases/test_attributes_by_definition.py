@@ -16,7 +16,7 @@ import pytest
 
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, TIMESTAMP_TYPE, EventLog
-from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.attributes import ATTRIBUTES
 
 Values = list[Any]
@@ -221,7 +221,7 @@ def test_attributes_are_as_alike_as_their_definitions_say(seed: int) -> None:
     judged, used = some(rng, 0.15), some(rng, 0.15)
     of, compared = (used, judged), attributes(used, judged)
     try:
-        found = ATTRIBUTES.score(log(used), log(judged), Asked(person=False))
+        found = ATTRIBUTES.score(log(used), log(judged), UseCaseOptions(person=False))
     except ParameterError:
         assert not compared
         return

@@ -25,7 +25,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, T
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
-from veilog.measures.use_cases import Asked, judge
+from veilog.measures.use_cases import UseCaseOptions, judge
 from veilog.measures.use_cases.attributes import (
     ATTRIBUTES,
     PARTS,
@@ -62,7 +62,7 @@ def of_cases(**attributes: list[Any]) -> EventLog:
 
 
 def scores(used: EventLog, judged: EventLog) -> Mapping[str, float | None]:
-    return ATTRIBUTES.score(used, judged, Asked())
+    return ATTRIBUTES.score(used, judged, UseCaseOptions())
 
 
 def test_categories_by_hand() -> None:
@@ -208,12 +208,12 @@ def test_whose_a_case_is_counts_as_no_attribute() -> None:
     assert "Patient" not in judge(Pair(of_events, of_events.only(np.arange(9))), ["attributes"])["attributes"].verdict
     assert [each.name for each in compared(of_events, of_events, "Patient")] == ["case:ward"]
     # Of a log that has an attribute of many values, the column can be told.
-    other = judge(Pair(original, original), ["attributes"], Asked(person="ward"))["attributes"]
+    other = judge(Pair(original, original), ["attributes"], UseCaseOptions(person="ward"))["attributes"]
     assert other.reason == sentence("attribute-of-persons", name="ward")
-    assert judge(Pair(original, original), ["attributes"], Asked(person=False))["attributes"].reason == ""
+    assert judge(Pair(original, original), ["attributes"], UseCaseOptions(person=False))["attributes"].reason == ""
     assert marginals(original, original, "ward") == {"case:Patient": 1.0}
     with refused(ParameterError, "person-attribute-missing", name="wrd"):
-        judge(Pair(original, original), ["attributes"], Asked(person="wrd"))
+        judge(Pair(original, original), ["attributes"], UseCaseOptions(person="wrd"))
 
 
 def test_an_activity_has_its_own_values() -> None:

@@ -4,12 +4,12 @@ from refusals import sentence
 
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.use_cases import Judgement, judge
+from veilog.measures.use_cases import Assessment, judge
 
 ORIGINAL = Variants.from_dict({("a", "b", "c", "d"): 50, ("a", "c", "b", "d"): 40, ("a", "e", "d"): 30})
 
 
-def judged(released: Variants) -> Judgement:
+def judged(released: Variants) -> Assessment:
     return judge(Pair(ORIGINAL, released), ["discovery"])["discovery"]
 
 

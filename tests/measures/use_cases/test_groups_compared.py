@@ -10,7 +10,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.measures.measure import Pair
 from veilog.measures.use_cases import judge
 from veilog.measures.use_cases.groups import FEWEST, LEAST, _scores
-from veilog.measures.use_cases.use_case import Asked
+from veilog.measures.use_cases.use_case import UseCaseOptions
 
 
 def group_log(refused: dict[str, tuple[int, int]], **others: Any) -> EventLog:
@@ -24,7 +24,7 @@ def group_log(refused: dict[str, tuple[int, int]], **others: Any) -> EventLog:
 
 
 def scores(used: EventLog, judged: EventLog) -> dict[str, float | None]:
-    return dict(_scores(used, judged, Asked(person=False)))
+    return dict(_scores(used, judged, UseCaseOptions(person=False)))
 
 
 def test_gaps_are_shares_of_a_group_less_those_of_all_others() -> None:
@@ -53,7 +53,7 @@ def test_small_gaps_and_small_groups_do_not_count() -> None:
     alike = group_log({"a": (60, 100), "b": (60 - round(100 * LEAST) + 1, 100)})
     few = group_log({"a": (0, 100), "b": (FEWEST - 1, FEWEST - 1)})
     for log in (alike, few):
-        judged = judge(Pair(log, log), ["groups"], Asked(person=False))["groups"]
+        judged = judge(Pair(log, log), ["groups"], UseCaseOptions(person=False))["groups"]
         assert judged.grade == "not judged"
         assert [reason.code for reason in judged.reasons] == ["groups-alike"]
 
@@ -61,5 +61,5 @@ def test_small_gaps_and_small_groups_do_not_count() -> None:
 def test_a_release_without_the_attribute_has_no_groups() -> None:
     real = group_log({"a": (60, 100), "b": (30, 100)})
     bare = log_of([({}, [{"activity": "apply"}]) for _ in range(100)])
-    judged = judge(Pair(real, bare), ["groups"], Asked(person=False))["groups"]
+    judged = judge(Pair(real, bare), ["groups"], UseCaseOptions(person=False))["groups"]
     assert [reason.code for reason in judged.reasons] == ["groups-none-in-both"]

@@ -17,7 +17,7 @@ import pytest
 
 from veilog import read
 from veilog.logs.eventlog import CASE_INDEX, TIMESTAMP, EventLog
-from veilog.measures.use_cases import Asked
+from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.attributes import ATTRIBUTES, Activities, compared, marginal, marginals, pair
 from veilog.measures.use_cases.performance import PERFORMANCE
 from veilog.measures.use_cases.sides import split
@@ -69,7 +69,7 @@ def test_distances_are_those_of_log_distance_measures(logs: Path, oracle: Oracle
         ):
             arrays[f"{side}/events/{column}"] = values
     expected = oracle("distances", arrays)
-    found = PERFORMANCE.score(used, judged, Asked())
+    found = PERFORMANCE.score(used, judged, UseCaseOptions())
     assert len(expected) == 7
     assert {key: found[key] for key in expected} == pytest.approx(expected, rel=1e-9)
 
@@ -114,7 +114,7 @@ def mean(values: Iterable[float | None]) -> float:
 def test_similarities_are_those_of_sdmetrics(logs: Path, oracle: Oracle, name: str) -> None:
     used, judged = halves(logs, name, most=4_000)
     expected = oracle("attributes", tables(used, judged))
-    found = ATTRIBUTES.score(used, judged, Asked())
+    found = ATTRIBUTES.score(used, judged, UseCaseOptions())
     cases, events = expected["cases"], expected["events"]
     assert marginals(used, judged) == pytest.approx({**cases["shapes"], **events["shapes"]}, abs=NEARLY)
     assert found["shapes"] == pytest.approx(mean([*cases["shapes"].values(), *events["shapes"].values()]), abs=NEARLY)

@@ -19,7 +19,7 @@ from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair
-from veilog.measures.use_cases import USE_CASES, Asked, judge
+from veilog.measures.use_cases import USE_CASES, UseCaseOptions, judge
 from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
 
 HOUR = 3_600_000_000
@@ -51,7 +51,7 @@ def log(*cases: Case) -> EventLog:
 
 
 def scores(used: EventLog, judged: EventLog) -> Mapping[str, float | None]:
-    return PERFORMANCE.score(used, judged, Asked())
+    return PERFORMANCE.score(used, judged, UseCaseOptions())
 
 
 def test_sequences_of_activities_by_hand() -> None:

@@ -17,11 +17,11 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.use_cases import Asked, judge, prediction
+from veilog.measures.use_cases import UseCaseOptions, judge, prediction
 from veilog.measures.use_cases.prediction import next_activity, predicted
 from veilog.measures.use_cases.sides import split
 
-ASKED = Asked()
+ASKED = UseCaseOptions()
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 
 
@@ -134,7 +134,7 @@ def test_without_times_the_rest_stands() -> None:
 def test_an_outcome_is_an_attribute_that_is_named() -> None:
     cases = [[("a", 0), ("b", 1)]] * 6 + [[("c", 0), ("b", 1)]] * 4
     log = timed(cases, outcome=["good"] * 6 + ["bad"] * 3 + [None])
-    asked = Asked(targets=("outcome",))
+    asked = UseCaseOptions(targets=("outcome",))
     # before the first event good is guessed; after a and after c it is known
     assert predicted(log, log, asked)["outcome"] == pytest.approx((6 + 6 + 3) / 18)
     assert predicted(timed(cases), log, asked).get("outcome") is None
@@ -151,7 +151,7 @@ def test_of_an_events_attribute_the_last_known_value_counts() -> None:
     values = pa.array(["early", "late", None] * 4)
     log = EventLog(log.events.append_column("state", values), log.cases)
     late = EventLog(log.events.drop(["state"]).append_column("state", pa.array(["late"] * 12)), log.cases)
-    assert predicted(late, log, Asked(targets=("state",)))["outcome"] == 1.0
+    assert predicted(late, log, UseCaseOptions(targets=("state",)))["outcome"] == 1.0
 
 
 def test_nothing_is_learnt_from_nothing() -> None:

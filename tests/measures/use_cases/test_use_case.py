@@ -11,25 +11,25 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.use_cases import Asked, Aspect, Judgement, UseCase, judge
-from veilog.measures.use_cases.sides import Sides, split
+from veilog.measures.use_cases import Assessment, Metric, UseCase, UseCaseOptions, judge
+from veilog.measures.use_cases.sides import Splits, split
 
 ORIGINAL = Variants.from_dict({("a", "b"): 60, ("a", "c"): 30, ("b",): 10})
-SHARE = Aspect("found", "found", "kinds of cases that are found", "higher", chief=True)
-DISTANCE = Aspect("off", "off", "share of cases elsewhere", "lower", chief=True)
+SHARE = Metric("found", "found", "kinds of cases that are found", "higher", chief=True)
+DISTANCE = Metric("off", "off", "share of cases elsewhere", "lower", chief=True)
 
 
-def judged(use_case: UseCase, released: Variants, original: Variants = ORIGINAL) -> Judgement:
-    return use_case.judged(Sides(Pair(original, released)), Asked())
+def judged(use_case: UseCase, released: Variants, original: Variants = ORIGINAL) -> Assessment:
+    return use_case.judged(Splits(Pair(original, released)), UseCaseOptions())
 
 
-def found(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+def found(used: object, on: object, asked: UseCaseOptions) -> Mapping[str, float]:
     assert isinstance(used, Variants)
     assert isinstance(on, Variants)
     return {"found": len(used.to_dict().keys() & on.to_dict().keys()) / len(on)}
 
 
-def off(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+def off(used: object, on: object, asked: UseCaseOptions) -> Mapping[str, float]:
     assert isinstance(used, Variants)
     assert isinstance(on, Variants)
     a, b = ({k: n / log.cases for k, n in log.to_dict().items()} for log in (used, on))
@@ -76,7 +76,7 @@ def test_what_is_judged_on_held_out_cases_never_sees_them() -> None:
     log = Variants.from_sequences([[str(i)] for i in range(100)])
     seen: list[tuple[Variants, Variants]] = []
 
-    def remembered(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+    def remembered(used: object, on: object, asked: UseCaseOptions) -> Mapping[str, float]:
         assert isinstance(used, Variants)
         assert isinstance(on, Variants)
         seen.append((used, on))
@@ -91,7 +91,7 @@ def test_what_is_judged_on_held_out_cases_never_sees_them() -> None:
 
 
 def test_what_cannot_be_judged_says_why() -> None:
-    def never(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+    def never(used: object, on: object, asked: UseCaseOptions) -> Mapping[str, float]:
         raise ParameterError("no-time-known")
 
     result = judged(UseCase("delays", "delays", (DISTANCE,), never), ORIGINAL)
@@ -103,15 +103,15 @@ def test_what_cannot_be_judged_says_why() -> None:
 
 
 def test_the_leak_line_has_every_variant_once() -> None:
-    seen = Sides(Pair(ORIGINAL, ORIGINAL)).of("unprotected", "variants", held_out=False)[0]
+    seen = Splits(Pair(ORIGINAL, ORIGINAL)).of("unprotected", "variants", held_out=False)[0]
     assert isinstance(seen, Variants)
     assert np.array_equal(seen.counts, [1, 1, 1])
 
 
 def test_an_error_of_something_learnt_is_held_against_the_original_itself() -> None:
-    aspect = Aspect("missed", "missed time", "hours", "lower", chief=True, against="original")
+    aspect = Metric("missed", "missed time", "hours", "lower", chief=True, against="original")
 
-    def missed(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+    def missed(used: object, on: object, asked: UseCaseOptions) -> Mapping[str, float]:
         assert isinstance(used, Variants)
         return {"missed": 5.0 if used.cases == ORIGINAL.cases else 4.0 if used.cases == 7 else 8.0}
 
@@ -131,13 +131,13 @@ def test_an_error_of_something_learnt_is_held_against_the_original_itself() -> N
 def test_a_negligible_distance_is_as_near_as_another_sample() -> None:
     halves = {"off": 0.001}
 
-    def little(used: object, on: object, asked: Asked) -> Mapping[str, float]:
+    def little(used: object, on: object, asked: UseCaseOptions) -> Mapping[str, float]:
         assert isinstance(used, Variants)
         return halves if used.cases != 7 else {"off": 0.02}
 
     released = Variants.from_dict({("a",): 7})
     for negligible, share in ((0.0, 0.05), (0.01, 0.5), (0.02, 1.0)):
-        aspect = Aspect("off", "off", "share of cases elsewhere", "lower", chief=True, negligible=negligible)
+        aspect = Metric("off", "off", "share of cases elsewhere", "lower", chief=True, negligible=negligible)
         one = judged(UseCase("shares", "shares", (aspect,), little), released).aspects["off"]
         assert (one.share, one.sample) == (pytest.approx(share), 0.001)
 
@@ -148,7 +148,7 @@ def test_another_sample_can_be_the_mean_of_several_halvings() -> None:
             judged(UseCase("shares", "shares", (DISTANCE,), off, halvings=number), ORIGINAL).aspects["off"].sample
             for number in range(1, 5)
         ],
-        [off(*split(ORIGINAL, 0.5, seed), Asked())["off"] for seed in range(1, 5)],
+        [off(*split(ORIGINAL, 0.5, seed), UseCaseOptions())["off"] for seed in range(1, 5)],
     )
     assert single == pytest.approx([np.mean(several[:number]) for number in range(1, 5)])
     assert len(set(several)) > 1
@@ -162,18 +162,18 @@ def test_whole_logs_are_taken_where_both_are_there() -> None:
         (log.variants, log, Variants),
     ):
         for side in ("value", "original", "sample", "unprotected"):
-            used, on = Sides(Pair(original, released)).of(side, "either", held_out=True)
+            used, on = Splits(Pair(original, released)).of(side, "either", held_out=True)
             assert isinstance(used, kind)
             assert isinstance(on, kind)
 
 
 @pytest.mark.parametrize(("aspect", "sides"), [(SHARE, "original"), (DISTANCE, "another sample")])
-def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspect: Aspect, sides: str) -> None:
+def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspect: Metric, sides: str) -> None:
     use_case = UseCase("kinds", "kinds", (aspect,), found if aspect is SHARE else off)
     said: list[str] = []
-    asked = Asked(chief_only=True, progress=lambda text, fraction: said.append(text))
+    asked = UseCaseOptions(chief_only=True, progress=lambda text, fraction: said.append(text))
     pair = Pair(ORIGINAL, Variants.from_dict({("a", "b"): 7, ("b",): 1}))
-    quick, whole = use_case.judged(Sides(pair), asked).chief, use_case.judged(Sides(pair), Asked()).chief
+    quick, whole = use_case.judged(Splits(pair), asked).chief, use_case.judged(Splits(pair), UseCaseOptions()).chief
     assert quick is not None and whole is not None
     assert (quick.value, quick.share, quick.grade) == (whole.value, whole.share, whole.grade)
     assert quick.unprotected is None and whole.unprotected is not None
@@ -184,7 +184,7 @@ def test_where_the_verdict_alone_is_wanted_no_more_is_found_than_it_goes_by(aspe
 @pytest.mark.parametrize("name", ["prediction", "discovery"])
 def test_use_cases_of_the_package_find_the_same_at_a_glance(name: str) -> None:
     pair = Pair(hospital(120, seed=1).variants, hospital(120, seed=2).variants)
-    quick, whole = (judge(pair, [name], Asked(chief_only=one))[name] for one in (True, False))
+    quick, whole = (judge(pair, [name], UseCaseOptions(chief_only=one))[name] for one in (True, False))
     assert quick.chief is not None and whole.chief is not None
     assert (quick.chief.aspect.name, quick.chief.share) == (whole.chief.aspect.name, whole.chief.share)
     known = {key for key, one in quick.aspects.items() if one.value is not None}

@@ -30,7 +30,7 @@ from veilog.measures.singling_out.words import (
     own_path_in_words,
     said_once,
 )
-from veilog.measures.use_cases import Grade, Judgement
+from veilog.measures.use_cases import Assessment, Grade
 
 _PRINTED = (
     "relative_log_similarity",
@@ -98,7 +98,7 @@ def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def use_cases_table(use_cases: Mapping[str, Judgement]) -> Group:
+def use_cases_table(use_cases: Mapping[str, Assessment]) -> Group:
     """What a release is good for: a sentence a use case, and each number beside what it is held against."""
     numbers = ("release", "original", "another sample", "unprotected", "utility")
     table = listing("", *numbers, "", right=numbers, dim=("",), title="use cases")

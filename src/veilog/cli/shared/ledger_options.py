@@ -106,7 +106,7 @@ class Keeping:
         return [] if unknown else [unentered(guarantee.delta or 0)], {}
 
 
-AS_THERE_IS = Keeping()
+DEFAULT_LEDGER = Keeping()
 
 
 def account_of(entry: EntryRef | None) -> Account | None:

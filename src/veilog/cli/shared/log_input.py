@@ -24,7 +24,7 @@ from rich.text import Text
 
 from veilog._files import check_writable, sha256_of
 from veilog.cli.display.logs import findings_table
-from veilog.cli.shared.options import HERE, Grouping, Reading
+from veilog.cli.shared.options import DEFAULT_GROUPING, Grouping, Reading
 from veilog.cli.shared.paths import is_pipe, outgoing, received
 from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
 from veilog.errors import ParameterError
@@ -105,7 +105,7 @@ def shown_progress(*, time_left: bool = False, also: str = "") -> Iterator[Calla
         yield show
 
 
-def named(log: Path, reading: Reading, grouping: Grouping = HERE, *, released: bool = False) -> Source:
+def named(log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING, *, released: bool = False) -> Source:
     """The log that the command is about, which is opened once. Where in its file it is need not be said of one that was
     ``released``."""
     if is_pipe(log):
@@ -153,7 +153,7 @@ def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Findi
     return found, asked.findings.result()
 
 
-def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = HERE) -> Source:
+def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING) -> Source:
     """The log that the command is about, once it is shown which columns were guessed: a wrong guess must be seen."""
     source = named(log, reading, grouping)
     roles = roles_of(source, source.options)

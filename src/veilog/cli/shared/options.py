@@ -252,7 +252,7 @@ class Reading:
         return policies
 
 
-AS_USUAL = Reading()
+DEFAULT_READING = Reading()
 
 
 @Parameter(name="*", group=GROUPS["engines"])
@@ -283,4 +283,4 @@ class Grouping:
             raise ParameterError("engine-without-events", parameter="engine", what=what, called=called(self.engine))
 
 
-HERE = Grouping()
+DEFAULT_GROUPING = Grouping()

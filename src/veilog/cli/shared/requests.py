@@ -293,7 +293,7 @@ class ReleaseOptions(RequestOptions):
 EACH_CASE, UNDECIDED, FOR_TRAINING = Persons(), ReleaseOptions(), TrainOptions()
 
 
-def read_needed(source: Source, planned: ReleaseRequest, reading: Reading) -> EventLog | StoredLog | Variants:
+def load_for_request(source: Source, planned: ReleaseRequest, reading: Reading) -> EventLog | StoredLog | Variants:
     """The log, or as much of it as the release needs."""
     if planned.needs_events:
         return read_events(source, reading, for_whole=planned.method.name if planned.method.full_log else None)

@@ -54,7 +54,7 @@ from veilog.logs.eventlog import EVENT_INDEX, as_dictionary
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, silent
+from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, silent
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, check_spare, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
@@ -198,7 +198,7 @@ class DuckFiles:
     """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
 
     files: tuple[Source, ...]
-    options: ReadOptions = AS_IT_IS
+    options: ReadOptions = DEFAULT_OPTIONS
 
     def columns(self) -> list[str]:
         found = table_reader_of(self.files[0])
@@ -426,7 +426,7 @@ class DuckTable:
     database: Path
     table: str
     """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
-    options: ReadOptions = AS_IT_IS
+    options: ReadOptions = DEFAULT_OPTIONS
     called: str | None = None
     """What messages call it; where this is None, the file and the table."""
 

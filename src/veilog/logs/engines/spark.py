@@ -27,7 +27,7 @@ from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, silent
+from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, silent
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.messages import Message
@@ -43,7 +43,7 @@ class SparkFiles:
     """One log in one or more Parquet files, in this order."""
 
     files: tuple[Source, ...]
-    options: ReadOptions = AS_IT_IS
+    options: ReadOptions = DEFAULT_OPTIONS
 
     @property
     def paths(self) -> tuple[Path, ...]:

@@ -24,7 +24,7 @@ from veilog._plugins import AddOn, add_ons
 from veilog.errors import InputError, MissingExtraError, ParameterError, VeilogError
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import AS_IT_IS, Progress, ReadOptions, Source, suffix_of, zipped
+from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, suffix_of, zipped
 from veilog.messages import Message
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ _OTHERS = {
 class ReadRequest:
     """How a log is to be read: what was said about it, where findings go, and who is told of the progress."""
 
-    options: ReadOptions = AS_IT_IS
+    options: ReadOptions = DEFAULT_OPTIONS
     findings: Findings = field(default_factory=Findings)
     roles: Roles | None = None
     """The columns of a table; None where the format itself says which is which."""
@@ -237,7 +237,7 @@ def not_ours(source: Source) -> tuple[Message, ...]:
 
 
 @contextlib.contextmanager
-def blaming(source: Source) -> Iterator[None]:
+def plugin_errors(source: Source) -> Iterator[None]:
     """Say of an error that a reader of another package made which package that is, instead of crashing."""
     try:
         yield

@@ -14,11 +14,11 @@ from veilog.logs.engines.ibis import IbisTable, connected
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.activity_mapping import mapped_by
-from veilog.logs.input.formats import ReadRequest, blaming, not_ours, reader_of
+from veilog.logs.input.formats import ReadRequest, not_ours, plugin_errors, reader_of
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.quality_checks import check_events, check_width
 from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
-from veilog.logs.input.source import AS_IT_IS, Given, ReadKeywords, ReadOptions, Source, is_ibis, silent
+from veilog.logs.input.source import DEFAULT_OPTIONS, Given, ReadKeywords, ReadOptions, Source, is_ibis, silent
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.tables.table_reader import TableReader, note, table_reader_of
 from veilog.logs.tables.wide import wide_table_error
@@ -50,7 +50,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
         if LIFECYCLE in (asked.options.classifier or ""):
             raise ParameterError("classifier-splits-lifecycle", parameter="classifier", lifecycle=LIFECYCLE)
         asked = replace(asked, options=_plainly(asked.options))
-    with blaming(source):
+    with plugin_errors(source):
         tabular = table_reader_of(source)
         check_layout(source)
         names = [] if tabular is None else tabular.columns(source)
@@ -147,7 +147,7 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
     if engine is None or needs_whole(source, asked.findings):
         log = whole(source, asked)
         return Grouped(log.variants, *log.span)
-    with blaming(source):
+    with plugin_errors(source):
         check_layout(source)
         roles = roles_among(engine.columns(), _ends_alone(asked.options), source, asked.findings)
         if source.options.engine == "duckdb" and source.name is not None:
@@ -181,10 +181,10 @@ def _ends_alone(declared: ReadOptions) -> ReadOptions:
     return replace(declared, lifecycle=COMPLETE) if wants_intervals(declared.lifecycle) else declared
 
 
-def roles_of(source: Source, declared: ReadOptions = AS_IT_IS) -> Roles | None:
+def roles_of(source: Source, declared: ReadOptions = DEFAULT_OPTIONS) -> Roles | None:
     """Return which columns are taken for case, activity and timestamp, and why; None where the format says it (XES)."""
     names, declared = columns_of(source), replace(_plainly(declared), classifier=None)
-    with blaming(source):
+    with plugin_errors(source):
         return None if names is None else roles_among(names, declared, source)
 
 
@@ -196,7 +196,7 @@ def _plainly(declared: ReadOptions) -> ReadOptions:
 def columns_of(source: Source) -> list[str] | None:
     """Return the names of the columns of a table; None of a log that is none (XES)."""
     engine = None if _is_one_file(source) else engine_of(source)
-    with blaming(source):
+    with plugin_errors(source):
         return _columns(source) if engine is None else engine.columns()
 
 

@@ -376,7 +376,7 @@ class ReadOptions:
         return None if self.time_format is None else _TIME_FORMATS[self.time_format.lower()]
 
 
-AS_IT_IS = ReadOptions()
+DEFAULT_OPTIONS = ReadOptions()
 
 
 class ReadKeywords(TypedDict, total=False):
@@ -415,7 +415,7 @@ class EngineKeywords(ReadKeywords, total=False):
 class Source:
     """One log, as somebody names it, and what was found out of it so far."""
 
-    def __init__(self, given: object, options: ReadOptions = AS_IT_IS) -> None:
+    def __init__(self, given: object, options: ReadOptions = DEFAULT_OPTIONS) -> None:
         self.given: Any = given
         self.options = options
         self.name = _name_of(given)

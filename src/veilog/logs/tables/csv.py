@@ -184,7 +184,7 @@ def _at(lines: list[str], rows: _Starts, line: int) -> _Cut:
     return _Cut(rows[line], line, titles) if titles and before == line - 1 else _Cut(next(iter(rows.values())))
 
 
-class Watched(io.RawIOBase):
+class ValidatingStream(io.RawIOBase):
     """The bytes of a file as UTF-8, watched: encoding, quotes, NUL. At a fault the stream ends and ``error`` says why.
     ``foreign`` values were no UTF-8 before, the first of them on ``foreign_line``.
 
@@ -345,7 +345,7 @@ def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None =
     """The rows as batches of columns of text (these, or all): nothing between delimiters is null, ``""`` is text."""
     dialect, path = source.once(sniffed), source.path
     with source.stream() as stream:
-        checked = Watched(stream, dialect, path)
+        checked = ValidatingStream(stream, dialect, path)
         try:
             reader = arrow_csv.open_csv(
                 checked,
@@ -423,7 +423,7 @@ def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
     """The rows one by one with their lines; slow, for explaining only. Ends early where even this reader is lost."""
     dialect = source.once(sniffed)
     with source.stream() as stream:
-        checked = io.BufferedReader(Watched(stream, dialect, source.path))
+        checked = io.BufferedReader(ValidatingStream(stream, dialect, source.path))
         text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
         # Of a line without end only so much, which is more than any row may have.
         reader = csv.reader(iter(lambda: text.readline(2 * BLOCK), ""), delimiter=dialect.delimiter)

@@ -26,8 +26,8 @@ from veilog.logs.xes.values import (
     NESTING,
     SCALARS,
     Dates,
+    NeedsNormalizing,
     TextPiece,
-    Unusual,
     from_numpy,
     from_texts,
     is_foreign,
@@ -314,7 +314,7 @@ class Coder:
     def parse(self, raw: bytes) -> TextPiece:
         piece = parse_piece(raw)
         if ":" in piece.name and not self._plain:
-            raise Unusual
+            raise NeedsNormalizing
         return piece
 
     def _head(self, raw: bytes) -> tuple[int, int]:

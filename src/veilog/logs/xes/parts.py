@@ -23,8 +23,8 @@ from veilog._process import interpreter
 from veilog.errors import InputError
 from veilog.logs.findings import Note
 from veilog.logs.input.source import GZIP_MAGIC, MAX_VALUE, consumed_fraction, open_input
-from veilog.logs.xes.scanner import ByteSource, Fast, Plain, Scanner, XesBlock, count_lines, too_long
-from veilog.logs.xes.values import Element, TextPiece, Unusual, parse_piece, stray_note, unescape
+from veilog.logs.xes.scanner import ByteSource, Normalizer, PassThrough, Scanner, XesBlock, count_lines, too_long
+from veilog.logs.xes.values import Element, NeedsNormalizing, TextPiece, parse_piece, stray_note, unescape
 
 Progress = Callable[[float], None]
 
@@ -69,7 +69,7 @@ def read_blocks(reading: XesReading, progress: Progress | None = None) -> Genera
     path = str(reading.path)
     scanner = Scanner(path, drop_bad=reading.drop_bad, plain=reading.plain)
     with open_input(reading.path, limit=reading.limit) as stream:
-        source: ByteSource = Plain(path) if reading.plain else Fast(path)
+        source: ByteSource = Normalizer(path) if reading.plain else PassThrough(path)
         texts = _texts(stream, source, reading.part)
         data, line, depth, wanted, final = b"", 1, 1 if reading.part.start else 0, 0, False
         notes: list[Note] = []
@@ -121,7 +121,7 @@ def _check_length(data: bytes, line: int, path: str) -> None:
 def _texts(stream: BinaryIO, source: ByteSource, part: XesPart) -> Iterator[bytes]:
     """The checked text of a part, block by block; raises at its end unless it was complete."""
     if part.start:
-        assert isinstance(source, Fast)
+        assert isinstance(source, PassThrough)
         stream.seek(part.start)
         source.open_part()
     left = sys.maxsize if part.stop is None else part.stop - part.start
@@ -129,7 +129,7 @@ def _texts(stream: BinaryIO, source: ByteSource, part: XesPart) -> Iterator[byte
         left -= len(raw)
         yield source.feed(raw)
     if part.stop is not None:
-        assert isinstance(source, Fast)
+        assert isinstance(source, PassThrough)
         source.close_part()
     yield source.finish()
 
@@ -137,7 +137,7 @@ def _texts(stream: BinaryIO, source: ByteSource, part: XesPart) -> Iterator[byte
 def _root(raw: bytes, line: int, path: str) -> tuple[Element, TextPiece]:
     piece = parse_piece(raw)
     if ":" in piece.name:
-        raise Unusual
+        raise NeedsNormalizing
     if piece.name != "log":
         raise InputError("xes-root-not-log", path=path, line=line, name=piece.name)
     return Element("log", {k: unescape(v) for k, v in piece.attributes.items()}, line), piece
@@ -151,7 +151,7 @@ def read_in_parts(
 ) -> Generator[XesBlock, None, None] | None:
     """The blocks of a file that several processes read, or ``None`` where that is not worth while.
 
-    Raises :class:`Unusual` if the file cannot be split or another process fails, whatever the reason.
+    Raises :class:`NeedsNormalizing` if the file cannot be split or another process fails, whatever the reason.
     """
     bounds = _bounds(reading.path, processes)
     if bounds is None or not sys.executable:
@@ -184,13 +184,13 @@ def _gather(reading: XesReading, bounds: list[int], progress: Progress | None) -
                 lines += more
             reading.lines = lines
     except (InputError, OSError, EOFError, pickle.UnpicklingError, ValueError) as error:
-        raise Unusual from error
+        raise NeedsNormalizing from error
 
 
 def work(source: BinaryIO, target: BinaryIO) -> None:
     """Another process: read the part asked for, then hand over all its blocks; nothing if there was any trouble."""
     reading: XesReading = pickle.load(source)
-    with contextlib.suppress(InputError, Unusual, BrokenPipeError):
+    with contextlib.suppress(InputError, NeedsNormalizing, BrokenPipeError):
         blocks = list(read_blocks(reading))
         pickle.dump((blocks, reading.lines), target, protocol=5)
         target.flush()

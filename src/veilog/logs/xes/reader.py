@@ -29,7 +29,7 @@ from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.lifecycle import EVERY, Transitions, joined, no_life_cycle
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.roles import classifier_keys
-from veilog.logs.input.source import AS_IT_IS, ReadOptions, Source
+from veilog.logs.input.source import DEFAULT_OPTIONS, ReadOptions, Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
 from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
@@ -37,7 +37,7 @@ from veilog.logs.xes.scanner import XesBlock
 from veilog.logs.xes.values import (
     NO_ZONE,
     Element,
-    Unusual,
+    NeedsNormalizing,
     dump_nested,
     format_date,
     format_float,
@@ -55,7 +55,7 @@ _TIME = ColumnKey(TIMESTAMP, "date")
 class Assembler:
     """Takes the blocks of a file in order and gives the event log."""
 
-    def __init__(self, path: str, findings: Findings, declared: ReadOptions = AS_IT_IS) -> None:
+    def __init__(self, path: str, findings: Findings, declared: ReadOptions = DEFAULT_OPTIONS) -> None:
         self._path = path
         self._declared = declared
         self._findings = findings
@@ -421,7 +421,7 @@ def read_xes(
     *,
     findings: Findings,
     progress: Progress | None = None,
-    declared: ReadOptions = AS_IT_IS,
+    declared: ReadOptions = DEFAULT_OPTIONS,
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
@@ -438,12 +438,12 @@ def read_xes(
     if blocks is not None:
         try:
             return _assemble(blocks, reading, findings, declared)
-        except Unusual:
+        except NeedsNormalizing:
             findings.restore(before)
     try:
         reading = XesReading(reading.path, limit, reading.drop_bad)
         return _assemble(read_blocks(reading, progress), reading, findings, declared)
-    except Unusual:
+    except NeedsNormalizing:
         findings.restore(before)
     if not reading.path.is_file():
         raise InputError("xes-not-from-pipe", path=path)
@@ -452,7 +452,10 @@ def read_xes(
 
 
 def _assemble(
-    blocks: Generator[XesBlock, None, None], reading: XesReading, findings: Findings, declared: ReadOptions = AS_IT_IS
+    blocks: Generator[XesBlock, None, None],
+    reading: XesReading,
+    findings: Findings,
+    declared: ReadOptions = DEFAULT_OPTIONS,
 ) -> EventLog:
     assembler = Assembler(str(reading.path), findings, declared)
     with closing(blocks):

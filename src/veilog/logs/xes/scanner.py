@@ -1,9 +1,9 @@
 """A block of XES to columns of events and cases. Expat checks every byte first, so it is well-formed XML.
 
-Two sources give the same text to the scanner. :class:`Fast` passes the bytes through and only blanks comments and
-processing instructions. :class:`Plain` writes the document anew from expat's events; it serves what the fast one
-leaves alone (:class:`Unusual`): other encodings than UTF-8, a document type, CDATA, prefixed element names. Entities
-and external references are refused by both, so nothing is ever fetched or blown up.
+Two sources give the same text to the scanner. :class:`PassThrough` passes the bytes through and only blanks comments
+and processing instructions. :class:`Normalizer` writes the document anew from expat's events; it serves what the fast
+one leaves alone (:class:`NeedsNormalizing`): other encodings than UTF-8, a document type, CDATA, prefixed element
+names. Entities and external references are refused by both, so nothing is ever fetched or blown up.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from veilog.logs.xes.values import (
     SCALARS,
     Dates,
     Element,
-    Unusual,
+    NeedsNormalizing,
     from_numpy,
     read_attribute,
     read_tree,
@@ -155,7 +155,7 @@ class CheckedParser:
 _SPECIAL = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
 
 
-class Fast:
+class PassThrough:
     """Passes UTF-8 through; comments and processing instructions become the line ends they held."""
 
     def __init__(self, path: str) -> None:
@@ -169,14 +169,14 @@ class Fast:
     def feed(self, data: bytes) -> bytes:
         if not self._begun and data:
             if b"\0" in data[:4] or data[:2] in (b"\xfe\xff", b"\xff\xfe"):
-                raise Unusual
+                raise NeedsNormalizing
             self._begun = True
             self._checked.parse(data, final=False)
             data = data.removeprefix(b"\xef\xbb\xbf")
         else:
             self._checked.parse(data, final=False)
         if (self._checked.encoding or "utf-8").lower() not in ("utf-8", "utf8", "us-ascii", "ascii"):
-            raise Unusual
+            raise NeedsNormalizing
         if self._held:
             data, self._held = self._held + data, b""
         # Looking for the single characters first is many times faster than for the pairs.
@@ -191,7 +191,7 @@ class Fast:
     def finish(self) -> bytes:
         self._checked.parse(b"", final=True)
         if self._held:
-            raise Unusual
+            raise NeedsNormalizing
         return b""
 
     def open_part(self) -> None:
@@ -202,18 +202,18 @@ class Fast:
     def close_part(self) -> None:
         """Stop in the middle of a log, before a trace."""
         if (self._checked.encoding or "utf-8").lower() not in ("utf-8", "utf8"):
-            raise Unusual  # the next part could not know about it
+            raise NeedsNormalizing  # the next part could not know about it
         self._checked.parse(b"</log>", final=False)
 
     def _unusual(self, *_: Any) -> None:
-        raise Unusual
+        raise NeedsNormalizing
 
 
 _ESCAPES = {"&": "&amp;", "<": "&lt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _ESCAPED = re.compile('[&<"\n\r\t]')
 
 
-class Plain:
+class Normalizer:
     """Writes the document anew in the form that the scanner knows, line by line where it was."""
 
     def __init__(self, path: str) -> None:

@@ -243,7 +243,7 @@ SCALARS = ("string", "date", "int", "float", "boolean", "id")
 NESTING = ("list", "container")
 
 
-class Unusual(Exception):
+class NeedsNormalizing(Exception):
     """A legal construct that the fast reader leaves to the plain one. Never leaves the XES modules."""
 
 
@@ -266,10 +266,10 @@ _ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
 def parse_piece(raw: bytes) -> TextPiece:
-    """Take a tag apart; what is no ordinary tag is :class:`Unusual`."""
+    """Take a tag apart; what is no ordinary tag is :class:`NeedsNormalizing`."""
     match = _PIECE.match(raw)
     if match is None:
-        raise Unusual
+        raise NeedsNormalizing
     closing, name, attributes, empty, text = match.groups()
     found = {key.decode("utf-8"): a or b for key, a, b in _ATTRIBUTE.findall(attributes)} if attributes else {}
     delta = -1 if closing else 0 if empty else 1

@@ -60,7 +60,7 @@ _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True)
-class Exposed:
+class ReidentificationRate:
     """What is known of a case, and of how many people it finds the case or tells the path."""
 
     size: int
@@ -98,7 +98,7 @@ class Exposure:
     """The persons where a column tells them, else the cases."""
     alone: int
     """People with a case whose path nobody else has; exact."""
-    results: tuple[Exposed, ...]
+    results: tuple[ReidentificationRate, ...]
     hours: float
     without_start: Reason | None
     """Why no attacker knows when cases started, if so."""
@@ -316,12 +316,14 @@ def _counted(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> F
     return Fitting(same, others, highest, ties)
 
 
-def _rows(sizes: Sequence[int], drawn: _Drawn, outcomes: Sequence[_Outcome], reach: int | None) -> list[Exposed]:
+def _rows(
+    sizes: Sequence[int], drawn: _Drawn, outcomes: Sequence[_Outcome], reach: int | None
+) -> list[ReidentificationRate]:
     apart, share = drawn.cases.apart, drawn.share
     found = [_estimate(one.found.astype(np.float64), apart, share, only_apart=reach is None) for one in outcomes]
     guessed = [_estimate(one.guessed, apart, share, only_apart=False) for one in outcomes]
     return [
-        Exposed(size, reach is not None, drawn.people, len(apart), *both)
+        ReidentificationRate(size, reach is not None, drawn.people, len(apart), *both)
         for size, *both in zip(sizes, rising(found), rising(guessed), strict=True)
     ]
 

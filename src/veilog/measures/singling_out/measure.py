@@ -80,7 +80,7 @@ from veilog.measures.singling_out.rates import (
     residual,
     wilson,
 )
-from veilog.measures.singling_out.targets import Attackable, Attacks, attackable, drawn
+from veilog.measures.singling_out.targets import Attacks, AttackTargets, attackable, drawn
 
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000
@@ -206,7 +206,7 @@ class _Trial:
     after: Population
     reach: int
 
-    def with_release(self, whom: Attackable, attacks: Attacks) -> _Against:
+    def with_release(self, whom: AttackTargets, attacks: Attacks) -> _Against:
         """Return what fits these people in the release."""
         return _Against(self._fitted(self.after, attacks, whom.recode, whom.counterpart), attacks)
 
@@ -229,14 +229,14 @@ class _Trial:
         then = near(log, table, which[known], own[attacks.variant[known]], start, self.reach, person)
         return _Fitted(ever, then, known)
 
-    def _from_others(self, whom: Attackable, attacks: Attacks, fitted: _Fitted) -> _Fitted:
+    def _from_others(self, whom: AttackTargets, attacks: Attacks, fitted: _Fitted) -> _Fitted:
         """What fits in the original without other cases of the person; ``fitted`` is what does with them."""
         if whom.owner is None or attacks.owner is None:
             return fitted
         less = besides(whom.variants, whom.variant, whom.owner, attacks.variant, attacks.owner)
         return self._fitted(self.before, attacks, None, np.arange(len(whom.variants)), less)
 
-    def outcome(self, whom: Attackable, attacks: Attacks, against: _Against | None) -> list[Knowledge]:
+    def outcome(self, whom: AttackTargets, attacks: Attacks, against: _Against | None) -> list[Knowledge]:
         """The outcome without, and where possible with, knowledge of the start."""
         a = self._fitted(self.before, attacks, None, np.arange(len(whom.variants)))
         b = self.with_release(whom, attacks).found

@@ -15,7 +15,7 @@ from veilog.measures.singling_out.logs import UNKNOWN, cases_of, positions
 
 
 @dataclass(frozen=True, eq=False)
-class Attackable:
+class AttackTargets:
     """People to attack: the cases of a log, and what these are in the release."""
 
     variants: Variants
@@ -76,13 +76,13 @@ class Attacks:
 
 def attackable(
     log: EventLog | Variants, after: Variants, with_start: bool, owner: IntArray | None = None
-) -> Attackable:
+) -> AttackTargets:
     """Return the cases of a log, each with its ``owner`` where these are given, in the log's order of cases."""
     variants = log if isinstance(log, Variants) else log.variants
     places = {label: code for code, label in enumerate(after.labels)}
     rows = {sequence: row for row, sequence in enumerate(after.sequences)}
     variant, start, whose = cases_of(log, variants, with_start, owner)
-    return Attackable(
+    return AttackTargets(
         variants,
         variant,
         start,
@@ -92,7 +92,7 @@ def attackable(
     )
 
 
-def drawn(whom: Attackable, size: int, most: int, rng: np.random.Generator) -> Attacks | None:
+def drawn(whom: AttackTargets, size: int, most: int, rng: np.random.Generator) -> Attacks | None:
     """All that can be known of those who have more events, if that is no more than ``most``, or so much drawn from it;
     None where there is nobody."""
     variants = whom.variants

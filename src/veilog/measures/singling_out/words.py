@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from veilog._language import counted, dated, quoted
 from veilog._language import percent as in_percent
-from veilog.measures.singling_out.identification import Example, Exposed
+from veilog.measures.singling_out.identification import Example, ReidentificationRate
 from veilog.measures.singling_out.inference import END, Inference, Inferred
 from veilog.measures.singling_out.linkage import Linkability, Linked
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut
@@ -97,7 +97,7 @@ def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
     return str(OwnerMessage(code, share=share, cases=cases, alone=alone))
 
 
-def found_in_words(rows: Sequence[Exposed], *, persons: bool = False) -> str:
+def found_in_words(rows: Sequence[ReidentificationRate], *, persons: bool = False) -> str:
     """Return how many cases, or ``persons``, somebody finds who knows so much of them, never without the interval;
     ``rows`` are those in which the start is known, or those in which it is not, and what they have in common is said
     once."""
@@ -106,7 +106,7 @@ def found_in_words(rows: Sequence[Exposed], *, persons: bool = False) -> str:
     return said_once("An attacker who knows", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True)
 
 
-def _finds(row: Exposed, unit: str) -> str:
+def _finds(row: ReidentificationRate, unit: str) -> str:
     found, low = round(row.found.value * row.people), math.floor(row.found.low * row.people)
     high = math.ceil(row.found.high * row.people - 1e-9)
     if not high:

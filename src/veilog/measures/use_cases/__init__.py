@@ -8,9 +8,17 @@ from dataclasses import replace
 from veilog._plugins import Registry
 from veilog.errors import ParameterError, meant
 from veilog.measures.measure import Pair
-from veilog.measures.use_cases.use_case import Asked, Aspect, Grade, Judged, Judgement, UseCase, our_use_cases
+from veilog.measures.use_cases.use_case import (
+    Assessment,
+    Grade,
+    Metric,
+    MetricResult,
+    UseCase,
+    UseCaseOptions,
+    our_use_cases,
+)
 
-__all__ = ["USE_CASES", "Asked", "Aspect", "Grade", "Judged", "Judgement", "UseCase", "judge", "named"]
+__all__ = ["USE_CASES", "Assessment", "Grade", "Metric", "MetricResult", "UseCase", "UseCaseOptions", "judge", "named"]
 
 USE_CASES = Registry(UseCase, "veilog.use_cases", {name: facts["at"] for name, facts in our_use_cases().items()})
 """In the order in which they are judged; packages add their own by entry points of this group."""
@@ -34,14 +42,14 @@ def named(names: Sequence[str] | str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def judge(pair: Pair, names: Sequence[str], asked: Asked | None = None) -> dict[str, Judgement]:
+def judge(pair: Pair, names: Sequence[str], asked: UseCaseOptions | None = None) -> dict[str, Assessment]:
     """Return what a release is worth for these use cases."""
     wanted = named(names)
     if not wanted:
         return {}
-    from veilog.measures.use_cases.sides import Sides  # not before there is something to judge
+    from veilog.measures.use_cases.sides import Splits  # not before there is something to judge
 
-    asked = asked or Asked()
-    sides = Sides.of_people(pair, asked.person)
+    asked = asked or UseCaseOptions()
+    sides = Splits.of_people(pair, asked.person)
     told = replace(asked, progress=pair.progress, person=sides.person or False)
     return {name: USE_CASES[name].judged(sides, told) for name in wanted}

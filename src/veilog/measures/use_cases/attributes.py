@@ -17,8 +17,8 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, N
 from veilog.logs.xes.columns import field_key, field_type, legal_keys
 from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import column_of
-from veilog.measures.use_cases.sides import Sides
-from veilog.measures.use_cases.use_case import Asked, Judgement, Lowest, Mean, UseCase, facts_of
+from veilog.measures.use_cases.sides import Splits
+from veilog.measures.use_cases.use_case import Assessment, Lowest, Mean, UseCase, UseCaseOptions, facts_of
 from veilog.messages import Message
 from veilog.privacy.persons import columns_of_persons
 
@@ -385,7 +385,7 @@ def marginals(used: EventLog, judged: EventLog, person: str | None = None) -> di
 class _OfAttributes(UseCase):
     """Also names what the release did not keep, and the column of persons that is left out."""
 
-    def judged(self, sides: Sides, asked: Asked) -> Judgement:
+    def judged(self, sides: Splits, asked: UseCaseOptions) -> Assessment:
         found = super().judged(sides, asked)
         if not found.aspects:
             return found
@@ -397,12 +397,12 @@ class _OfAttributes(UseCase):
         return replace(found, reasons=reasons)
 
 
-def without(original: EventLog, released: EventLog, person: str | bool = True) -> Judgement | None:
+def without(original: EventLog, released: EventLog, person: str | bool = True) -> Assessment | None:
     """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
     original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
     names = not_kept(released, original, column_of(original, person))
     none = Message("attributes-not-in-release")
-    return Judgement(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
+    return Assessment(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
 
 
 def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
@@ -412,7 +412,7 @@ def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
     return (Message(code, names=", ".join(names[:NAMED]), n=len(names) - NAMED),)
 
 
-def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
     original, released = Pair(judged, used).whole
     attributes = compared(released, original, asked.column)
     own = Activities(released, original)

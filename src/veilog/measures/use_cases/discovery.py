@@ -30,7 +30,7 @@ from veilog.measures.process_model import (
     check_alignments,
     model_quality,
 )
-from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
+from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 from veilog.mining.inductive import Clock, OutOfTimeError, discover
 from veilog.mining.replay import workflow_net
 
@@ -42,7 +42,7 @@ GLANCE = 10.0
 """Where only the chief numbers are wanted."""
 
 
-def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
     seconds = GLANCE if asked.chief_only else SECONDS
     wanted = {"": FILTER} if asked.chief_only else {"": FILTER, "_unfiltered": 0.0}
     models = {

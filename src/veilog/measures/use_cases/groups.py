@@ -22,7 +22,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.measures.measure import Log, Pair
 from veilog.measures.use_cases.attributes import compared
-from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
+from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
 LEAST = 0.1
 """Gaps below this are seldom reported, and chance makes them."""
@@ -30,7 +30,7 @@ FEWEST = 30
 """Cases of a group, and of all others: fewer tell no gap of a tenth."""
 
 
-def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
     original, released = Pair(judged, used).whole
     found = [*_gaps(released, original, asked.column)]
     real, made = (np.concatenate([gaps[side] for gaps in found]) for side in (0, 1))

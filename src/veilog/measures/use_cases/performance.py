@@ -37,7 +37,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.measures.durations import Spans, emd, inside_cases, known_times, mean_steps, spans, timed
 from veilog.measures.measure import Log
-from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
+from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
 OFTEN = 30
 """How often a pair must occur in the original for its mean duration to be compared."""
@@ -84,7 +84,7 @@ class _Timed:
         return np.sort(self.spans.last - self.spans.first)
 
 
-def _scores(used: Log, judged: Log, asked: Asked) -> Mapping[str, float | None]:
+def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
     labels: dict[str, int] = {}
     b = _read(timed(judged, "original"), "original", labels)
     a = _read(timed(used, "released"), "released", labels)

@@ -18,7 +18,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.durations import known_spans, known_times, timed
 from veilog.measures.measure import Log
 from veilog.measures.persons import in_order
-from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
+from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
 # All prefixes of the cases of a log, in columns: what is known of each, and what is yet to come.
 
@@ -350,7 +350,7 @@ class Task:
     truth: IntArray
 
 
-def predicted(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
+def predicted(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float | None]:
     """Return how well the cases of one log are predicted from the other: accuracies, and an error in hours."""
     if asked.chief_only:
         return {"next_activity": next_activity(used, judged)}
@@ -387,7 +387,9 @@ def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[Prefix
     return first, second
 
 
-def _outcome_tasks(used: Log, judged: Log, first: PrefixTable, second: PrefixTable, asked: Asked) -> list[Task]:
+def _outcome_tasks(
+    used: Log, judged: Log, first: PrefixTable, second: PrefixTable, asked: UseCaseOptions
+) -> list[Task]:
     """Return a task for each attribute that is named; none where one of them is missing from the used log."""
     if isinstance(used, Variants) or isinstance(judged, Variants):
         return []

@@ -26,7 +26,7 @@ TRAINING = 0.7
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class Splits:
     """Two logs, and what is made of the original to judge the release by."""
 
     pair: Pair
@@ -34,11 +34,11 @@ class Sides:
     """The column that tells whose a case is; parts of the original are then parts of its people."""
 
     @staticmethod
-    def of_people(pair: Pair, person: str | bool) -> Sides:
+    def of_people(pair: Pair, person: str | bool) -> Splits:
         """Return those of a pair: by this column, by the one that seems to tell whose a case is, or by cases."""
         if isinstance(person, str) and isinstance(pair.original, EventLog):
             columns_of_persons(pair.original, person, "person")  # a name that is none is an error of who gave it
-        return Sides(pair, column_of(pair.original, person))
+        return Splits(pair, column_of(pair.original, person))
 
     def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
         """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers

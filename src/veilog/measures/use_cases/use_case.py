@@ -32,7 +32,7 @@ from veilog.measures.measure import Log, Needs, Progress, Reason
 from veilog.messages import Message, OwnerMessage, words
 
 if TYPE_CHECKING:
-    from veilog.measures.use_cases.sides import Sides
+    from veilog.measures.use_cases.sides import Splits
 
 
 Grade = Literal["good", "limited", "poor", "not judged"]
@@ -43,7 +43,7 @@ GOOD, LIMITED = 0.9, 0.7
 
 
 @dataclass(frozen=True)
-class Asked:
+class UseCaseOptions:
     """What use cases may be told, and how they say how far they are."""
 
     model: Path | None = None
@@ -67,7 +67,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Aspect:
+class Metric:
     """One number of a use case in words."""
 
     name: str
@@ -130,15 +130,15 @@ class Mean(float):
         return found
 
 
-Score: TypeAlias = Callable[[Log, Log, Asked], Mapping[str, float | None]]
+Score: TypeAlias = Callable[[Log, Log, UseCaseOptions], Mapping[str, float | None]]
 """Of the log that is used and the one on which it is judged: the aspects' numbers, None where there is none."""
 
 
 @dataclass(frozen=True)
-class Judged:
+class MetricResult:
     """One number of a release, and what it is held against."""
 
-    aspect: Aspect
+    aspect: Metric
     value: float | None
     sample: float | None
     original: float | None
@@ -182,11 +182,11 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Assessment:
     """What a release is worth for one use case; without numbers it has the reason."""
 
     use_case: UseCase
-    aspects: Mapping[str, Judged] = field(default_factory=dict)
+    aspects: Mapping[str, MetricResult] = field(default_factory=dict)
     reasons: tuple[Reason, ...] = ()
 
     @property
@@ -195,7 +195,7 @@ class Judgement:
         return " ".join(map(str, self.reasons))
 
     @property
-    def chief(self) -> Judged | None:
+    def chief(self) -> MetricResult | None:
         """The number that the verdict goes by: the worst of those that count."""
         order: tuple[Grade, ...] = ("poor", "limited", "good")
         counted = [judged for judged in self.aspects.values() if judged.aspect.chief and judged.share is not None]
@@ -259,7 +259,7 @@ def capital(title: str) -> str:
     return title[0].upper() + title[1:]
 
 
-def _kept(chief: Judged) -> str:
+def _kept(chief: MetricResult) -> str:
     """What is kept of the number that a verdict goes by."""
     share, values = chief.share or 0.0, dict[str, Any]()
     if chief.aspect.better == "higher":
@@ -282,7 +282,7 @@ class UseCase:
     name: str
     title: str
     """As in "good for ..."."""
-    aspects: tuple[Aspect, ...]
+    aspects: tuple[Metric, ...]
     score: Score
     needs: Needs | Literal["either"] = "variants"
     """*either*: whole logs where both are there, and otherwise the variants."""
@@ -292,26 +292,26 @@ class UseCase:
     """How often the original is halved for another sample, whose mean is taken: often where one number is that of a
     whole log, so that a lucky draw is no yardstick."""
 
-    def judged(self, sides: Sides, asked: Asked) -> Judgement:
+    def judged(self, sides: Splits, asked: UseCaseOptions) -> Assessment:
         """Return what a release is worth for this use case; a :class:`VeilogError` on the way is the reason why not."""
         try:
             numbers = {side: self._side(side, sides, asked) for side in self._wanted(asked)}
         except VeilogError as error:
-            return Judgement(self, reasons=(error.with_traceback(None),))
+            return Assessment(self, reasons=(error.with_traceback(None),))
         found = {
-            aspect.name: Judged(aspect, **{side: numbers.get(side, {}).get(aspect.name) for side in _SIDES})
+            aspect.name: MetricResult(aspect, **{side: numbers.get(side, {}).get(aspect.name) for side in _SIDES})
             for aspect in self.aspects
             if not aspect.on_request or any(aspect.name in own for own in numbers.values())
         }
-        return Judgement(self, found)
+        return Assessment(self, found)
 
-    def _wanted(self, asked: Asked) -> tuple[str, ...]:
+    def _wanted(self, asked: UseCaseOptions) -> tuple[str, ...]:
         if not asked.chief_only:
             return tuple(_SIDES)
         held_against = {aspect.yardstick for aspect in self.aspects if aspect.chief}
         return tuple(side for side in _SIDES if side == "value" or side in held_against)
 
-    def _side(self, side: str, sides: Sides, asked: Asked) -> Mapping[str, float | None]:
+    def _side(self, side: str, sides: Splits, asked: UseCaseOptions) -> Mapping[str, float | None]:
         draws = range(self.halvings if side == "sample" else 1)
         scored = [
             self._scored(*sides.of(side, self.needs, held_out=self.held_out, draw=draw), asked, side) for draw in draws
@@ -323,7 +323,7 @@ class UseCase:
         asked_for = {name for one in scored for name in one}
         return {name: _mean(known) for name, known in found.items() if name in asked_for}
 
-    def _scored(self, used: Log, judged: Log, asked: Asked, side: str) -> Mapping[str, float | None]:
+    def _scored(self, used: Log, judged: Log, asked: UseCaseOptions, side: str) -> Mapping[str, float | None]:
         asked.progress(f"{self.title}: {_SIDES[side]}", None)
         if side == "value":
             return self.score(used, judged, asked)
@@ -346,7 +346,7 @@ def our_use_cases() -> dict[str, Any]:
 def facts_of(name: str) -> dict[str, Any]:
     """Return what ``use cases.toml`` has of one of our own use cases, but for the function that scores."""
     facts = {fact: value for fact, value in our_use_cases()[name].items() if fact != "at"}
-    return {"name": name, **facts, "aspects": tuple(Aspect(**aspect) for aspect in facts["aspects"])}
+    return {"name": name, **facts, "aspects": tuple(Metric(**aspect) for aspect in facts["aspects"])}
 
 
 def _mean(known: Sequence[float]) -> float | None:

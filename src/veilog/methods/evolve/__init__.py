@@ -26,7 +26,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods.benchmark_facts import ahead
+from veilog.methods.benchmark_facts import wins_against
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
 from veilog.methods.evolve.doubt import Prior, imagined
 from veilog.methods.evolve.plan import EvolvePlan
@@ -252,7 +252,7 @@ EVOLVE = our_method(
     evolve,
     EvolveSettings,
     takes_prior=True,
-    advice=Message("evolve-best-first", **ahead("evolve")),
+    advice=Message("evolve-best-first", **wins_against("evolve")),
     budget=DeltaOptional(
         of_use=lambda settings: settings.real_share is None or settings.real_share > 0,
         buys="frequent real variants can be added",

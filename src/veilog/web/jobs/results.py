@@ -20,7 +20,7 @@ from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.synthetic.twins import Sizes
 from veilog.measures.disclosure import RiskResult
-from veilog.measures.singling_out.identification import Exposed
+from veilog.measures.singling_out.identification import ReidentificationRate
 from veilog.measures.singling_out.measure import Knowledge
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
@@ -80,7 +80,7 @@ class LogMeasures:
     statistics: Statistics
     explorer: Explorer
     disclosure: tuple[RiskResult, ...]
-    singled_out: tuple[Exposed, ...]
+    singled_out: tuple[ReidentificationRate, ...]
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
     case_attributes: tuple[str, ...]

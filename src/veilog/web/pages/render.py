@@ -25,12 +25,12 @@ from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
 from veilog.measures.disclosure.measure import KNOWN
-from veilog.measures.singling_out.identification import Exposed
+from veilog.measures.singling_out.identification import ReidentificationRate
 from veilog.measures.singling_out.words import own_path_in_words
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.domain import Fact
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.preview import PATIENTS
 from veilog.report.decision import decided
 from veilog.report.dossier import Signature
@@ -179,7 +179,7 @@ def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
     )
 
 
-def _known(found: Exposed) -> str:
+def _known(found: ReidentificationRate) -> str:
     """What an attacker knows who finds so many, in a sentence."""
     if found.with_start:
         return ngettext(
@@ -190,7 +190,7 @@ def _known(found: Exposed) -> str:
     return ngettext("The attacker knows {n} event of a case.", "The attacker knows {n} events of a case.", found.size)
 
 
-def _of_hundred(found: Exposed) -> int:
+def _of_hundred(found: ReidentificationRate) -> int:
     """How many of 100 people an attacker finds; what is above nothing is one at least."""
     share = 100 * found.found.value
     return max(1, round(share)) if share > 0 else 0
@@ -348,7 +348,7 @@ def job_page(
     *,
     settings: ServerSettings | None = None,
     price: Entry | None = None,
-    now: Standing | None = None,
+    now: LedgerStatus | None = None,
     signed: Signature | None = None,
 ) -> str:
     """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, ``now``
@@ -453,7 +453,7 @@ def _attributes(found: LogMeasures) -> list[str]:
 
 
 def _of_release(
-    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: Standing | None
+    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: LedgerStatus | None
 ) -> dict[str, Any]:
     owner = None if made.owner is None else replace(made.owner, standing=now)
     verdict = decided(made.known, made.cases, owner)

@@ -18,7 +18,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
 from veilog.privacy.account.guarantee import STRENGTHS, Strength
 from veilog.privacy.account.guessing_advantage import advantage_of
-from veilog.releasing.account_notes import Standing
+from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.words import of_other_accounts
@@ -82,12 +82,12 @@ _LATE = 1.0
 """Seconds that a clock may be set back meanwhile."""
 
 
-def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> Standing | None:
+def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> LedgerStatus | None:
     """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
     accounts are not named: other browsers may have brought those files."""
     if made.entry is None:
         return None
-    standing = Standing.of_entry(Ledger(settings.ledger), made.entry, named=False)
+    standing = LedgerStatus.of_entry(Ledger(settings.ledger), made.entry, named=False)
     return standing if standing.account is None else replace(standing, account=standing.account.among(log.cases))
 
 
@@ -219,7 +219,7 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
         refused=refused,
         strength=strength,
         lost=lost(log, account),
-        others="" if entries else of_other_accounts(Standing.of(account, every, named=False)),
+        others="" if entries else of_other_accounts(LedgerStatus.of(account, every, named=False)),
         beside_budget=account is None and any(one.budget is not None for one in every),
     )
     if account is None:

@@ -11,7 +11,7 @@ from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, verdict_of
 from veilog.measures.singling_out.words import in_words
-from veilog.measures.use_cases import Asked, judge
+from veilog.measures.use_cases import UseCaseOptions, judge
 from veilog.releasing.result import Release
 from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered, standing_of
@@ -59,7 +59,7 @@ def all_variants(sides: ComparisonInput, before: Beside | None, report: Path, pr
     """Compare logs of so many variants that this was left out at first, which takes a while."""
     if before is None or before.kept is not None:
         return before
-    asked = Asked(person=sides.person)
+    asked = UseCaseOptions(person=sides.person)
     comparison = compare(sides.original, sides.logs[1], asked=asked, progress=progress)
     return _side_by_side(sides, comparison, report, progress)
 
@@ -68,7 +68,7 @@ def predicted(sides: ComparisonInput, before: Beside | None, report: Path, progr
     """Add how well a model that learnt from the release predicts the original's cases."""
     if before is None or not before.use_cases:
         return before
-    found = shown(judge(Pair(*sides.logs, progress), ["prediction"], Asked(person=sides.person)).values())
+    found = shown(judge(Pair(*sides.logs, progress), ["prediction"], UseCaseOptions(person=sides.person)).values())
     return replace(before, use_cases=(*before.use_cases[:1], *found, *before.use_cases[1:]))
 
 

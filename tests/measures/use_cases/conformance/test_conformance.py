@@ -6,7 +6,7 @@ import pytest
 
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
-from veilog.measures.use_cases import Asked, Judgement, judge
+from veilog.measures.use_cases import Assessment, UseCaseOptions, judge
 from veilog.measures.use_cases.conformance import read_model
 from veilog.measures.use_cases.conformance.use_case import conformance_rate
 from veilog.messages import Message
@@ -15,8 +15,8 @@ ORIGINAL = Variants.from_dict({("a", "b"): 70, ("a", "c", "b"): 25, ("a", "c"): 
 WORSE = Variants.from_dict({("a", "b"): 60, ("a", "c"): 40})
 
 
-def judged(released: Variants, model: Path | None, original: Variants = ORIGINAL) -> Judgement:
-    return judge(Pair(original, released), ["conformance"], Asked(model=model))["conformance"]
+def judged(released: Variants, model: Path | None, original: Variants = ORIGINAL) -> Assessment:
+    return judge(Pair(original, released), ["conformance"], UseCaseOptions(model=model))["conformance"]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from veilog.measures.measure import Log
 from veilog.measures.use_cases.conformance.declare import held, mined
 from veilog.measures.use_cases.conformance.nets import Acceptor
 from veilog.measures.use_cases.conformance.reading import Model, read_model
-from veilog.measures.use_cases.use_case import Asked, UseCase, facts_of
+from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 from veilog.mining.replay import Net
 from veilog.rules.constraints import Constraint
 
@@ -53,7 +53,7 @@ def support_error(constraints: Sequence[Constraint], used: Variants, judged: Var
     return statistics.fmean(errors) if errors else None
 
 
-def _score(used: Log, judged: Log, asked: Asked) -> dict[str, float | None]:
+def _score(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float | None]:
     assert isinstance(used, Variants)
     assert isinstance(judged, Variants)
     if asked.model is None:
