@@ -218,13 +218,14 @@ def compare(
     measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
     cases that look normal (extra ``anomalies``). ``use_cases`` (names of :data:`veilog.measures.use_cases.USE_CASES`,
     or ``all``) adds what the release is good for. ``asked`` has options for them:
-    ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against, ``targets=("outcome",)`` attributes whose prediction is wanted,
-    ``alignments=True`` fitness by alignments, ``person="Patient"`` whose a case is. ``control`` has people of the
-    same process who were not in the log that was released, and is refused where some were: the attacks on people are
-    held against the same attacks on them, and without it against what others' cases tell. ``second`` is another release
-    of the same log, which an attacker may hold, too. Similarity and difference of logs of many variants are bounded in
-    ``intervals``; with ``exact`` they are found, which may take minutes. No log is changed, and no value depends on the
-    order of rows. What cannot be computed is None, with its reason in ``not_computed``.
+    ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against,
+    ``targets=("outcome",)`` attributes whose prediction is wanted, ``alignments=True`` fitness by alignments,
+    ``person="Patient"`` whose a case is. ``control`` has people of the same process who were not in the log that was
+    released, and is refused where some were: the attacks on people are held against the same attacks on them, and
+    without it against what others' cases tell. ``second`` is another release of the same log, which an attacker may
+    hold, too. Similarity and difference of logs of many variants are bounded in ``intervals``; with ``exact`` they are
+    found, which may take minutes. No log is changed, and no value depends on the order of rows. What cannot be computed
+    is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted, told = named(use_cases), _asked(asked)

@@ -43,9 +43,9 @@ def write(
     two that is there already is not computed again. ``files`` are those that the release was written to: the page says
     their SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`LedgerStatus`, of
     other data, too), for the internal report; a release that was entered knows its own. ``person`` is the column that
-    identifies the people of the original; True: the one that seems to; False: none. The page is written in a ``language`` that
-    there is a catalogue of; what it lacks is English. Only the owner of its file may read an internal report. A file
-    that is there is replaced only with ``overwrite``.
+    identifies the people of the original; True: the one that seems to; False: none. The page is written in a
+    ``language`` that there is a catalogue of; what it lacks is English. Only the owner of its file may read an internal
+    report. A file that is there is replaced only with ``overwrite``.
     """
     place = path_of(path, "path")
     if place.suffix.lower() not in (".html", ".htm"):
