@@ -18,7 +18,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
 from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
 from veilog.web.pages import render
-from veilog.web.pages.assets import FOLDER
+from veilog.web.pages.assets import FOLDERS
 
 sync_api = pytest.importorskip("playwright.sync_api")
 
@@ -86,8 +86,9 @@ def opened(chromium: sync_api.Browser) -> Iterator[Opened]:
         html = render._environment().from_string(PAGE).render(map=both, settings=None, again=False, version="")
 
         def answer(route: sync_api.Route) -> None:
-            path = FOLDER / route.request.url.partition("?")[0].rpartition("/")[2]
-            if path.is_file():
+            name = route.request.url.partition("?")[0].rpartition("/")[2] or "none"
+            path = next((path for folder in FOLDERS if (path := folder / name).is_file()), None)
+            if path is not None:
                 route.fulfill(body=path.read_bytes(), content_type=KINDS[path.suffix])
             else:
                 route.fulfill(body=html, content_type="text/html")

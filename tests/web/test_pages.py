@@ -19,6 +19,7 @@ from veilog.logs.synthetic.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.preview import Expected, Interval
 from veilog.report.dossier import Signature
+from veilog.report.page import SHARED, static
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Forecast, to_text
 from veilog.web.pages import render as pages
@@ -285,6 +286,17 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.slow
+def test_what_reports_and_pages_draw_alike_has_one_style() -> None:
+    selectors = [
+        {selector.strip() for selector in re.findall(r"([^{}@;]+)\{", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}
+        for text in ((SHARED / "pictures.css").read_text(), static("style.css"), (STATIC / "style.css").read_text())
+    ]
+    shared, *own = ({s for s in found if re.match(r"\.(map|flow|views|chev|c\d)(?![\w-])", s)} for found in selectors)
+    assert len(shared) > 40
+    for found in own:
+        assert shared & found <= {".map", ".map svg"}, "where one has bounds of its own"
+
+
 def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):

@@ -106,7 +106,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-_OPEN = (f"{OWN}style.css", f"{OWN}favicon.svg")
+_OPEN = (f"{OWN}style.css", f"{OWN}pictures.css", f"{OWN}favicon.svg")
 """What is served without a cookie: what the page needs that asks for the token."""
 _ENTER = "/enter"
 _ADDRESS = gettext_noop("Open the address that the terminal shows where veilog serve was started.")
