@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -23,7 +22,7 @@ from veilog.errors import VeilogError
 from veilog.logs import files as log_files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.web.access.access import Access, chosen
-from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to
+from veilog.web.access.handlers import Visits, answered, check_once, form, leading_to
 from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
@@ -88,18 +87,15 @@ class LogUploads(Visits):
             finally:
                 target.unlink(missing_ok=True)
 
-    async def example(self, request: Request) -> Response:
+    @form()
+    def example(self, request: Request, fields: dict[str, str]) -> str:
         """Bring a made-up log, to try what the pages do."""
-
-        def make(fields: Mapping[str, str]) -> str:
-            target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
-            try:
-                log_files.write(hospital(_PATIENTS, seed=1), target)
-                return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
-            finally:
-                target.unlink(missing_ok=True)
-
-        return await self.first_time(request, make)
+        target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
+        try:
+            log_files.write(hospital(_PATIENTS, seed=1), target)
+            return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
+        finally:
+            target.unlink(missing_ok=True)
 
     def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
         """Take a file in as a log, and have it read."""
@@ -120,10 +116,6 @@ _KEPT = 6
 
 class ReleaseForm(Visits):
     """The pages on which a release is asked for: settings, expert options, and the check before it is made."""
-
-    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
-        super().__init__(settings, store, jobs)
-        self._plans = anyio.CapacityLimiter(_PLANS)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -150,12 +142,11 @@ class ReleaseForm(Visits):
         found = asked or from_draft(self.store.draft(log.session, log.id)) or said_at_import(log)
         return {"method": pages.DEFAULT, "epsilon": "1", **found}
 
-    async def check(self, request: Request) -> Response:
+    def check(self, request: Request) -> Response:
         """All answers on one page, with what the release would ask and cost, and the button that makes it."""
-        log = await run_in_threadpool(self.log, request)
-        values = await run_in_threadpool(self._values, request, log)
-        plan = await self._planned(log, values)
-        return await run_in_threadpool(self._check, request, log, values, plan)
+        log = self.log(request)
+        values = self._values(request, log)
+        return self._check(request, log, values, preview_form(log, values, self.settings))
 
     def _form(
         self,
@@ -201,25 +192,21 @@ class ReleaseForm(Visits):
         job = same or next(iter(made), None)
         return Outlook(plan, None if job is None else self.jobs.now(job), same is not None)
 
-    async def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
+    def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
         """Return what a form asks for, which is kept for whoever comes back to it."""
         values = fields_in(fields)
-
-        def keep() -> None:
-            self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
-
-        await run_in_threadpool(keep)
+        self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
         return values
 
-    async def plan(self, request: Request) -> Response:
+    @answered
+    def plan(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep what stands in the form, and begin its forecast if that was not done yet: nothing is spent by it."""
-        log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, await fields_of(request))
-        await run_in_threadpool(self._forecast, log, values)
+        log = self.log(request)
+        values = self._left(log, fields)
+        self._forecast(log, values)
         if request.headers.get("hx-request") != "true":
             return leading_to(f"/logs/{log.id}/release")
-        outlook = await run_in_threadpool(self._outlook, log, values)
-        return HTMLResponse(await run_in_threadpool(pages.outlook_part, outlook, log))
+        return HTMLResponse(pages.outlook_part(self._outlook(log, values), log))
 
     def _forecast(self, log: LogRecord, values: Mapping[str, str]) -> None:
         with contextlib.suppress(VeilogError):  # of settings that cannot be meant yet, and where too much waits
@@ -231,92 +218,76 @@ class ReleaseForm(Visits):
                     self.jobs.delete(job.id)
             self.jobs.submit(log.session, log.id, "forecast", asked)
 
-    async def expert(self, request: Request) -> Response:
+    @answered
+    def expert(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the expert options; another method keeps all but its own parameters."""
-        log = await run_in_threadpool(self.log, request)
-        fields = await fields_of(request)
-        before = fields.get("method_before") or fields.get("method", "")
-        values = await self._left(log, {**fields, "method": before})
-        chosen = fields.get("method", "")
+        log, chosen = self.log(request), fields.get("method", "")
+        before = fields.get("method_before") or chosen
+        values = self._left(log, {**fields, "method": before})
         if chosen != before:
-            draft = {**self.store.draft(log.session, log.id), "method": chosen}
-            await run_in_threadpool(self.store.keep_draft, log.session, log.id, draft)
+            self.store.keep_draft(log.session, log.id, {**self.store.draft(log.session, log.id), "method": chosen})
             return leading_to(f"/logs/{log.id}/expert")
-        plan = await run_in_threadpool(preview_form, log, values, self.settings, dry_run=False)
+        plan = preview_form(log, values, self.settings, dry_run=False)
         if isinstance(plan, Refused) and pages.is_expert(plan.parameter):
-            return await run_in_threadpool(self._form, request, log, values, plan, 400)
+            return self._form(request, log, values, plan, 400)
         return leading_to(f"/logs/{log.id}/release")
 
-    async def checked(self, request: Request) -> Response:
+    @answered
+    def checked(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the settings, and lead to the check, unless they cannot be meant."""
-        log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, await fields_of(request))
-        await run_in_threadpool(self._forecast, log, values)
-        plan = await self._planned(log, values)
+        log = self.log(request)
+        values = self._left(log, fields)
+        self._forecast(log, values)
+        plan = preview_form(log, values, self.settings)
         if isinstance(plan, Refused) or plan.lacking is not None:
-            return await run_in_threadpool(self._check, request, log, values, plan)
+            return self._check(request, log, values, plan)
         return leading_to(f"/logs/{log.id}/check")
 
-    async def submit(self, request: Request) -> Response:
-        fields = await fields_of(request)
-        session = self.session(request)
+    @answered
+    def submit(self, request: Request, fields: dict[str, str]) -> Response:
+        session, action = self.session(request), request.url.path
         once = check_once(self.key, session, fields.pop("once", ""))
-        action = request.url.path
-        before = await run_in_threadpool(self.store.sent, once, action)
+        before = self.store.sent(once, action)
         if before is not None:
             return leading_to(before)
-        log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, fields)
+        log = self.log(request)
+        values = self._left(log, fields)
         if log.measured is None:
             raise Problem(409, "log-still-unread")
-        plan = await self._planned(log, values)
+        plan = preview_form(log, values, self.settings)
         sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
         if isinstance(plan, Refused) or plan.lacking is not None or plan.account.refused:
-            return await run_in_threadpool(self._check, request, log, values, plan, 400)
+            return self._check(request, log, values, plan, 400)
         if plan.account.falls is not None and "lower" not in sure:
-            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, falls=True)
-        asked = JobRequest(plan.plan.to_json(), values)
+            return self._check(request, log, values, plan, 409, sure=sure, falls=True)
+        asked, same = JobRequest(plan.plan.to_json(), values), list[JobRecord]()
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
-            same = None if "again" in sure else self._made_before(log, asked)
-            if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
-                raise _MadeBefore(same)
+            # Looked for here, where nobody else can queue it meanwhile from another tab.
+            same.extend(() if "again" in sure else self._made_before(log, asked))
+            if same:
+                raise _MadeBefore
             return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
 
         try:
-            return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
-        except _MadeBefore as error:
-            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, same=error.job)
+            return leading_to(self.store.first_time(once, action, queue))
+        except _MadeBefore:
+            return self._check(request, log, values, plan, 409, sure=sure, same=same[0])
 
-    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
-        """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
-        going = ("queued", "running", "done")
-        for job in self.store.releases(log.id):
-            recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
-            if (
-                recent
-                and job.request.plan == asked.plan
-                and _reading(self.log_of(job).columns) == _reading(log.columns)
-            ):
-                return self.jobs.now(job)
-        return None
-
-    async def _planned(self, log: LogRecord, values: dict[str, str]) -> FormPreview | Refused:
-        """The dry run, which asks nothing of the data."""
-        try:
-            with anyio.fail_after(_PLAN_SECONDS):
-                return await anyio.to_thread.run_sync(
-                    preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
-                )
-        except TimeoutError as error:
-            raise Problem(503, "dry-run-too-long") from error
+    def _made_before(self, log: LogRecord, asked: JobRequest) -> list[JobRecord]:
+        """The same releases of this log, read as it is now, that were asked for a short while ago and did not fail."""
+        return [
+            self.jobs.now(job)
+            for job in self.store.releases(log.id)
+            if time.time() - job.created < _RECENT
+            and job.state in ("queued", "running", "done")
+            and (job.request.write, job.request.plan) == (None, asked.plan)
+            and _reading(self.log_of(job).columns) == _reading(log.columns)
+        ]
 
 
-_PLANS = 2
-"""Dry runs at once."""
-_PLAN_SECONDS = 30.0
 _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
 _INSIDE = "internal-report.html"
@@ -326,12 +297,11 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
     """The application."""
     store = Store(settings.folder / "veilog.sqlite")
     jobs = Jobs(store, settings, work)
-    site = _Site(settings, store, jobs)
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         await run_in_threadpool(jobs.start)
-        await run_in_threadpool(site.warm)
+        await run_in_threadpool(pages.warm)
         try:
             yield
         finally:
@@ -340,18 +310,14 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
             store.close()
 
     errors = ErrorPages(settings)
-    routes = [*site.routes(), *LogUploads(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
+    routes = [route for part in (_Site, LogUploads, Owner) for route in part(settings, store, jobs).routes()]
     app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
     app.router.redirect_slashes = False
     return Access(app, settings, store, errors)
 
 
 class _MadeBefore(Exception):
-    """The very same release was asked for a short while ago, by this job."""
-
-    def __init__(self, job: JobRecord) -> None:
-        super().__init__()
-        self.job = job
+    """The very same release was asked for a short while ago."""
 
 
 class _Site(ReleaseForm):
@@ -381,10 +347,6 @@ class _Site(ReleaseForm):
         ]
 
     # Pages.
-
-    def warm(self) -> None:
-        """So that the first visitor of a page does not wait for its template."""
-        pages.warm()
 
     def home(self, request: Request) -> Response:
         session = self.session(request)
@@ -451,43 +413,39 @@ class _Site(ReleaseForm):
 
     # What changes something.
 
-    async def language(self, request: Request) -> Response:
+    @answered
+    def language(self, request: Request, fields: dict[str, str]) -> Response:
         """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
-        language = (await fields_of(request)).get("language", "")
+        language = fields.get("language", "")
         if language not in languages():
             raise Problem(400, "language-unknown")
         return chosen(language, request.headers)
 
-    async def columns(self, request: Request) -> Response:
+    @form()
+    def columns(self, request: Request, fields: dict[str, str]) -> str:
         """What each column is, whose a case is, and how doubtful rows are read. The log is read again where that reads
         it otherwise, or counts other persons."""
+        log = self.log(request)
+        inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
+        if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
+            return self._read(log, inside)  # another table: what was said of the columns was said of another one's
+        columns = columns_said(fields, log)
+        if _reading(columns) != _reading(log.columns) or log.measured is None:
+            return self._read(log, columns)
+        self.store.set_columns(log.id, columns)
+        draft = self.store.draft(log.session, log.id)
+        if draft:
+            anew = ("unit", "max_cases", "without_person", "attributes")
+            plain = {name: value for name, value in draft.items() if name not in anew}
+            self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
+        if log.measured.person != columns.get("person", ""):
+            self._read(log, columns)
+        return f"/logs/{log.id}/exposure"
 
-        def change(fields: Mapping[str, str]) -> str:
-            log = self.log(request)
-            inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
-            if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
-                return self._read(log, inside)  # another table: what was said of the columns was said of another one's
-            columns = columns_said(fields, log)
-            if _reading(columns) != _reading(log.columns) or log.measured is None:
-                return self._read(log, columns)
-            self.store.set_columns(log.id, columns)
-            draft = self.store.draft(log.session, log.id)
-            if draft:
-                anew = ("unit", "max_cases", "without_person", "attributes")
-                plain = {name: value for name, value in draft.items() if name not in anew}
-                self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
-            if log.measured.person != columns.get("person", ""):
-                self._read(log, columns)
-            return f"/logs/{log.id}/exposure"
-
-        return await self.first_time(request, change)
-
-    async def read_again(self, request: Request) -> Response:
-        def again(fields: Mapping[str, str]) -> str:
-            log = self.log(request)
-            return self._read(log, log.columns)
-
-        return await self.first_time(request, again)
+    @form()
+    def read_again(self, request: Request, fields: dict[str, str]) -> str:
+        log = self.log(request)
+        return self._read(log, log.columns)
 
     def _read(self, log: LogRecord, columns: Mapping[str, str]) -> str:
         self.jobs.check_room(log.session, keeps=False)  # before the reading of before is gone
@@ -497,61 +455,48 @@ class _Site(ReleaseForm):
         self.jobs.submit(log.session, log.id, "read", JobRequest())
         return f"/logs/{log.id}"
 
-    async def sign(self, request: Request) -> Response:
+    @form(repeatable=True)
+    def sign(self, request: Request, fields: dict[str, str]) -> str:
         """Keep who confirmed what of a release, and write it into its dossier and into the notes of its account."""
+        job = self.job(request)
+        if not isinstance(job.result, ReleasedLog) or not job.ended:
+            raise HTTPException(404)
+        ticked = [name[3:] for name, value in fields.items() if name.startswith("ok_") and value]
+        signed = sign(self.jobs.folder(job.id), job.result, fields.get("name", ""), ticked)
+        if (entry := job.result.entry) is not None:
+            recipient, note = self.store.notes(job.session).get(entry, ("", ""))
+            recipient = fields.get("recipient", "").strip()[:LONGEST_NOTE] or recipient
+            note = note or gettext("Confirmed by {name}.", name=signed.name)
+            self.store.set_note(job.session, entry, recipient, note)
+        return f"/jobs/{job.id}"
 
-        def keep(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            if not isinstance(job.result, ReleasedLog) or not job.ended:
-                raise HTTPException(404)
-            ticked = [name[3:] for name, value in fields.items() if name.startswith("ok_") and value]
-            signed = sign(self.jobs.folder(job.id), job.result, fields.get("name", ""), ticked)
-            if job.result.entry is not None:
-                recipient, note = self.store.notes(job.session).get(job.result.entry, ("", ""))
-                recipient = fields.get("recipient", "").strip()[:LONGEST_NOTE] or recipient
-                self.store.set_note(
-                    job.session, job.result.entry, recipient, note or gettext("Confirmed by {name}.", name=signed.name)
-                )
-            return f"/jobs/{job.id}"
+    @form()
+    def cancel(self, request: Request, fields: dict[str, str]) -> str:
+        job = self.job(request)
+        self.jobs.cancel(job.id)
+        return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
 
-        return await self.in_the_end(request, keep)
-
-    async def cancel(self, request: Request) -> Response:
-        def cancel(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            self.jobs.cancel(job.id)
-            return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
-
-        return await self.first_time(request, cancel)
-
-    async def write_again(self, request: Request) -> Response:
+    @form()
+    def write_again(self, request: Request, fields: dict[str, str]) -> str:
         """A job of its own, which asks nothing: what was kept stays where it is, whatever becomes of this."""
+        job = self.job(request)
+        if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
+            raise Problem(400, "release-already-written")
+        asked = replace(job.request, write=job.id)
+        return f"/jobs/{self.jobs.submit(job.session, job.log, 'release', asked)}"
 
-        def queue(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
-                raise Problem(400, "release-already-written")
-            asked = replace(job.request, write=job.id)
-            return f"/jobs/{self.jobs.submit(job.session, job.log, 'release', asked)}"
+    @form(forget=True)
+    def delete_job(self, request: Request, fields: dict[str, str]) -> str:
+        job = self.job(request)
+        if job.kind == "read":
+            raise Problem(400, "job-is-reading")
+        self.jobs.delete(job.id)
+        return "/"
 
-        return await self.first_time(request, queue)
-
-    async def delete_job(self, request: Request) -> Response:
-        def delete(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            if job.kind == "read":
-                raise Problem(400, "job-is-reading")
-            self.jobs.delete(job.id)
-            return "/"
-
-        return await self.first_time(request, delete, forget=True)
-
-    async def delete_log(self, request: Request) -> Response:
-        def delete(fields: Mapping[str, str]) -> str:
-            self.jobs.delete_log(self.log(request).id)
-            return "/"
-
-        return await self.first_time(request, delete, forget=True)
+    @form(forget=True)
+    def delete_log(self, request: Request, fields: dict[str, str]) -> str:
+        self.jobs.delete_log(self.log(request).id)
+        return "/"
 
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}

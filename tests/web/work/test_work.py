@@ -19,6 +19,7 @@ from web_logs import EVOLVE, check_of, job, read, record, released, request_of, 
 import veilog
 from veilog import cli
 from veilog._plugins import AddOn
+from veilog._process import GivenUp
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import fingerprint
@@ -38,7 +39,7 @@ from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.work import preview, preview_form, release_log, releasing, work_on
 from veilog.web.work.accounts import InAccount
-from veilog.web.work.preview import FormPreview, GivenUp
+from veilog.web.work.preview import FormPreview, guarantee_beside
 from veilog.web.work.request import asked_for, offered
 
 
@@ -257,8 +258,8 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
 ) -> None:
     """A process beside does it, and is ended."""
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
-    monkeypatch.setattr("veilog.web.work.preview._LONGEST", -1.0)
-    monkeypatch.setattr("veilog.web.work.preview._LOOK", 0.0)
+    monkeypatch.setattr(guarantee_beside, "seconds", -1.0)
+    monkeypatch.setattr(guarantee_beside, "look", 0.0)
     bounded = preview_form(record(None), certified, settings)
     assert isinstance(bounded, FormPreview) and bounded.preview.guarantee is None
     assert bounded.given_up and bounded.advantage >= 100 * float(advantage_of("0.98")), "what it costs is known"
@@ -532,7 +533,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     )
     monkeypatch.setattr(METHODS, "_held", dict(METHODS._held))
     here = "veilog.web.work.preview.guarantee_beside"  # what is added here is not known beside
-    monkeypatch.setattr(here, lambda asked, given_up: ReleaseRequest.from_json(json.loads(asked)["plan"]).cost)
+    monkeypatch.setattr(here, lambda asked, over: ReleaseRequest.from_json(json.loads(asked)["plan"]).cost)
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
