@@ -187,7 +187,7 @@ class ReleaseForm(Visits):
         asked = None
         with contextlib.suppress(VeilogError):
             asked = forecast_request(values, log)
-        made = self.store.forecasts(log.id)
+        made = self.store.jobs_of(log.id, "forecast")
         same = next((job for job in made if job.request == asked), None)
         job = same or next(iter(made), None)
         return Outlook(plan, None if job is None else self.jobs.now(job), same is not None)
@@ -210,7 +210,7 @@ class ReleaseForm(Visits):
 
     def _forecast(self, log: LogRecord, values: Mapping[str, str]) -> None:
         with contextlib.suppress(VeilogError):  # of settings that cannot be meant yet, and where too much waits
-            asked, made = forecast_request(values, log), self.store.forecasts(log.id)
+            asked, made = forecast_request(values, log), self.store.jobs_of(log.id, "forecast")
             if asked is None or any(job.request == asked for job in made):
                 return
             for place, job in enumerate(made):
@@ -280,7 +280,7 @@ class ReleaseForm(Visits):
         """The same releases of this log, read as it is now, that were asked for a short while ago and did not fail."""
         return [
             self.jobs.now(job)
-            for job in self.store.releases(log.id)
+            for job in self.store.jobs_of(log.id, "release")
             if time.time() - job.created < _RECENT
             and job.state in ("queued", "running", "done")
             and (job.request.write, job.request.plan) == (None, asked.plan)

@@ -21,7 +21,6 @@ from veilog.releasing import preview
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.render import _rising
 from veilog.web.work import attribute_policy, preview_form
 from veilog.web.work.attribute_policy import refuse_attributes
 from veilog.web.work.preview import FormPreview, Refused
@@ -407,19 +406,6 @@ def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog
     page = html.unescape(exposure_of(replace(stays, measured=rare)))
     assert "0.1 % to 0.6 %" in page and "about under" not in page
     assert numbers_of_lead(page) == ["0.1", "100,000", "3"]
-
-
-@pytest.mark.slow
-def test_what_was_not_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("veilog.web.work.exposure._MANY", 3)
-    monkeypatch.setattr("veilog.web.work.exposure._WORK", 1.0)
-    rows = [f"{i},{'abcdef'[(i * j) % 6]},2024-01-01T00:0{j}" for i in range(8) for j in range(4)]
-    page = exposure_of(read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows)))
-    assert "0 of 8" not in page
-
-
-def test_curves_never_say_that_who_knows_more_finds_less() -> None:
-    assert _rising([(3, 0.008), (5, 0.0), (10, 0.052)]) == [(3, 0.008), (5, 0.008), (10, 0.052)]
 
 
 def test_of_a_log_of_one_case_the_pages_speak_of_one(tmp_path: Path) -> None:

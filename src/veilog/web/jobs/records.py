@@ -44,11 +44,6 @@ class JobRequest:
     language: str = field(default_factory=current, compare=False)
     """What the job writes is in the language of whoever asks for it."""
 
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> JobRequest:
-        """Return what was kept as JSON."""
-        return JobRequest(values["plan"], values["form"], values["write"], values["language"])
-
 
 @dataclass(frozen=True)
 class JobRecord:

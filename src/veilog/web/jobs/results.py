@@ -14,19 +14,15 @@ from functools import lru_cache
 from typing import Literal
 
 from veilog._plain import from_plain, to_plain
-from veilog.ledger.entry import Cost
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.synthetic.twins import Sizes
-from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out.finding import Exposed
-from veilog.measures.singling_out.measure import Knowledge
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.preview import Expected, Interval
 from veilog.releasing.result import OwnerOnly
-from veilog.report.attacks import AttackShown
 from veilog.report.attributes import AttributeShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
@@ -79,7 +75,6 @@ class LogMeasures:
 
     statistics: Statistics
     explorer: Explorer
-    disclosure: tuple[RiskResult, ...]
     singled_out: tuple[Exposed, ...]
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
@@ -145,18 +140,12 @@ class Beside:
     durations: tuple[tuple[str, str], ...]
     no_durations: str
     chart: str | None
-    risk: tuple[tuple[RiskResult, RiskResult], ...]
-    """Before and after."""
-    singled: tuple[Knowledge, ...] | None = None
-    singled_in_words: str = ""
     empty_cases: int = 0
     """Released cases without an event."""
     use_cases: tuple[UseCaseShown, ...] = ()
     """What the release is good for."""
     seeming: str = ""
     """The column that was taken for people where nobody said so."""
-    attacks: tuple[AttackShown, ...] = ()
-    """What attacks on people achieved."""
     durations_of: str = ""
     """Of how many cases the durations of the release are, in words."""
     durations_before: tuple[tuple[str, str], ...] = ()
@@ -178,9 +167,6 @@ class ReleasedLog:
     """Its number in the ledger."""
     noise_only: bool | None = None
     """Whether its answers cannot be distinguished from noise."""
-    account: tuple[Cost | None, Cost | None] | None = None
-    """What was spent of the data when the release was made, where something bounds that, and what was left, where there
-    is a limit."""
     missing: tuple[str, ...] = ()
     """What could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()

@@ -14,10 +14,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from veilog._plain import from_plain, to_plain
 from veilog.errors import InputError
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, State
 from veilog.web.jobs.results import Kind
@@ -269,7 +270,7 @@ class Store:
     def add_job(self, job: str, session: str, log: str, kind: Kind, request: JobRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
         with self._writing() as connection:
-            values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
+            values = (job, session, log, kind, json.dumps(to_plain(request)), time.time(), log)
             connection.execute(
                 "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
                 "(SELECT columns FROM logs WHERE id = ?), NULL)",
@@ -285,15 +286,8 @@ class Store:
         rows = self._rows(f"SELECT {_JOB} FROM jobs WHERE session = ? ORDER BY created DESC, rowid DESC", session)
         return [_job(row) for row in rows]
 
-    def releases(self, log: str) -> list[JobRecord]:
-        """All releases of a log, newest first."""
-        return self._of_log(log, "release")
-
-    def forecasts(self, log: str) -> list[JobRecord]:
-        """The forecasts for a log, newest first."""
-        return self._of_log(log, "forecast")
-
-    def _of_log(self, log: str, kind: Kind) -> list[JobRecord]:
+    def jobs_of(self, log: str, kind: Kind) -> list[JobRecord]:
+        """The jobs of this kind of a log, newest first."""
         where = "WHERE log = ? AND kind = ? ORDER BY created DESC, rowid DESC"
         return [_job(row) for row in self._rows(f"SELECT {_JOB} FROM jobs {where}", log, kind)]
 
@@ -363,5 +357,5 @@ class Store:
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
     """The job of these columns, in the order of :data:`_JOB`."""
-    request = JobRequest.from_json(json.loads(row[5]))
+    request = from_plain(JobRequest, json.loads(row[5]))
     return JobRecord(*(*row[:5], request, *row[6:]))

@@ -6,17 +6,15 @@ No page has a style or a script in it, so that the server can forbid both.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, gettext, languages, ngettext
-from veilog._places import default_ledger
+from veilog._language import current, languages, ngettext
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account
@@ -24,7 +22,6 @@ from veilog.ledger.entry import Cost, Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
-from veilog.measures.disclosure.measure import KNOWN
 from veilog.measures.singling_out.finding import Exposed
 from veilog.measures.singling_out.words import own_path_in_words
 from veilog.methods import METHODS, Method
@@ -34,11 +31,10 @@ from veilog.releasing.preview import PATIENTS
 from veilog.releasing.standing import Standing
 from veilog.report.decision import decided
 from veilog.report.dossier import Signature
-from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.results import HOW_READ, LogMeasures, ReadLog, ReleasedLog
+from veilog.web.jobs.results import LogMeasures, ReadLog, ReleasedLog
 from veilog.web.pages import outlook as plot
 from veilog.web.pages.assets import address
 from veilog.web.pages.outlook import Outlook
@@ -55,7 +51,6 @@ from veilog.web.work.request import (
     delta_for,
     offered,
     offers,
-    plan_of,
 )
 from veilog.web.work.signing import stated as stated_by_owner
 
@@ -172,10 +167,6 @@ def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
         chance=usual,
         says="" if usual is None else _known(usual),
         dots=0 if usual is None else _of_hundred(usual),
-        disclosed=[
-            (gettext(name), _rising((r.size, r.case_disclosure) for r in found.disclosure if r.background == kind))
-            for kind, name in KNOWN.items()
-        ],
     )
 
 
@@ -205,13 +196,6 @@ def explore(log: LogRecord, job: JobRecord | None = None, *, settings: ServerSet
     beside = None if facts is None else facts.beside
     chart = Markup((beside and beside.chart) or "")  # charts hold no text but ours
     return _page("explore.html", settings, log=log, found=log.measured, job=job, r=facts, beside=beside, chart=chart)
-
-
-def _rising(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
-    """Points that never fall: who knows more can leave out what does not help. The table has the numbers as they were
-    found, of attackers who leave out nothing."""
-    places = sorted((x, y) for x, y in points if y is not None)
-    return list(zip((x for x, _ in places), itertools.accumulate((y for _, y in places), max), strict=True))
 
 
 def release_form(
@@ -357,7 +341,7 @@ def job_page(
         return log_page(log, once, settings=settings)
     facts: dict[str, Any] = {"r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
-        facts |= _of_release(job.result, job, log, settings, now) | {"signed": signed}
+        facts |= _of_release(job.result, now) | {"signed": signed}
     return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
 
 
@@ -452,9 +436,7 @@ def _attributes(found: LogMeasures) -> list[str]:
     return [name for name in names if len(name) <= _NAME]
 
 
-def _of_release(
-    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: Standing | None
-) -> dict[str, Any]:
+def _of_release(made: ReleasedLog, now: Standing | None) -> dict[str, Any]:
     owner = None if made.owner is None else replace(made.owner, standing=now)
     verdict = decided(made.known, made.cases, owner)
     together = now.account.strength if now and now.account and now.account.releases > 1 else None
@@ -468,25 +450,7 @@ def _of_release(
         "now": None if now is None else now.account,
         "others": said_of_others(now)[1],
         "beside": made.beside,
-        # Where the command and Python have the ledger of these pages, what they release is in the same account.
-        "apart": settings is None or settings.ledger != default_ledger(),
         "written": any(name.startswith("release.") for name in made.files),
-        **_repeated(job, log, None if settings is None else settings.seed),
-    }
-
-
-def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str]:
-    """The command and the Python that do the same, as text that a page can show."""
-    planned = plan_of(job.request).seeded(seed)
-    name, target = clean(log.name)[:200], "release.xes"
-    roles = {role: log.columns[role] for role in HOW_READ if log.columns.get(role)}
-    policies = {rule[3:]: policy for rule, policy in log.columns.items() if rule.startswith("on_")}
-    options = [(f"--{role.replace('_', '-')}", column) for role, column in roles.items()]
-    options += [("--on", f"{rule}={policy}") for rule, policy in policies.items()]
-    reading = {**roles, **({"policies": policies} if policies else {})}
-    return {
-        "command": clean(planned.command(name, target, options)),
-        "python": planned.python(name, target, reading),
     }
 
 
@@ -520,7 +484,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS, plot=plot)
-    environment.globals.update(RULES=RULES, kind_words=KNOWN)
+    environment.globals.update(RULES=RULES)
     environment.globals.update(language=current, now=time.time, own_path=own_path_in_words)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

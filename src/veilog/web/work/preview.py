@@ -17,7 +17,7 @@ from functools import lru_cache
 
 from veilog._language import gettext, percent
 from veilog._process import GivenUp, Limited
-from veilog.errors import VeilogError
+from veilog.errors import UndeclaredError, VeilogError
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
@@ -27,9 +27,9 @@ from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.work.accounts import InAccount, advantage_at, foreseen
+from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.attribute_policy import refuse_attributes
-from veilog.web.work.request import asked_for, completed, undeclared
+from veilog.web.work.request import asked_for, completed
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
 _PATIENCE = 5.0
@@ -58,14 +58,10 @@ class FormPreview:
     plan: ReleaseRequest
     preview: Preview
     """Its guarantee is None where that took too long, and where nobody can wait for it."""
-    undeclared: str | None
-    """What has to be said first, in words."""
     late: bool
     """Whether the guarantee is still looked for, or was given up."""
     given_up: bool
     """Whether it took too long."""
-    advantage: float | None
-    """In percentage points; None where nothing would be proven."""
     strength: Strength | None
     warnings: tuple[str, ...]
     """For the owner only."""
@@ -74,9 +70,10 @@ class FormPreview:
     @property
     def lacking(self) -> Refused | None:
         """Return what has to be said first, and of which field."""
-        if self.undeclared is None:
+        facts = self.plan.undeclared
+        if not facts:
             return None
-        return Refused(self.undeclared, next((_FIELD_OF[fact] for fact in self.plan.undeclared), "attributes"))
+        return Refused(clean(str(UndeclaredError(self.plan.method.name, facts))), _FIELD_OF[facts[0]])
 
     @property
     def blurred(self) -> tuple[tuple[str, float], ...]:
@@ -106,10 +103,8 @@ def preview_form(
     return FormPreview(
         plan=planned,
         preview=preview,
-        undeclared=undeclared(planned),
         late=late,
         given_up=given_up,
-        advantage=advantage_at(cost) if cost is not None and proven else None,
         strength=worth(cost, cases=log.cases) if proven else None,
         warnings=_warnings(log, planned, preview),
         account=foreseen(log, planned, cost, settings),

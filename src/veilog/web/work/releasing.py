@@ -8,10 +8,7 @@ import importlib.util
 import json
 import os
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +17,8 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog._plain import to_plain
+from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entry import Cost
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
 from veilog.ledger.store import Data
 from veilog.logs import files
@@ -42,7 +39,7 @@ from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESU
 from veilog.web.work.accounts import join
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
 from veilog.web.work.reading import in_words, log_of
-from veilog.web.work.request import plan_of, undeclared, whose
+from veilog.web.work.request import plan_of, whose
 
 KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
@@ -94,8 +91,6 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     is said beside it: it is paid for and must not be lost.
     """
     planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
-    if (lacking := undeclared(planned)) is not None:
-        raise InputError(lacking)
     stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
     name = short(task.name, 120)
     log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
@@ -231,7 +226,8 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    with _unstopped(), released.kept():
+    with unstopped() as begin, released.kept():
+        begin()  # whoever stops the work waits for the end of the block, as far as they have the patience
         with contextlib.suppress(VeilogError):
             _certified(released, out)
         _paid(released, out)  # first, so that whatever ends the work now leaves a release that can be written again
@@ -300,22 +296,6 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
         time.sleep(_AGAIN)
 
 
-@contextlib.contextmanager
-def _unstopped() -> Iterator[None]:
-    """Let whoever stops the work wait for the end of the block, as far as they have the patience."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    asked: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    if asked:
-        raise SystemExit(1)
-
-
 def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
@@ -341,20 +321,9 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         noise_only=released.noise_only,
-        account=_account(released),
         owner=owner,
         owner_only=OwnerOnly(losses=released.owner_only.losses, notes=tuple(notes)),
     )
-
-
-def _account(released: Release) -> tuple[Cost | None, Cost | None] | None:
-    """What was spent, and what the account is left with; None, too, where the ledger cannot be read just now: what is
-    paid for and made must not be lost to that."""
-    try:
-        account = None if released.entry is None else released.entry.account()
-    except VeilogError:
-        return None
-    return None if account is None else (account.spent, account.left)
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
