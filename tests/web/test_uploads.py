@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from refusals import refused, sentence
 from web_serving import SMALL, Served, once_of, served, upload
 
+from veilog.logs.input.formats import known_suffixes
 from veilog.web.access.transfers import Upload, receive, shown_name, suffix_of
 from veilog.web.jobs.problems import Problem
 
@@ -170,13 +171,13 @@ def test_a_disk_without_room_for_it_is_told_before_anything_is_written(tmp_path:
     ],
 )
 def test_the_format_goes_by_the_end_of_the_name(name: str, suffix: str) -> None:
-    assert suffix_of(name) == suffix
+    assert suffix_of(name, known_suffixes()) == suffix
 
 
 @pytest.mark.parametrize("name", ["", "log", "log.exe", "log.xes.exe", "xes", "log.csv/x", "log.7z"])
 def test_a_name_without_a_format_is_refused(name: str) -> None:
     with refused(Problem, "upload-ending-not-read"):
-        suffix_of(name)
+        suffix_of(name, known_suffixes())
 
 
 @pytest.mark.slow

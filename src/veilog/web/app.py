@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,11 @@ from starlette.routing import BaseRoute, Mount, Route
 from veilog._language import gettext, languages
 from veilog.errors import VeilogError
 from veilog.logs import files as log_files
+from veilog.logs.input.formats import known_suffixes
 from veilog.logs.synthetic.hospital import hospital
 from veilog.web.access.access import Access, chosen
 from veilog.web.access.handlers import Visits, answered, check_once, form, leading_to
-from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
+from veilog.web.access.transfers import Places, Upload, named, receive, refused, shown_name, suffix_of, zipped
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
@@ -40,6 +41,7 @@ from veilog.web.work.accounts import accounts_of, entry_of, standing_now
 from veilog.web.work.columns import columns_said, of_reading
 from veilog.web.work.forecast import forecast_request
 from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form
+from veilog.web.work.prior import ENDINGS, FIELD, KEPT, plan_from
 from veilog.web.work.request import as_draft, fields_in, from_draft, said_at_import
 from veilog.web.work.signing import sign, signature_in
 
@@ -59,10 +61,36 @@ class LogUploads(Visits):
         return [
             Route("/logs", self.upload, methods=["POST"]),
             Route("/example", self.example, methods=["POST"]),
+            Route("/logs/{log}/prior", self.prior, methods=["POST"]),
         ]
 
     async def upload(self, request: Request) -> Response:
-        """Bring a log. What speaks against it is looked for before any of it is on the disk."""
+        """Bring a log."""
+        session = self.session(request)
+
+        def keep(came: Upload) -> str:
+            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
+
+        return await self._received(request, keep, keeps=True)
+
+    async def prior(self, request: Request) -> Response:
+        """Bring something public, from which a release of a log can start; it is read at once, and asks nothing."""
+        log = await run_in_threadpool(self.log, request)
+
+        def keep(came: Upload) -> str:
+            file = came.path.with_name(f"{came.path.name}{suffix_of(came.name, ENDINGS)}")
+            for old in self.store.jobs_of(log.id, "prior")[KEPT - 1 :]:
+                self.jobs.delete(old.id)
+            asked = JobRequest(form={"name": shown_name(came.name)})
+            job = self.jobs.submit(log.session, log.id, "prior", asked, came.path.rename(file))
+            draft = self.store.draft(log.session, log.id) or said_at_import(log)
+            self.store.keep_draft(log.session, log.id, {**draft, FIELD: job})
+            return f"/logs/{log.id}/release#prior"
+
+        return await self._received(request, keep, keeps=False)
+
+    async def _received(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
+        """Take a file. What speaks against it is looked for before any of it is on the disk."""
         session, chunks = self.session(request), request.stream()
         target = self.settings.folder / "incoming" / secrets.token_hex(16)
         length = request.headers.get("content-length", "")
@@ -73,17 +101,15 @@ class LogUploads(Visits):
 
         def check(fields: Mapping[str, str]) -> None:
             marks.append(check_once(self.key, session, fields.get("once", "")))
-            self.jobs.check_room(session, keeps=True)
-
-        def keep() -> str:
-            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
+            self.jobs.check_room(session, keeps=keeps)
 
         with self._places.one(session) as free:
             if not free:
                 raise await refused(chunks, UPLOADING)
             try:
                 came = await receive(chunks, kind, known, target, self.settings.max_upload, check)
-                return leading_to(await run_in_threadpool(self.store.first_time, marks[0], "/logs", keep))
+                first = self.store.first_time
+                return leading_to(await run_in_threadpool(first, marks[0], request.url.path, lambda: keep(came)))
             finally:
                 target.unlink(missing_ok=True)
 
@@ -100,7 +126,7 @@ class LogUploads(Visits):
     def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
         """Take a file in as a log, and have it read."""
         self.jobs.check_room(session, keeps=True)  # before anything is there
-        suffix = suffix_of(name)
+        suffix = suffix_of(name, known_suffixes())
         log = secrets.token_hex(16)
         folder = self.jobs.log_folder(log)
         folder.mkdir(mode=0o700)
@@ -146,7 +172,7 @@ class ReleaseForm(Visits):
         """All answers on one page, with what the release would ask and cost, and the button that makes it."""
         log = self.log(request)
         values = self._values(request, log)
-        return self._check(request, log, values, preview_form(log, values, self.settings))
+        return self._check(request, log, values, self._preview(log, values))
 
     def _form(
         self,
@@ -160,7 +186,14 @@ class ReleaseForm(Visits):
         expert = request.url.path.endswith("/expert")
         outlook = None if log.measured is None or expert else self._outlook(log, values)
         page = pages.release_form(
-            log, values, self.once(request), settings=self.settings, outlook=outlook, refused=plan, expert=expert
+            log,
+            values,
+            self.once(request),
+            settings=self.settings,
+            outlook=outlook,
+            refused=plan,
+            expert=expert,
+            prior=self._prior(log, values),
         )
         return HTMLResponse(page, status)
 
@@ -183,7 +216,7 @@ class ReleaseForm(Visits):
 
     def _outlook(self, log: LogRecord, values: Mapping[str, str], plan: FormPreview | Refused | None = None) -> Outlook:
         """What is foreseen of a release with these settings: its forecast is the one of these, else the newest."""
-        plan = plan or preview_form(log, values, self.settings, dry_run=False)
+        plan = plan or self._preview(log, values, dry_run=False)
         asked = None
         with contextlib.suppress(VeilogError):
             asked = forecast_request(values, log)
@@ -191,6 +224,14 @@ class ReleaseForm(Visits):
         same = next((job for job in made if job.request == asked), None)
         job = same or next(iter(made), None)
         return Outlook(plan, None if job is None else self.jobs.now(job), same is not None)
+
+    def _prior(self, log: LogRecord, values: Mapping[str, str]) -> JobRecord | None:
+        """The public file that a form names, if it was brought for this log."""
+        job = self.store.job(log.session, values.get(FIELD, ""))
+        return self.jobs.now(job) if job is not None and (job.log, job.kind) == (log.id, "prior") else None
+
+    def _preview(self, log: LogRecord, values: Mapping[str, str], *, dry_run: bool = True) -> FormPreview | Refused:
+        return preview_form(log, values, self.settings, dry_run=dry_run, prior=self._prior(log, values))
 
     def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
         """Return what a form asks for, which is kept for whoever comes back to it."""
@@ -227,7 +268,7 @@ class ReleaseForm(Visits):
         if chosen != before:
             self.store.keep_draft(log.session, log.id, {**self.store.draft(log.session, log.id), "method": chosen})
             return leading_to(f"/logs/{log.id}/expert")
-        plan = preview_form(log, values, self.settings, dry_run=False)
+        plan = self._preview(log, values, dry_run=False)
         if isinstance(plan, Refused) and pages.is_expert(plan.parameter):
             return self._form(request, log, values, plan, 400)
         return leading_to(f"/logs/{log.id}/release")
@@ -238,7 +279,7 @@ class ReleaseForm(Visits):
         log = self.log(request)
         values = self._left(log, fields)
         self._forecast(log, values)
-        plan = preview_form(log, values, self.settings)
+        plan = self._preview(log, values)
         if isinstance(plan, Refused) or plan.lacking is not None:
             return self._check(request, log, values, plan)
         return leading_to(f"/logs/{log.id}/check")
@@ -254,22 +295,23 @@ class ReleaseForm(Visits):
         values = self._left(log, fields)
         if log.measured is None:
             raise Problem(409, "log-still-unread")
-        plan = preview_form(log, values, self.settings)
+        plan = self._preview(log, values)
         sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
         if isinstance(plan, Refused) or plan.lacking is not None or plan.account.refused:
             return self._check(request, log, values, plan, 400)
         if plan.account.falls is not None and "lower" not in sure:
             return self._check(request, log, values, plan, 409, sure=sure, falls=True)
-        asked, same = JobRequest(plan.plan.to_json(), values), list[JobRecord]()
+        asked = plan_from(plan.plan.to_json(), plan.prior, self.settings.folder / "jobs")
+        made, same = JobRequest(asked, values), list[JobRecord]()
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
             # Looked for here, where nobody else can queue it meanwhile from another tab.
-            same.extend(() if "again" in sure else self._made_before(log, asked))
+            same.extend(() if "again" in sure else self._made_before(log, made))
             if same:
                 raise _MadeBefore
-            return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
+            return f"/jobs/{self.jobs.submit(session, log.id, 'release', made)}"
 
         try:
             return leading_to(self.store.first_time(once, action, queue))

@@ -51,7 +51,7 @@ def shown(store: Store, tmp_path: Path) -> str:
 
 @pytest.mark.slow
 def test_what_is_kept_has_its_pages(store: Store, tmp_path: Path) -> None:
-    assert "--method evolve --epsilon 0.5 --activities log -p rounds=2" in shown(store, tmp_path)
+    assert 'data-strength="strong"' in shown(store, tmp_path)
 
 
 def test_a_request_is_kept_whole(tmp_path: Path) -> None:

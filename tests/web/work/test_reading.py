@@ -313,7 +313,7 @@ def test_a_name_that_lists_others_asks_for_none_of_them(settings: ServerSettings
     assert said_at_import(log) == {}
     form = pages.release_form(log, said_at_import(log), "once", settings=settings)
     assert 'name="attributes"' not in form
-    assert preview_form(log, EVOLVE, settings).undeclared is None, "the rest can be released"
+    assert preview_form(log, EVOLVE, settings).lacking is None, "the rest can be released"
     asked = {**EVOLVE, "attributes": "Alter, Beruf", "delta": "1e-6"}
     assert sentence("attribute-left-out", name="Alter") in preview_form(log, asked, settings).problem
     both = record(found, {**log.columns, "is_Beruf": "release"})
@@ -344,12 +344,12 @@ def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: S
     log = record(stays)
     asked = {**EVOLVE, "attributes": "ward"}
     found = preview_form(log, asked, settings)
-    assert found.undeclared is None and found.plan.delta, "with a delta, they are found privately"
+    assert found.lacking is None and found.plan.delta, "with a delta, they are found privately"
     listed = preview_form(log, {**asked, "d_ward": "A\nB"}, settings)
-    assert listed.undeclared is None
+    assert listed.lacking is None
     assert listed.plan.declared.attributes == {"ward": ("A", "B")}
     with_delta = preview_form(log, {**asked, "delta": "1e-6"}, settings)
-    assert with_delta.undeclared is None
+    assert with_delta.lacking is None
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import shutil
 import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,7 +22,6 @@ from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 
-from veilog.logs.input.formats import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
 _FIELDS = 20
@@ -247,13 +246,13 @@ def _malformed() -> Problem:
     return Problem(400, "upload-cut-off")
 
 
-def suffix_of(name: str) -> str:
-    """The suffix that says what format a file has; :class:`Problem` if it says none."""
-    known = sorted(known_suffixes(), key=len, reverse=True)
-    found = next((suffix for suffix in known if name.lower().endswith(suffix)), None)
+def suffix_of(name: str, known: Sequence[str]) -> str:
+    """The suffix that says what format a file has; :class:`Problem` if it is not one of those that are ``known``."""
+    longest_first = sorted(known, key=len, reverse=True)
+    found = next((suffix for suffix in longest_first if name.lower().endswith(suffix)), None)
     if found is not None:
         return found
-    raise Problem(400, "upload-ending-not-read", suffixes=", ".join(known_suffixes()))
+    raise Problem(400, "upload-ending-not-read", suffixes=", ".join(known))
 
 
 def shown_name(name: str) -> str:

@@ -109,11 +109,15 @@ class Jobs:
 
     # What requests ask for.
 
-    def submit(self, session: str, log: str, kind: Kind, request: JobRequest) -> str:
-        """Queue a job; returns its id. One session cannot fill the disk, or the queue: :class:`Problem`."""
+    def submit(self, session: str, log: str, kind: Kind, request: JobRequest, file: Path | None = None) -> str:
+        """Queue a job, with a ``file`` for its folder, called as its kind; returns its id. One session cannot fill the
+        disk, or the queue: :class:`Problem`."""
         job = secrets.token_hex(16)
         with self._changed:
             self.check_room(session, keeps=kind == "release")
+            if file is not None:
+                self.folder(job).mkdir(mode=0o700)
+                file.rename(self.folder(job) / f"{kind}{''.join(file.suffixes)}")
             self._store.add_job(job, session, log, kind, request)
             self._changed.notify_all()
         return job

@@ -225,10 +225,20 @@ class Forecast:
         return None
 
 
-Kind = Literal["read", "release", "forecast"]
+@dataclass(frozen=True)
+class ReadPrior:
+    """What a public file has, from which a release can start."""
+
+    cases: int
+    variants: int
+    labels: tuple[str, ...]
+    """Its activities, as pages show them."""
+
+
+Kind = Literal["read", "release", "forecast", "prior"]
 """What a job does with a log."""
-Result = ReadLog | ReleasedLog | Forecast
-_RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "forecast": Forecast}
+Result = ReadLog | ReleasedLog | Forecast | ReadPrior
+_RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "forecast": Forecast, "prior": ReadPrior}
 
 
 def to_text(result: Result) -> str:

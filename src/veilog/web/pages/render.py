@@ -43,6 +43,7 @@ from veilog.web.work.accounts import AccountSeen, Segment, persons_of, segments
 from veilog.web.work.attribute_policy import may_leave
 from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
+from veilog.web.work.prior import ENDINGS, FIELD, shared
 from veilog.web.work.request import (
     FURTHER,
     UNPROTECTED,
@@ -207,13 +208,20 @@ def release_form(
     outlook: Outlook | None = None,
     refused: Refused | None = None,
     expert: bool = False,
+    prior: JobRecord | None = None,
 ) -> str:
     """The settings of a release, or its expert options; ``values`` are those of an earlier form, or of the address, and
     ``refused`` says what speaks against them."""
     if log.measured is None:
         return _waiting(log, "release", settings)
     return _page(
-        "expert.html" if expert else "release.html", settings, **_asked(log, values, once, refused), outlook=outlook
+        "expert.html" if expert else "release.html",
+        settings,
+        **_asked(log, values, once, refused),
+        outlook=outlook,
+        prior=prior,
+        prior_endings=ENDINGS,
+        shared=shared,
     )
 
 
@@ -291,6 +299,7 @@ _SETTINGS = (
     "activities",
     "attributes",
     "allow_no_protection",
+    FIELD,
 )
 """The fields of the settings; all others are expert options."""
 

@@ -9,6 +9,7 @@ from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
 from veilog.web.work.forecast import forecast_releases
 from veilog.web.work.preview import preview_form
+from veilog.web.work.prior import read_prior
 from veilog.web.work.reading import read_log
 from veilog.web.work.releasing import release_log, write_again
 
@@ -19,6 +20,8 @@ def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> R
     """Do a job in a worker; returns what the pages show of it."""
     if task.kind == "read":
         return read_log(Path(task.path), task.columns, progress)
+    if task.kind == "prior":
+        return read_prior(Path(task.out), progress)
     if task.kind == "forecast":
         return forecast_releases(task, progress)
     if task.request.write is not None:

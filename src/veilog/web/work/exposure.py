@@ -29,7 +29,7 @@ from veilog.web.jobs.worker import Progress
 ROWS, _LEGEND = 25, 24
 """Variants on a page: as many as keep it light even where every name is as long as it may be."""
 _NAME = 120
-_LABELS, _LABEL = 300, 80
+_LABELS, LABEL = 300, 80
 """How many labels of the log a page shows, and how much of one."""
 _ATTRIBUTES = 500
 """How many columns of cases, and of events, a page asks for."""
@@ -80,7 +80,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
         singled_out=() if exposed is None else exposed.results,
         map=drawn(steps, arranged([steps])),
         durations=durations(log)[0],
-        labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
+        labels=tuple(short(label, LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
         label_events=tuple(events_of(variants).values())[:_LABELS],
         label_cases=tuple(cases_with(variants).tolist()),

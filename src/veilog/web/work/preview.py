@@ -11,24 +11,27 @@ import atexit
 import json
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
 from veilog._language import gettext, percent
 from veilog._process import GivenUp, Limited
 from veilog.errors import UndeclaredError, VeilogError
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.privacy.account.guessing import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import losses_by_list
-from veilog.releasing.preview import Preview, guarantee_of
+from veilog.releasing.preview import PATIENTS, Preview, guarantee_of
+from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
-from veilog.web.jobs.records import LogRecord, ServerSettings
+from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.attribute_policy import refuse_attributes
+from veilog.web.work.prior import FIELD, check_prior
 from veilog.web.work.request import asked_for, completed
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
@@ -66,6 +69,8 @@ class FormPreview:
     warnings: tuple[str, ...]
     """For the owner only."""
     account: InAccount
+    prior: JobRecord | None = None
+    """The public file that the release would start from."""
 
     @property
     def lacking(self) -> Refused | None:
@@ -83,15 +88,23 @@ class FormPreview:
 
 
 def preview_form(
-    log: LogRecord, form: Mapping[str, str], settings: ServerSettings, *, dry_run: bool = True
+    log: LogRecord,
+    form: Mapping[str, str],
+    settings: ServerSettings,
+    *,
+    dry_run: bool = True,
+    prior: JobRecord | None = None,
 ) -> FormPreview | Refused:
-    """Return what this form would ask and cost, and what would be left; without a ``dry_run`` all but the guarantee."""
+    """Return what this form would ask and cost, and what would be left; without a ``dry_run`` all but the guarantee.
+    ``prior`` is the job that read the public file which the form names."""
     found: Guarantee | None = None
     late = given_up = False
     try:
         planned = asked_for(completed(form, log.cases)).seeded(settings.seed)
         refuse_attributes(planned, log)
-        asked = json.dumps({"plan": planned.to_json(), "sizes": _public_sizes(log, planned)})
+        check_prior(form.get(FIELD, ""), prior, planned.method, log)
+        sizes = _public_sizes(log, planned)
+        asked = json.dumps({"plan": planned.to_json(), "sizes": sizes, "prior": prior is not None})
         found = _trial(asked).result(_PATIENCE) if dry_run else None
     except (TimeoutError, GivenUp) as error:
         late, given_up = True, isinstance(error, GivenUp)
@@ -108,6 +121,7 @@ def preview_form(
         strength=worth(cost, cases=log.cases) if proven else None,
         warnings=_warnings(log, planned, preview),
         account=foreseen(log, planned, cost, settings),
+        prior=prior,
     )
 
 
@@ -124,7 +138,10 @@ def _public_sizes(log: LogRecord, planned: ReleaseRequest) -> dict[str, int]:
 def guarantee_asked(asked: str) -> Guarantee:
     """Return what a plan, as JSON with the public sizes of its log, would guarantee."""
     given = json.loads(asked)
-    return guarantee_of(ReleaseRequest.from_json(given["plan"]), **given["sizes"])
+    planned = ReleaseRequest.from_json(given["plan"])
+    if given["prior"]:  # synthetic patients start from other synthetic patients
+        planned = replace(planned, prior=PublicPrior.of(hospital(PATIENTS, seed=2)))
+    return guarantee_of(planned, **given["sizes"])
 
 
 guarantee_beside = Limited(guarantee_asked, seconds=20, patience=120, memory=2 << 30)

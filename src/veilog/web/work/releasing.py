@@ -90,7 +90,11 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
     is said beside it: it is paid for and must not be lost.
     """
-    planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
+    out = Path(task.out)
+    try:
+        planned = plan_of(task.request).seeded(settings.seed)
+    except VeilogError as error:  # of a public file that is not there any more
+        raise in_words(error) from error.__cause__
     stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
     name = short(task.name, 120)
     log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
