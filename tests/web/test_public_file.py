@@ -48,6 +48,7 @@ def test_a_release_starts_from_something_public_that_was_read_before(tmp_path: P
         assert 'data-shared="2"' in page.text
         assert client.post(f"{log}/check", data={**form, "prior_file": "0" * 32}).status_code == 400
         assert client.post(f"{log}/check", data={**form, "method": "laplace"}).status_code == 400
+        waited(lambda: 'data-says="late"' not in client.get(f"{log}/check", params=form).text)
         check = client.get(f"{log}/check", params=form)
         assert 'data-says="prior"' in check.text and str(Message("prior-is-public")) in html.unescape(check.text)
         made = client.post(f"{log}/jobs", data={**form, "once": once_of(check)}).headers["location"]

@@ -34,7 +34,7 @@ from veilog.web.jobs.worker import Work
 from veilog.web.owner import LONGEST_NOTE, Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
-from veilog.web.pages.error_pages import ErrorPages
+from veilog.web.pages.error_pages import HANDLERS
 from veilog.web.pages.outlook import Outlook
 from veilog.web.work import work_on
 from veilog.web.work.accounts import accounts_of, entry_of, standing_now
@@ -189,7 +189,6 @@ class ReleaseForm(Visits):
             log,
             values,
             self.once(request),
-            settings=self.settings,
             outlook=outlook,
             refused=plan,
             expert=expert,
@@ -211,7 +210,7 @@ class ReleaseForm(Visits):
         if log.measured is None or lacking is not None:
             return self._form(request, log, values, lacking, 200 if log.measured is None else 400)
         outlook = self._outlook(log, values, plan)
-        page = pages.check(log, values, self.once(request), settings=self.settings, outlook=outlook, **asked)
+        page = pages.check(log, values, self.once(request), outlook=outlook, **asked)
         return HTMLResponse(page, status)
 
     def _outlook(self, log: LogRecord, values: Mapping[str, str], plan: FormPreview | Refused | None = None) -> Outlook:
@@ -351,11 +350,10 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
             await run_in_threadpool(jobs.stop)
             store.close()
 
-    errors = ErrorPages(settings)
     routes = [route for part in (_Site, LogUploads, Owner) for route in part(settings, store, jobs).routes()]
-    app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
+    app = Starlette(routes=routes, exception_handlers=dict(HANDLERS), lifespan=life)
     app.router.redirect_slashes = False
-    return Access(app, settings, store, errors)
+    return Access(app, settings, store)
 
 
 class _MadeBefore(Exception):
@@ -397,22 +395,22 @@ class _Site(ReleaseForm):
         drafts = {log.id: from_draft(self.store.draft(session, log.id)) for log in logs}
         accounts, notes = accounts_of(logs, self.settings), self.store.notes(session)
         once = self.once(request)
-        return HTMLResponse(pages.home(logs, jobs, self.settings, once, accounts, notes=notes, drafts=drafts))
+        return HTMLResponse(pages.home(logs, jobs, once, accounts, notes=notes, drafts=drafts))
 
     def log_page(self, request: Request) -> Response:
-        return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
+        return HTMLResponse(pages.log_page(self.log(request), self.once(request)))
 
     def exposure(self, request: Request) -> Response:
-        return HTMLResponse(pages.exposure(self.log(request), settings=self.settings))
+        return HTMLResponse(pages.exposure(self.log(request)))
 
     def explore(self, request: Request) -> Response:
-        return HTMLResponse(pages.explore(self.log(request), settings=self.settings))
+        return HTMLResponse(pages.explore(self.log(request)))
 
     def explore_release(self, request: Request) -> Response:
         job = self.job(request)
         if not isinstance(job.result, ReleasedLog) or job.result.beside is None:
             raise HTTPException(404)
-        return HTMLResponse(pages.explore(self.log_of(job), job, settings=self.settings))
+        return HTMLResponse(pages.explore(self.log_of(job), job))
 
     def job_page(self, request: Request) -> Response:
         job = self.job(request)
@@ -426,7 +424,7 @@ class _Site(ReleaseForm):
         if made is not None:
             facts["now"] = standing_now(made, log, self.settings)
             facts["signed"] = signature_in(self.jobs.folder(job.id))
-        page = pages.job_page(job, log, self.once(request), settings=self.settings, **facts)
+        page = pages.job_page(job, log, self.once(request), **facts)
         return HTMLResponse(page)
 
     def now(self, request: Request) -> Response:

@@ -55,14 +55,14 @@ class Owner(Visits):
         seen = account_seen(log, self.settings, mine)
         jobs = self._made(seen, log)
         notes = self.store.notes(log.session)
-        return HTMLResponse(pages.account(log, seen, jobs, notes, self.once(request), settings=self.settings))
+        return HTMLResponse(pages.account(log, seen, jobs, notes, self.once(request)))
 
     def compare(self, request: Request) -> Response:
         """Show two releases of a log beside each other, or ask which."""
         log = self.log(request)
         seen = account_seen(log, self.settings)
         asked = [n[:20] for n in request.query_params.getlist("release")[:2] if n.isascii() and n.isdecimal()]
-        page = pages.comparison(log, seen, self._made(seen, log), [int(n) for n in asked], settings=self.settings)
+        page = pages.comparison(log, seen, self._made(seen, log), [int(n) for n in asked])
         return HTMLResponse(page)
 
     def _made(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
@@ -120,10 +120,10 @@ class Owner(Visits):
         session, grant = self.session(request), request.query_params.get("grant")
         once = self.once(request)
         if grant is None:
-            return HTMLResponse(pages.stored(None, session, once, "", settings=self.settings))
+            return HTMLResponse(pages.stored(None, session, once, ""))
         self._check_grant(session, grant)
         logs = [self.live(log) for log in self.store.every_log()]
-        return HTMLResponse(pages.stored(logs, session, once, grant, settings=self.settings))
+        return HTMLResponse(pages.stored(logs, session, once, grant))
 
     @answered
     def enter(self, request: Request, fields: dict[str, str]) -> Response:

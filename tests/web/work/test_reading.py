@@ -178,7 +178,7 @@ def test_a_form_begins_with_what_was_said_at_import(stays: ReadLog, settings: Se
     said = {"person": "Patienten-ID", "max_cases": "2", "is_Patienten-ID": "identifying", "is_ward": "release"}
     log = record(stays, said)
     assert said_at_import(log) == {"attributes": "ward", "unit": "Patienten-ID", "max_cases": "2"}
-    form = pages.release_form(log, said_at_import(log), "once", settings=settings)
+    form = pages.release_form(log, said_at_import(log), "once")
     assert 'name="unit" value="Patienten-ID" checked' in form
     assert re.search(r'name="attributes" value="ward" checked', form)
     assert 'name="attributes" value="Patienten-ID"' not in form
@@ -220,10 +220,10 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
 ) -> None:
     """Neither as an attribute nor as the value of a part, which stands in every file that is given away."""
     log = record(stays, said)
-    assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once", settings=settings)
+    assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once")
     refusal = preview_form(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert sentence(why, name="ward") in refusal.problem
-    before = pages.release_form(log, {"attributes": "ward"}, "once", settings=settings)
+    before = pages.release_form(log, {"attributes": "ward"}, "once")
     assert 'name="attributes" value="ward"' not in before, "what was ticked before is not sent on unseen"
     allowed = preview_form(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert not isinstance(allowed, Refused)
@@ -298,7 +298,7 @@ def test_a_time_in_which_the_log_has_nothing_is_told_before_paying(stays: ReadLo
 
 def test_enter_in_the_form_only_looks(stays: ReadLog, settings: ServerSettings) -> None:
     """It sends the settings to the check, which spends nothing."""
-    form = pages.release_form(record(stays), {}, "once", settings=settings)
+    form = pages.release_form(record(stays), {}, "once")
     assert 'id="asked" method="post" action="/logs/' in form and form.partition('id="asked"')[2].count("/jobs") == 0
     assert re.search(r'id="asked" method="post" action="[^"]*/check"', form)
 
@@ -311,7 +311,7 @@ def test_a_name_that_lists_others_asks_for_none_of_them(settings: ServerSettings
     assert asks and 'value="release"' not in asks
     log = record(found, {"is_Alter, Beruf": "release"})
     assert said_at_import(log) == {}
-    form = pages.release_form(log, said_at_import(log), "once", settings=settings)
+    form = pages.release_form(log, said_at_import(log), "once")
     assert 'name="attributes"' not in form
     assert preview_form(log, EVOLVE, settings).lacking is None, "the rest can be released"
     asked = {**EVOLVE, "attributes": "Alter, Beruf", "delta": "1e-6"}
@@ -411,7 +411,6 @@ def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog
 def test_of_a_log_of_one_case_the_pages_speak_of_one(tmp_path: Path) -> None:
     path = written(tmp_path / "one.csv", "case,activity,timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
     log = record(read(path))
-    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
-    for page in (pages.log_page(log, "once", settings=settings), pages.exposure(log, settings=settings)):
+    for page in (pages.log_page(log, "once"), pages.exposure(log)):
         assert not re.search(r"\b1 (cases|different paths)\b|\bof the 1\b", page), page
-    assert numbers_of_lead(pages.log_page(log, "once", settings=settings))[:3] == ["1", "2", "2"]
+    assert numbers_of_lead(pages.log_page(log, "once"))[:3] == ["1", "2", "2"]

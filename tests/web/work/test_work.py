@@ -447,7 +447,7 @@ def test_released_attributes_are_shown_beside_the_original(settings: ServerSetti
     assert result.beside is not None
     (values,) = result.beside.attributes
     assert values.name == "age group" and all("\u202f%" in said for said in (values.released, values.original))
-    page = pages.explore(record(read(path)), job("release", result, request), settings=settings)
+    page = pages.explore(record(read(path)), job("release", result, request))
     assert ">age group</th>" in page
 
 
@@ -538,7 +538,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     monkeypatch.setitem(METHODS.others, "elsewhere", AddOn("elsewhere", other, "other 1.0"))
     log = record(read(hospital_file))
     form = {"method": "elsewhere", "epsilon": "1", "labels": "log", "longest": "log", "p_kindness": "7"}
-    page = pages.release_form(log, form, "once", settings=settings, expert=True)
+    page = pages.release_form(log, form, "once", expert=True)
     assert "Something new" in page and "other 1.0" in page
     assert 'name="p_kindness" value="7"' in page and ">How kind.</p>" in page
     assert "kindness" in preview_form(log, {**form, "p_kindness": "10"}, settings).problem
@@ -551,7 +551,7 @@ def test_a_method_of_another_package_has_its_card_its_dry_run_and_its_release(
     made = work_on(from_plain(WorkerTask, json.loads(json.dumps(to_plain(task)))), settings, silent)
     assert isinstance(made, ReleasedLog) and made.guarantee.proven
     assert seen == [7, 7], "in the dry run and in the release"
-    result = pages.job_page(job("release", made, form), log, "once", settings=settings)
+    result = pages.job_page(job("release", made, form), log, "once")
     assert "--method elsewhere" in result and "-p kindness=7" in result
     assert json.loads((tmp_path / "out" / "certificate.json").read_text())["parameters"]["kindness"] == 7
     assert files.read(tmp_path / "out" / "release.xes").variants.cases > 0

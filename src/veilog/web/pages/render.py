@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -82,7 +83,6 @@ class LogRow:
 def home(
     logs: Sequence[LogRecord],
     jobs: Sequence[JobRecord],
-    settings: ServerSettings | None,
     once: str,
     accounts: Mapping[str, Account] | None = None,
     *,
@@ -100,7 +100,6 @@ def home(
         rows.append(LogRow(log, held, segments(held, upcoming) if log.measured else (), mine))
     return _page(
         "home.html",
-        settings,
         rows=rows,
         left_over=[job for job in jobs if job.log not in {log.id for log in logs}],
         notes=notes or {},
@@ -118,7 +117,7 @@ def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
     return None
 
 
-def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = None) -> str:
+def log_page(log: LogRecord, once: str) -> str:
     """What was read: columns, a preview, findings; or what has to be decided before that."""
     job = log.reading
     result = job.result if job is not None and isinstance(job.result, ReadLog) else None
@@ -127,7 +126,6 @@ def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = Non
     person = log.columns.get("person", "" if found is None else found.person)
     return _page(
         "log.html",
-        settings,
         log=log,
         job=job,
         result=result,
@@ -150,18 +148,17 @@ def _with_steps(log: LogRecord, result: ReadLog | None) -> bool:
     return bool(log.columns.get("lifecycle")) or any(f.rule in _STEPS for f in found)
 
 
-def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
+def exposure(log: LogRecord) -> str:
     """Who could be found in the log."""
     found = log.measured
     if found is None:
-        return _waiting(log, "exposure", settings)
+        return _waiting(log, "exposure")
     usual = max(found.singled_out, key=lambda r: (r.with_start, r.size == 3, r.size), default=None)
     levels = [
         {"size": r.size, "day": r.with_start, "found": _of_hundred(r), "says": _known(r)} for r in found.singled_out
     ]
     return _page(
         "exposure.html",
-        settings,
         log=log,
         found=found,
         levels=levels,
@@ -188,15 +185,15 @@ def _of_hundred(found: Exposed) -> int:
     return max(1, round(share)) if share > 0 else 0
 
 
-def explore(log: LogRecord, job: JobRecord | None = None, *, settings: ServerSettings | None = None) -> str:
+def explore(log: LogRecord, job: JobRecord | None = None) -> str:
     """The log itself, or the release of a job beside it: variants, the map, durations, and attributes."""
     if log.measured is None:
-        return _waiting(log, "explore", settings)
+        return _waiting(log, "explore")
     made = None if job is None else job.result
     facts = made if isinstance(made, ReleasedLog) else None
     beside = None if facts is None else facts.beside
     chart = Markup((beside and beside.chart) or "")  # charts hold no text but ours
-    return _page("explore.html", settings, log=log, found=log.measured, job=job, r=facts, beside=beside, chart=chart)
+    return _page("explore.html", log=log, found=log.measured, job=job, r=facts, beside=beside, chart=chart)
 
 
 def release_form(
@@ -204,7 +201,6 @@ def release_form(
     values: Mapping[str, str],
     once: str,
     *,
-    settings: ServerSettings | None = None,
     outlook: Outlook | None = None,
     refused: Refused | None = None,
     expert: bool = False,
@@ -213,10 +209,9 @@ def release_form(
     """The settings of a release, or its expert options; ``values`` are those of an earlier form, or of the address, and
     ``refused`` says what speaks against them."""
     if log.measured is None:
-        return _waiting(log, "release", settings)
+        return _waiting(log, "release")
     return _page(
         "expert.html" if expert else "release.html",
-        settings,
         **_asked(log, values, once, refused),
         outlook=outlook,
         prior=prior,
@@ -231,7 +226,6 @@ def check(
     once: str,
     *,
     outlook: Outlook,
-    settings: ServerSettings | None = None,
     same: JobRecord | None = None,
     falls: bool = False,
     sure: Mapping[str, str] | None = None,
@@ -243,7 +237,6 @@ def check(
     planned = outlook.plan.plan
     return _page(
         "check.html",
-        settings,
         **_asked(log, values, once),
         outlook=outlook,
         bar=segments(outlook.plan.account.account, outlook.cost if planned.bounded else None),
@@ -339,7 +332,6 @@ def job_page(
     log: LogRecord,
     once: str,
     *,
-    settings: ServerSettings | None = None,
     price: Entry | None = None,
     now: Standing | None = None,
     signed: Signature | None = None,
@@ -347,11 +339,11 @@ def job_page(
     """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, ``now``
     what it says of a release, and ``signed`` who confirmed what of it."""
     if job.kind == "read":
-        return log_page(log, once, settings=settings)
+        return log_page(log, once)
     facts: dict[str, Any] = {"r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
         facts |= _of_release(job.result, now) | {"signed": signed}
-    return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
+    return _page("job.html", job=job, log=log, once=once, again=not job.ended, **facts)
 
 
 def doing_part(job: JobRecord) -> str:
@@ -365,17 +357,14 @@ def account(
     jobs: Mapping[int, JobRecord],
     notes: Mapping[int, tuple[str, str]],
     once: str,
-    *,
-    settings: ServerSettings | None = None,
 ) -> str:
     """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
     if log.measured is None:
-        return _waiting(log, "account", settings)
+        return _waiting(log, "account")
     made = _released(jobs)
     upcoming = upcoming_cost({}, log)
     return _page(
         "account.html",
-        settings,
         log=log,
         a=seen,
         jobs=jobs,
@@ -396,13 +385,11 @@ def comparison(
     seen: AccountSeen,
     jobs: Mapping[int, JobRecord],
     picked: Sequence[int],
-    *,
-    settings: ServerSettings | None = None,
 ) -> str:
     """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
     they cost."""
     if log.measured is None:
-        return _waiting(log, "account", settings)
+        return _waiting(log, "account")
     made = {number: found for number, found in _released(jobs).items() if not found.empty}
     entries = [] if seen.account is None else [e for e in reversed(seen.account.entries) if e.number in made]
     chosen = [n for n in dict.fromkeys([*picked, *(e.number for e in entries)]) if n in made][:2]
@@ -413,24 +400,24 @@ def comparison(
         only = tuple(entry for entry in seen.account.entries if entry.number in chosen)
         facts = {"two": two, "use_cases": use_cases_of(*two), "map": map_of(*two)}
         facts["account"] = replace(seen.account, budget=None, entries=only)
-    return _page("compare.html", settings, log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
+    return _page("compare.html", log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
 
 
 def stored(
     logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: ServerSettings | None = None
 ) -> str:
     """Everything that is stored here, for whoever has typed the token; without ``logs`` the question for it."""
-    return _page("stored.html", settings, logs=logs, session=session, once=once, grant=grant)
+    return _page("stored.html", logs=logs, session=session, once=once, grant=grant)
 
 
-def problem(status: int, words: str, advice: str, *, settings: ServerSettings | None = None, door: bool = False) -> str:
+def problem(status: int, words: str, advice: str, door: bool = False) -> str:
     """Return the page that says what went wrong, and what to do; as a ``door`` it asks for the token."""
-    return _page("problem.html", settings, status=status, words=words, advice=advice, door=door)
+    return _page("problem.html", status=status, words=words, advice=advice, door=door)
 
 
-def on_the_way(place: str, *, settings: ServerSettings | None = None) -> str:
+def on_the_way(place: str) -> str:
     """Return a page that leads to another by itself."""
-    return _page("on_the_way.html", settings, place=place)
+    return _page("on_the_way.html", place=place)
 
 
 def warm() -> None:
@@ -463,12 +450,26 @@ def _of_release(made: ReleasedLog, now: Standing | None) -> dict[str, Any]:
     }
 
 
-def _waiting(log: LogRecord, at: str, settings: ServerSettings | None) -> str:
+def _waiting(log: LogRecord, at: str) -> str:
     busy = log.reading is not None and not log.reading.ended
-    return _page("waiting.html", settings, log=log, at=at, again=busy)
+    return _page("waiting.html", log=log, at=at, again=busy)
 
 
-def _page(template: str, settings: ServerSettings | None, *, again: bool = False, **facts: Any) -> str:
+_serving: ContextVar[ServerSettings | None] = ContextVar("serving", default=None)
+
+
+@contextlib.contextmanager
+def of_server(settings: ServerSettings) -> Iterator[None]:
+    """For a while, make the pages of this server."""
+    before = _serving.set(settings)
+    try:
+        yield
+    finally:
+        _serving.reset(before)
+
+
+def _page(template: str, *, again: bool = False, **facts: Any) -> str:
+    settings = _serving.get()
     return _environment().get_template(template).render(settings=settings, again=again, version=__version__, **facts)
 
 
