@@ -22,7 +22,7 @@ from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import preview_form
 from veilog.web.work.accounts import account_seen, standing_now
-from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.columns import may_leave
 from veilog.web.work.preview import FormPreview
 from veilog.web.work.request import asked_for, whose
 

@@ -5,13 +5,14 @@ All of it is for the data owner. Nothing else writes or reads that JSON.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
+
+import numpy as np
 
 from veilog._plain import from_plain, to_plain
 from veilog.logs.eventlog import Statistics
@@ -211,18 +212,14 @@ class Forecast:
     def at(self, epsilon: float) -> tuple[Interval, Expected] | None:
         """Return the similarity at a budget, on the line between those that were tried, with all that is expected at
         the nearest of them; None beyond them."""
-        places = [(math.log(float(budget)), expected) for budget, expected in self.points]
-        at = math.log(epsilon) if epsilon > 0 else -math.inf
-        for place, expected in places:
-            if abs(place - at) < 1e-9:
-                return expected.similarity, expected
-        for (low, first), (high, second) in itertools.pairwise(places):
-            if low < at < high:
-                t = (at - low) / (high - low)
-                one, other = first.similarity, second.similarity
-                pairs = ((one.mean, other.mean), (one.low, other.low), (one.high, other.high))
-                return Interval(*((1 - t) * a + t * b for a, b in pairs)), second if t > 0.5 else first
-        return None
+        tried = [float(budget) for budget, _ in self.points]
+        if not tried or not tried[0] <= epsilon <= tried[-1]:
+            return None
+        at, places = math.log(epsilon), [math.log(budget) for budget in tried]
+        kept = [expected.similarity for _, expected in self.points]
+        lines = zip(*((one.mean, one.low, one.high) for one in kept), strict=True)
+        nearest = min(range(len(places)), key=lambda place: abs(places[place] - at))
+        return Interval(*(float(np.interp(at, places, line)) for line in lines)), self.points[nearest][1]
 
 
 @dataclass(frozen=True)

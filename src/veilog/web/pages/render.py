@@ -41,10 +41,11 @@ from veilog.web.pages.assets import address
 from veilog.web.pages.outlook import Outlook
 from veilog.web.pages.words import FILTERS, LANGUAGES
 from veilog.web.work.accounts import AccountSeen, Segment, persons_of, segments
-from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.columns import may_leave
 from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
 from veilog.web.work.prior import ENDINGS, FIELD, shared
+from veilog.web.work.releasing import stated as stated_by_owner
 from veilog.web.work.request import (
     FURTHER,
     UNPROTECTED,
@@ -54,7 +55,6 @@ from veilog.web.work.request import (
     offered,
     offers,
 )
-from veilog.web.work.signing import stated as stated_by_owner
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -101,7 +101,6 @@ def home(
     return _page(
         "home.html",
         rows=rows,
-        left_over=[job for job in jobs if job.log not in {log.id for log in logs}],
         notes=notes or {},
         suffixes=known_suffixes(),
         once=once,

@@ -30,7 +30,7 @@ from veilog.report.explorer import clean
 from veilog.report.figures import figure
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.work.accounts import InAccount, foreseen
-from veilog.web.work.attribute_policy import refuse_attributes
+from veilog.web.work.columns import refuse_attributes
 from veilog.web.work.prior import FIELD, check_prior
 from veilog.web.work.request import asked_for, completed
 

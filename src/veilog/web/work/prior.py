@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from veilog._language import gettext
-from veilog.errors import ParameterError, VeilogError
+from veilog.errors import ParameterError
 from veilog.logs.input.formats import known_suffixes
 from veilog.methods import METHODS, Method
 from veilog.releasing.prior import PublicPrior
@@ -14,7 +14,6 @@ from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import LogMeasures, ReadPrior
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import LABEL
-from veilog.web.work.reading import in_words
 
 FIELD = "prior_file"
 """The field of a form that names the job which read the file."""
@@ -32,10 +31,7 @@ def file_of(out: Path) -> Path:
 def read_prior(out: Path, progress: Progress) -> ReadPrior:
     """Read the file in the folder of a job; it may be no log at all, which raises."""
     progress(gettext("The file is being read."), None)
-    try:
-        found = PublicPrior.of(file_of(out))
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    found = PublicPrior.of(file_of(out))
     assert found is not None, "there is a file"
     variants = found.variants
     return ReadPrior(variants.cases, len(variants), tuple(short(label, LABEL) for label in variants.labels[:_LABELS]))

@@ -91,13 +91,10 @@ def _not_so(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
-    """The log as its owner had it read, to release it; errors in words for a page."""
-    try:
-        source = Source(path, _options(columns))
-        names = _column_names(source)
-        return _read(source, columns if names is None else _meant(columns, names), progress)
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    """The log as its owner had it read, to release it."""
+    source = Source(path, _options(columns))
+    names = _column_names(source)
+    return _read(source, columns if names is None else _meant(columns, names), progress)
 
 
 def in_words(error: VeilogError) -> InputError:
@@ -177,10 +174,9 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
             findings=_shown_findings(findings),
             choices=tuple(finding.rule for finding in stopping),
         )
-    told = in_words(error)
     if found.columns is not None and not error.message.code.startswith(_OF_FILE):
-        return _not_so(found, told)
-    raise told from error.__cause__
+        return _not_so(found, in_words(error))
+    raise error
 
 
 def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -203,10 +199,7 @@ _TYPES = gettext_noop(
 
 def _inside(source: Source) -> InnerTables | None:
     """What the file has several of, if only one can be the log, and which one that is."""
-    try:
-        reader = table_reader_of(source)
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    reader = table_reader_of(source)
     what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
     if reader is None or what is None:
         return None
@@ -215,20 +208,15 @@ def _inside(source: Source) -> InnerTables | None:
         among = reader.notes(source).among
     except InputError as error:
         if not error.among:
-            raise in_words(error) from error.__cause__
+            raise
         among, chosen = error.among, chosen if chosen in error.among else None
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
     return InnerTables(what, among, chosen) if len(among) > 1 else None
 
 
 def _column_names(source: Source) -> list[str] | None:
     """The columns of a table; None for a log that is no table, such as XES."""
-    try:
-        reader = table_reader_of(source)
-        return None if reader is None else reader.columns(source)
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    reader = table_reader_of(source)
+    return None if reader is None else reader.columns(source)
 
 
 def _first_rows(source: Source) -> pa.Table:

@@ -1,14 +1,16 @@
-"""Making a release in a worker: the release, its files and reports, and what its owner sees of it."""
+"""Making a release in a worker: the release, its files and reports, what its owner sees of it, and who confirmed it."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import errno
 import importlib.util
 import json
 import os
 import shutil
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from typing import Any
 from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
-from veilog._plain import to_plain
+from veilog._plain import from_plain, to_plain
 from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
@@ -27,18 +29,18 @@ from veilog.privacy.account.guarantee import Charge
 from veilog.releasing.owner import OF_PERSONS
 from veilog.releasing.pending import BESIDE, kept_file, remove_kept
 from veilog.releasing.result import OwnerOnly, Release
-from veilog.report.decision import OwnerSide, owner_side
-from veilog.report.dossier import dossier
+from veilog.report.decision import OwnerSide, decided, owner_side
+from veilog.report.dossier import Dossier, Signature, dossier, signed
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
 from veilog.report.release_facts import told_by_release
-from veilog.web.jobs.problems import is_full
+from veilog.web.jobs.problems import Problem, is_full
 from veilog.web.jobs.records import FILES, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
 from veilog.web.work.accounts import join
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
-from veilog.web.work.reading import in_words, log_of
+from veilog.web.work.reading import log_of
 from veilog.web.work.request import plan_of, whose
 
 KEPT = "release.parquet"
@@ -90,11 +92,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
     is said beside it: it is paid for and must not be lost.
     """
-    out = Path(task.out)
-    try:
-        planned = plan_of(task.request).seeded(settings.seed)
-    except VeilogError as error:  # of a public file that is not there any more
-        raise in_words(error) from error.__cause__
+    planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
     stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
     name = short(task.name, 120)
     log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
@@ -105,9 +103,9 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
         ledger = Ledger.open(settings.ledger, create=True, waiting=progress, name=name)
         join(ledger, data, task.others)
         released = planned.run(data, ledger=_Noting.of(ledger, out / ENTRY), progress=asking)
-    except VeilogError as error:
+    except VeilogError:
         (out / _SPARE).unlink(missing_ok=True)
-        raise in_words(error) from error.__cause__
+        raise
     missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
     result = replace(
         _about(released, _owner(log)),
@@ -357,3 +355,39 @@ def _reason(error: VeilogError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return gettext("there was not enough memory.")
     return clean(getattr(error, "problem", str(error)))
+
+
+_SIGNED = "signed.json"
+_NAME = 200
+"""Letters of a name."""
+
+
+def signature_in(out: Path) -> Signature | None:
+    """Return who confirmed what of the release in this folder; None where nobody did."""
+    with contextlib.suppress(OSError, ValueError):
+        return from_plain(Signature, json.loads((out / _SIGNED).read_text()))
+    return None
+
+
+def stated(made: ReleasedLog) -> frozenset[str]:
+    """Return the codes of the conditions that the data owner stated when asking for the release."""
+    return frozenset(condition.code for condition in made.guarantee.conditions if condition.said_by == "owner")
+
+
+def sign(out: Path, made: ReleasedLog, name: str, ticked: Collection[str]) -> Signature:
+    """Keep that somebody of this name confirmed these statements, and write the dossier anew with that.
+
+    The signature covers what the data owner stated in the settings. Nothing is asked of the log.
+    """
+    who = short(clean(name).strip(), _NAME)
+    if not who:
+        raise Problem(400, "signature-without-name")
+    asked = (c.code for c in decided(made.known, made.cases, made.owner).checks if c.state == "to-confirm")
+    codes = tuple(code for code in asked if code in ticked or code in stated(made))
+    given = Signature(who, datetime.datetime.now(datetime.UTC).date().isoformat(), codes)
+    with atomic_target(out / _SIGNED) as file:
+        file.write(json.dumps(to_plain(given)).encode())
+    if (out / STRUCTURE).exists():
+        plain = from_plain(Dossier, json.loads((out / STRUCTURE).read_text()))
+        write_dossier(signed(plain, given), out / DOSSIER, overwrite=True)
+    return given
