@@ -15,18 +15,8 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 FILES = (
-    "release.xes",
-    "release.csv",
-    "release.parquet",
-    "release.xlsx",
-    "release-models.xes",
-    "release-models.csv",
-    "release-models.parquet",
-    "release-models.xlsx",
-    "internal-report.html",
-    "recipient-report.html",
-    "dossier.html",
-    "certificate.json",
+    *(f"{stem}.{ending}" for stem in ("release", "release-models") for ending in ("xes", "csv", "parquet", "xlsx")),
+    *("internal-report.html", "recipient-report.html", "dossier.html", "certificate.json"),
 )
 """What a release may leave for download."""
 

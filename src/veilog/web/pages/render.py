@@ -9,7 +9,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +40,7 @@ from veilog.web.pages import outlook as plot
 from veilog.web.pages.assets import address
 from veilog.web.pages.outlook import Outlook
 from veilog.web.pages.words import FILTERS, LANGUAGES
-from veilog.web.work.accounts import AccountSeen, Segment, persons_of, segments
+from veilog.web.work.accounts import AccountSeen, persons_of, segments
 from veilog.web.work.columns import may_leave
 from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
@@ -70,16 +70,6 @@ _NAME = 120
 """The longest name of a column that is asked for."""
 
 
-@dataclass(frozen=True)
-class LogRow:
-    """A log on the first page: its account as a bar, and the releases that this browser made of it."""
-
-    log: LogRecord
-    account: Account | None
-    bar: tuple[Segment, ...]
-    jobs: tuple[JobRecord, ...]
-
-
 def home(
     logs: Sequence[LogRecord],
     jobs: Sequence[JobRecord],
@@ -92,12 +82,12 @@ def home(
     """The first page: bring a log; the logs there are, each with its account as a bar, and its releases. ``drafts`` are
     the settings that were left, whose budget the next release would use."""
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for log in logs:
         held = (accounts or {}).get(log.id)
         upcoming = upcoming_cost((drafts or {}).get(log.id, {}), log)
-        mine = tuple(job for job in jobs if job.log == log.id)
-        rows.append(LogRow(log, held, segments(held, upcoming) if log.measured else (), mine))
+        bar, mine = segments(held, upcoming) if log.measured else (), [job for job in jobs if job.log == log.id]
+        rows.append({"log": log, "account": held, "bar": bar, "jobs": mine})
     return _page(
         "home.html",
         rows=rows,
