@@ -455,8 +455,8 @@ def test_no_page_has_more_than_three_screens(chromium: sync_api.Browser, tmp_pat
                 page.goto(f"{log}/{place}")
                 visit.short()
             plan = page.locator("#plan")
-            plan.locator("[data-says=similarity-expected]").wait_for(timeout=2 * PATIENCE)
-            sync_api.expect(plan.locator("[data-says=trying]")).to_have_count(0, timeout=2 * PATIENCE)
+            plan.locator("[data-says=similarity-expected]").wait_for(timeout=4 * PATIENCE)
+            sync_api.expect(plan.locator("[data-says=trying]")).to_have_count(0, timeout=4 * PATIENCE)
             assert plan.locator("[data-says=activities-survive].warning").count() == wide
             assert plan.locator("[data-says^=little-kept].warning").count() == wide
             visit.short()

@@ -126,6 +126,11 @@ class Store:
         with self.lock:
             return self._connection.execute(query, values).fetchall()
 
+    def _change(self, query: str, *values: object) -> int:
+        """Change rows; returns how many."""
+        with self._writing() as connection:
+            return connection.execute(query, values).rowcount
+
     def key(self) -> bytes:
         """A secret of this folder."""
         ((key,),) = self._rows("SELECT key FROM secret")
@@ -158,8 +163,7 @@ class Store:
 
     def let_out(self, session: str) -> None:
         """Let a browser in no more; what it brought stays."""
-        with self._writing() as connection:
-            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
+        self._change("UPDATE sessions SET admitted = '' WHERE id = ?", session)
 
     # Forms.
 
@@ -185,13 +189,11 @@ class Store:
 
     def add_log(self, log: str, session: str, name: str, size: int, suffix: str, content: str = "") -> None:
         """Keep a log; what was brought with the same ``content``, by whichever session, has one account with it."""
-        with self._writing() as connection:
-            values = (log, session, name, size, time.time(), suffix, "{}", content or log)
-            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        values = (log, session, name, size, time.time(), suffix, "{}", content or log)
+        self._change("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *values)
 
     def set_columns(self, log: str, columns: Mapping[str, str]) -> None:
-        with self._writing() as connection:
-            connection.execute("UPDATE logs SET columns = ? WHERE id = ?", (json.dumps(dict(columns)), log))
+        self._change("UPDATE logs SET columns = ? WHERE id = ?", json.dumps(dict(columns)), log)
 
     def log(self, session: str, log: str) -> LogRecord | None:
         found = self._rows(f"SELECT {_LOG} FROM logs WHERE id = ? AND session = ?", log, session)
@@ -251,9 +253,7 @@ class Store:
         return dict(json.loads(found[0][0])) if found else {}
 
     def keep_draft(self, session: str, log: str, fields: Mapping[str, str]) -> None:
-        with self._writing() as connection:
-            values = (session, log, json.dumps(dict(fields)))
-            connection.execute("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", values)
+        self._change("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", session, log, json.dumps(dict(fields)))
 
     def notes(self, session: str) -> dict[int, tuple[str, str]]:
         """Return to whom releases went, and what a session noted of them, by their numbers in the ledger."""
@@ -261,21 +261,17 @@ class Store:
         return {entry: (recipient, note) for entry, recipient, note in rows}
 
     def set_note(self, session: str, entry: int, recipient: str, note: str) -> None:
-        with self._writing() as connection:
-            values = (session, entry, recipient, note)
-            connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", values)
+        self._change("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", session, entry, recipient, note)
 
     # Jobs.
 
     def add_job(self, job: str, session: str, log: str, kind: Kind, request: JobRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
-        with self._writing() as connection:
-            values = (job, session, log, kind, json.dumps(to_plain(request)), time.time(), log)
-            connection.execute(
-                "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
-                "(SELECT columns FROM logs WHERE id = ?), NULL)",
-                values,
-            )
+        self._change(
+            "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
+            "(SELECT columns FROM logs WHERE id = ?), NULL)",
+            *(job, session, log, kind, json.dumps(to_plain(request)), time.time(), log),
+        )
 
     def job(self, session: str, job: str) -> JobRecord | None:
         found = self._rows(f"SELECT {_JOB} FROM jobs WHERE id = ? AND session = ?", job, session)
@@ -312,32 +308,31 @@ class Store:
 
     def start(self, job: str) -> bool:
         """Take a job out of the queue; False if it is not in it any more."""
-        return self._change("state = 'running', started = ?", (time.time(),), job, "queued")
+        started = "UPDATE jobs SET state = 'running', started = ? WHERE id = ? AND state = 'queued'"
+        return self._change(started, time.time(), job) == 1
 
     def enter(self, job: str, entry: int) -> None:
         """Note under which number a ledger has what a job asks."""
-        with self._writing() as connection:
-            connection.execute("UPDATE jobs SET entry = ? WHERE id = ?", (entry, job))
+        self._change("UPDATE jobs SET entry = ? WHERE id = ?", entry, job)
 
     def end(
         self, job: str, before: State, after: State, result: str | None, problem: str | None, mark: str | None = None
     ) -> bool:
         """End a job that is in the state ``before``; False if it is not, and then nothing changes. ``mark`` is what a
         log that was read is recognised by."""
-        values = (after, result, problem, time.time())
-        with self._writing() as connection:
-            ended = self._change("state = ?, result = ?, problem = ?, finished = ?", values, job, before)
+        changed = "UPDATE jobs SET state = ?, result = ?, problem = ?, finished = ? WHERE id = ? AND state = ?"
+        with self._writing():
+            ended = self._change(changed, after, result, problem, time.time(), job, before) == 1
             if ended and mark is not None:
-                connection.execute(
+                self._change(
                     "INSERT OR IGNORE INTO prints SELECT logs.content, ? FROM jobs "
                     "JOIN logs ON logs.id = jobs.log WHERE jobs.id = ?",
-                    (mark, job),
+                    *(mark, job),
                 )
             return ended
 
     def delete_job(self, job: str) -> None:
-        with self._writing() as connection:
-            connection.execute("DELETE FROM jobs WHERE id = ?", (job,))
+        self._change("DELETE FROM jobs WHERE id = ?", job)
 
     def ids(self) -> tuple[set[str], set[str]]:
         """The ids of all logs and of all jobs."""
@@ -348,11 +343,6 @@ class Store:
         """Take what was deleted out of the write-ahead log, too."""
         with contextlib.suppress(sqlite3.Error):
             self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _change(self, changes: str, values: tuple[object, ...], job: str, state: State) -> bool:
-        with self._writing() as connection:
-            done = connection.execute(f"UPDATE jobs SET {changes} WHERE id = ? AND state = ?", (*values, job, state))
-            return done.rowcount == 1
 
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
