@@ -172,15 +172,15 @@ class Visit:
 
     def walk(self) -> None:
         """All that can be pressed or filled in is reached by the keyboard alone, and is seen to have the focus."""
-        reached, html = set[str](), ""
-        self.page.locator("body").press("Home")
+        self.page.locator(".skip").focus()
+        reached = dict.fromkeys(self.page.evaluate(PLACED)[:1])
         for _ in range(400):
             self.page.keyboard.press("Tab")
             place, html, outlined = self.page.evaluate(PLACED)
-            if place == "BODY" or place in reached:
+            assert outlined or place == "BODY", html
+            if place in ("BODY", next(iter(reached))):
                 break
-            assert outlined, html
-            reached.add(place)
+            reached[place] = None
         lacking = self.page.evaluate(REACHABLE)
         assert {place for place in lacking if place not in reached} == set(), self.page.url
 
@@ -425,7 +425,7 @@ def wide_log(path: Path, activities: int = 624, cases: int = 1_143) -> Path:
     """As many activities and cases as a hospital's log has, by Zipf's law; a diagnosis is no person."""
     rng = np.random.default_rng(1)
     often = 1 / np.arange(1, activities + 1) ** 1.05
-    lengths = np.clip(rng.lognormal(3.9, 1.3, cases).astype(int), 1, 1_814)
+    lengths = np.clip(rng.lognormal(3.4, 1.2, cases).astype(int), 1, 1_814)
     rows, moment = ["case,activity,timestamp,Diagnosis,Age"], np.datetime64("2024-01-01T00:00")
     for case, length in enumerate(lengths):
         for place, name in enumerate(rng.choice(activities, length, p=often / often.sum())):
@@ -461,7 +461,7 @@ def test_no_page_has_more_than_three_screens(chromium: sync_api.Browser, tmp_pat
             assert plan.locator("[data-says^=little-kept].warning").count() == wide
             visit.short()
             jobs = []
-            for asked in ("epsilon=1", "epsilon=0.5&times=0.3"):
+            for asked in ("epsilon=1&times=0.3", *(() if wide else ("epsilon=0.5",))):
                 page.goto(f"{log}/check?method=evolve&labels=log&{asked}")
                 visit.short()
                 if page.locator("#lower").count():
@@ -473,7 +473,7 @@ def test_no_page_has_more_than_three_screens(chromium: sync_api.Browser, tmp_pat
                     page.locator("#lower").check()
                     page.get_by_role("button", name="Make the release").click()
                 page.locator("section.verdict").wait_for(timeout=4 * PATIENCE)
-                page.locator(".doing").wait_for(state="detached", timeout=4 * PATIENCE)
+                page.locator(".doing").wait_for(state="detached", timeout=8 * PATIENCE)
                 visit.short()
                 jobs.append(page.url)
             for place in (*(f"{job}/explore" for job in jobs), f"{log}/compare", f"{log}/account"):
