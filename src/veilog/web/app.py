@@ -24,7 +24,7 @@ from veilog.logs.input.formats import known_suffixes
 from veilog.logs.synthetic.hospital import hospital
 from veilog.web.access.access import Access, chosen
 from veilog.web.access.handlers import Visits, answered, check_once, form, leading_to
-from veilog.web.access.transfers import Places, Upload, named, receive, refused, shown_name, suffix_of, zipped
+from veilog.web.access.transfers import Places, Upload, drain, named, receive, shown_name, suffix_of, zipped
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
@@ -91,12 +91,8 @@ class LogUploads(Visits):
 
     async def _received(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
         """Take a file. What speaks against it is looked for before any of it is on the disk."""
-        session, chunks = self.session(request), request.stream()
+        session = self.session(request)
         target = self.settings.folder / "incoming" / secrets.token_hex(16)
-        length = request.headers.get("content-length", "")
-        kind = request.headers.get("content-type", "")
-        known = int(length) if length.isascii() and length.isdecimal() else None
-
         marks: list[str] = []
 
         def check(fields: Mapping[str, str]) -> None:
@@ -105,9 +101,10 @@ class LogUploads(Visits):
 
         with self._places.one(session) as free:
             if not free:
-                raise await refused(chunks, UPLOADING)
+                await drain(request.stream())
+                raise UPLOADING
             try:
-                came = await receive(chunks, kind, known, target, self.settings.max_upload, check)
+                came = await receive(request, target, self.settings.max_upload, check)
                 first = self.store.first_time
                 return leading_to(await run_in_threadpool(first, marks[0], request.url.path, lambda: keep(came)))
             finally:

@@ -51,11 +51,9 @@ class Columns:
 
     all: tuple[str, ...]
     """The names to choose from."""
-    chosen: Mapping[str, str]
-    """What was chosen by hand."""
-    taken: Mapping[str, str] | None
+    taken: Mapping[str, str]
     """The column of each role, as far as that is clear."""
-    how: Mapping[str, str] | None
+    how: Mapping[str, str]
     """How that of each role was found."""
 
 

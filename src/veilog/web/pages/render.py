@@ -110,7 +110,6 @@ def log_page(log: LogRecord, once: str) -> str:
     """What was read: columns, a preview, findings; or what has to be decided before that."""
     job = log.reading
     result = job.result if job is not None and isinstance(job.result, ReadLog) else None
-    how = None if result is None or result.columns is None else result.columns.how
     found = log.measured
     person = log.columns.get("person", "" if found is None else found.person)
     return _page(
@@ -118,7 +117,7 @@ def log_page(log: LogRecord, once: str) -> str:
         log=log,
         job=job,
         result=result,
-        guessed="guessed" in (how or {}).values(),
+        guessed=result is not None and result.columns is not None and "guessed" in result.columns.how.values(),
         steps=_with_steps(log, result),
         columns=() if found is None else _attributes(found),
         person=person,

@@ -52,7 +52,7 @@ def _taken(log: LogRecord) -> Mapping[str, str]:
     """The columns that were taken for the roles."""
     read = None if log.reading is None else log.reading.result
     columns = read.columns if isinstance(read, ReadLog) else None
-    return {} if columns is None else columns.taken or {}
+    return {} if columns is None else columns.taken
 
 
 def _unit(name: str, log: LogRecord) -> str:

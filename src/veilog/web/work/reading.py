@@ -54,10 +54,8 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     names = _column_names(source)
     if names is not None:
         columns = _meant(columns, names)
-        shown = Columns(_listed(names, columns), _chosen(columns), taken=None, how=None)
+        shown = Columns(_listed(names, columns), *_recognised(names, _options(columns)))
         found = replace(found, preview=_shown_table(_first_rows(source)), columns=shown)
-        taken, how = _recognised(names, _options(columns))
-        found = replace(found, columns=replace(shown, taken=taken, how=how))
         try:
             roles = roles_of(source, _options(columns))
         except (InputError, ParameterError) as error:
@@ -151,10 +149,6 @@ def _listed(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]
     """The names to choose from: the first ones, and those that are chosen already."""
     taken = [name for name in columns.values() if name in names]
     return tuple(_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken]))
-
-
-def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
-    return {name: _shown_name(value) for name, value in columns.items() if value}
 
 
 def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError) -> ReadLog:
