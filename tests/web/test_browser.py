@@ -65,6 +65,7 @@ REACHABLE = f"""() => {{ {PLACE}
   const every = 'a[href], button, input, select, textarea, summary, .box[tabindex]';
   return [...document.querySelectorAll(every)].filter((e) => {{
     if (e.disabled || !e.checkVisibility({{visibilityProperty: true}}) || e.type === 'hidden') return false;
+    if (getComputedStyle(e).display === 'none') return false;  // which is not asked of pictures otherwise
     if (e.type !== 'radio') return true;
     const checked = document.querySelector(`input[name="${{e.name}}"]:checked`);  // of radio buttons one is reached
     return checked === e;
