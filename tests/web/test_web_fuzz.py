@@ -58,7 +58,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 PAGES = ("", "/exposure", "/explore", "/release", "/expert", "/check", "/account", "/now", "/all.zip", "/files/")
 ACTIONS = (
     *("/columns", "/expert", "/check", "/plan", "/plan", "/jobs", "/jobs", "/sign", "/cancel", "/write", "/delete"),
-    *("/account/limit", "/account/join", "/account/note", "/take"),
+    *("/account/limit", "/account/join", "/account/note", "/take", "/prior"),
 )
 
 
@@ -160,7 +160,7 @@ class Fuzzer:
         """An upload, sometimes cut off."""
         disposition = "--B\r\nContent-Disposition: form-data; name="
         name = self.random.choice(["file", "file", "once", self.text()])
-        file = self.text() + self.random.choice([".csv", ".xes", ""])
+        file = self.text() + self.random.choice([".csv", ".xes", ".bpmn", ""])
         head = f'{disposition}"once"\r\n\r\n{self.once()}\r\n{disposition}"{name}"; filename="{file}"\r\n\r\n'
         content = self.random.choice([SMALL, b"", b"x" * 300_000, self.random.randbytes(500)])
         whole = head.encode("utf-8", "replace") + content + b"\r\n--B--\r\n"
@@ -176,7 +176,7 @@ class Fuzzer:
         if method not in ("GET", "HEAD"):
             content, headers["content-type"] = self.body()
             if headers["content-type"] == PARTS:
-                method, address = "POST", "/logs"
+                method, address = "POST", self.random.choice(["/logs", f"{self.log}/prior"])
         if self.random.random() < 0.2:
             headers[self.random.choice(HEADERS)] = self.random.choice(VALUES)
         return self.client.request(method, address, content=content, headers=headers)

@@ -20,8 +20,8 @@ _OF_THE_COMMAND = ("as_published",)
 """What only the command and Python take: a method as its paper has it is there to be compared with."""
 FIELDS = (
     "method",
-    "prior_file",
     *(name for option in OPTIONS.values() for name in option.in_form if name not in _OF_THE_COMMAND),
+    "prior_file",
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``."""
 FURTHER = tuple(option for option in OPTIONS.values() if option.form is None)
