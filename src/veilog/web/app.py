@@ -78,11 +78,11 @@ class LogUploads(Visits):
         log = await run_in_threadpool(self.log, request)
 
         def keep(came: Upload) -> str:
-            file = came.path.with_name(f"{came.path.name}{suffix_of(came.name, ENDINGS)}")
+            file = came.path, f"prior{suffix_of(came.name, ENDINGS)}"
             for old in self.store.jobs_of(log.id, "prior")[KEPT - 1 :]:
                 self.jobs.delete(old.id)
             asked = JobRequest(form={"name": shown_name(came.name)})
-            job = self.jobs.submit(log.session, log.id, "prior", asked, came.path.rename(file))
+            job = self.jobs.submit(log.session, log.id, "prior", asked, file)
             draft = self.store.draft(log.session, log.id) or said_at_import(log)
             self.store.keep_draft(log.session, log.id, {**draft, FIELD: job})
             return f"/logs/{log.id}/release#prior"
