@@ -12,6 +12,7 @@ import numpy as np
 
 from veilog.ledger.entry import Cost
 from veilog.messages import Message
+from veilog.releasing.meaning import meaning_of_pairs
 from veilog.releasing.preview import ENOUGH, Expected, Interval
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import Forecast
@@ -26,9 +27,8 @@ _STEPS = 25
 
 def right_of_50(epsilon: float, delta: float) -> float:
     """Return how often of 100 times a guess who is in the log is right at most, which is right 50 times without the
-    release (:mod:`veilog.releasing.meaning`)."""
-    factor = math.exp(min(epsilon, 700.0))
-    return min(100.0, math.ceil(500 * (1 + (factor - 1 + 2 * delta) / (factor + 1))) / 10)
+    release."""
+    return math.ceil(1000 * meaning_of_pairs([(epsilon, delta)]).presence) / 10
 
 
 @dataclass(frozen=True)
