@@ -408,9 +408,13 @@ def on_the_way(place: str) -> str:
     return _page("on_the_way.html", place=place)
 
 
+_OF_REPORTS = ("map.html", "decision.html", "guarantee.html", "conclude.html")
+"""Templates of reports that pages use."""
+
+
 def warm() -> None:
     """Make every template ready, which takes longer than any page does."""
-    for name in ("map.html", *_own_templates().list_templates()):
+    for name in (*_OF_REPORTS, *_own_templates().list_templates()):
         _environment().get_template(name)
 
 
