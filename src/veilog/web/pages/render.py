@@ -208,19 +208,10 @@ def release_form(
     )
 
 
-def check(
-    log: LogRecord,
-    values: Mapping[str, str],
-    once: str,
-    *,
-    outlook: Outlook,
-    same: JobRecord | None = None,
-    falls: bool = False,
-    sure: Mapping[str, str] | None = None,
-) -> str:
-    """Everything that was asked for on one page, before the log is queried. ``same`` is a job that made the very same
-    release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of the account
-    lower, ``sure`` what was confirmed."""
+def check(log: LogRecord, values: Mapping[str, str], once: str, *, outlook: Outlook, **asked: Any) -> str:
+    """Everything that was asked for on one page, before the log is queried. Of ``asked``, ``same`` is a job that made
+    the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of the
+    account lower, ``sure`` what was confirmed."""
     assert isinstance(outlook.plan, FormPreview), "what cannot be meant stays on the settings"
     planned = outlook.plan.plan
     return _page(
@@ -228,9 +219,7 @@ def check(
         **_asked(log, values, once),
         outlook=outlook,
         bar=segments(outlook.plan.account.account, outlook.cost if planned.bounded else None),
-        same=same,
-        falls=falls,
-        sure=sure or {},
+        **{"same": None, "falls": False, "sure": {}, **asked},
     )
 
 
@@ -256,7 +245,7 @@ def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refuse
         "methods": [method for method in METHODS.values() if offers(method)],
         "parameters": offered(chosen),
         "needs": _needs(chosen, given),
-        "default": DEFAULT,
+        "on_settings": _SETTINGS,
         "usual_delta": delta_for(found.statistics.cases),
         "labels": list(zip(found.labels, found.label_cases, strict=False)),
         "rare": sum(cases == 1 for cases in found.label_cases),
@@ -272,22 +261,15 @@ def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refuse
 
 
 _SETTINGS = (
-    "epsilon",
-    "unit",
-    "max_cases",
-    "without_person",
-    "labels",
-    "activities",
-    "attributes",
-    "allow_no_protection",
-    FIELD,
+    *("epsilon", "unit", "max_cases", "without_person", "labels", "activities", "attributes", "allow_no_protection"),
+    *("times", "processing", FIELD),
 )
 """The fields of the settings; all others are expert options."""
 
 
 def is_expert(parameter: str | None) -> bool:
     """Return whether a parameter is one of the expert options."""
-    return parameter is not None and parameter not in (*_SETTINGS, "times", "processing") and parameter[:2] != "d_"
+    return parameter is not None and parameter not in _SETTINGS and parameter[:2] != "d_"
 
 
 def _field(parameter: str | None, method: Method) -> str | None:
