@@ -95,11 +95,7 @@ async def receive(
 
 
 async def _received(
-    request: Request,
-    chunks: AsyncIterator[bytes],
-    target: Path,
-    limit: int,
-    check: Callable[[Mapping[str, str]], None],
+    request: Request, chunks: AsyncIterator[bytes], target: Path, limit: int, check: Callable[[Mapping[str, str]], None]
 ) -> Upload:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     boundary, length = options.get(b"boundary"), request.headers.get("content-length", "")

@@ -14,9 +14,9 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from veilog._plain import from_plain, to_plain
 from veilog.errors import InputError
@@ -56,8 +56,7 @@ _REMEMBERED = 8 * 86400.0
 """Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A job in the queue."""
 
     id: str

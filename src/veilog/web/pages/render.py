@@ -46,15 +46,7 @@ from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
 from veilog.web.work.prior import ENDINGS, FIELD, shared
 from veilog.web.work.releasing import stated as stated_by_owner
-from veilog.web.work.request import (
-    FURTHER,
-    UNPROTECTED,
-    can_be_asked_for,
-    completed,
-    delta_for,
-    offered,
-    offers,
-)
+from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, completed, delta_for, offered, offers
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -88,14 +80,7 @@ def home(
         upcoming = upcoming_cost((drafts or {}).get(log.id, {}), log)
         bar, mine = segments(held, upcoming) if log.measured else (), [job for job in jobs if job.log == log.id]
         rows.append({"log": log, "account": held, "bar": bar, "jobs": mine})
-    return _page(
-        "home.html",
-        rows=rows,
-        notes=notes or {},
-        suffixes=known_suffixes(),
-        once=once,
-        again=busy,
-    )
+    return _page("home.html", rows=rows, notes=notes or {}, suffixes=known_suffixes(), once=once, again=busy)
 
 
 def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
@@ -210,8 +195,8 @@ def release_form(
 
 def check(log: LogRecord, values: Mapping[str, str], once: str, *, outlook: Outlook, **asked: Any) -> str:
     """Everything that was asked for on one page, before the log is queried. Of ``asked``, ``same`` is a job that made
-    the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of the
-    account lower, ``sure`` what was confirmed."""
+    the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of
+    the account lower, ``sure`` what was confirmed."""
     assert isinstance(outlook.plan, FormPreview), "what cannot be meant stays on the settings"
     planned = outlook.plan.plan
     return _page(
@@ -322,11 +307,7 @@ def doing_part(job: JobRecord) -> str:
 
 
 def account(
-    log: LogRecord,
-    seen: AccountSeen,
-    jobs: Mapping[int, JobRecord],
-    notes: Mapping[int, tuple[str, str]],
-    once: str,
+    log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord], notes: Mapping[int, tuple[str, str]], once: str
 ) -> str:
     """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
     if log.measured is None:
@@ -350,12 +331,7 @@ def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
     return {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
 
 
-def comparison(
-    log: LogRecord,
-    seen: AccountSeen,
-    jobs: Mapping[int, JobRecord],
-    picked: Sequence[int],
-) -> str:
+def comparison(log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord], picked: Sequence[int]) -> str:
     """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
     they cost."""
     if log.measured is None:

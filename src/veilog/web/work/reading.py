@@ -114,13 +114,8 @@ def _options(columns: Mapping[str, str]) -> ReadOptions:
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
-    policies: dict[str, Policy] = {}
-    for name, value in columns.items():
-        rule = RULES.get(name.removeprefix("on_")) if name.startswith("on_") else None
-        for policy in () if rule is None else rule.policies:
-            if policy == value and rule is not None:
-                policies[rule.name] = policy
-    return policies
+    rules = [(RULES.get(name[3:]), value) for name, value in columns.items() if name.startswith("on_")]
+    return {rule.name: policy for rule, value in rules if rule for policy in rule.policies if policy == value}
 
 
 def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:

@@ -108,10 +108,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
         raise
     missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
     result = replace(
-        _about(released, _owner(log)),
-        missing=tuple(missing),
-        unwritten=tuple(unwritten),
-        files=_sizes(out),
+        _about(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
     )
     person = whose(task.columns, planned.unit.column)
     sides = ComparisonInput(released, log, logs_in(out), person)
