@@ -146,7 +146,9 @@ def _read(hint: Any, value: Any) -> Any:
             return tuple(_read(parts[0], item) for item in value)
         if len(parts) == len(value):
             return tuple(_read(part, item) for part, item in zip(parts, value, strict=True))
-    elif origin is Mapping and isinstance(value, dict) and all(type(name) is str for name in value):
+    elif hint is Any:
+        return value
+    elif origin in (Mapping, dict) and isinstance(value, dict) and all(type(name) is str for name in value):
         return {name: _read(get_args(hint)[1], item) for name, item in value.items()}
     elif dataclasses.is_dataclass(hint):
         return from_plain(hint, value)  # type: ignore[arg-type]

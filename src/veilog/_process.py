@@ -5,7 +5,8 @@ among these would run with the data at hand.
 
 A :class:`Child` runs a function and talks through a pipe; like all processes that multiprocessing starts it first reads
 the main script again. A fresh :func:`interpreter` does not: it runs where the caller's script may be anything, or where
-it must start fast. A :func:`pool` is for many calls of one function of which none may fail.
+it must start fast. A :func:`pool` is for many calls of one function of which none may fail, and :class:`Limited` for
+calls that may take more time or memory than there is.
 """
 
 from __future__ import annotations
@@ -17,16 +18,18 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
-from typing import IO, ParamSpec, TypeVar
+from typing import IO, Any, ParamSpec, TypeVar
 
-from veilog.errors import ParameterError
+from veilog.errors import ParameterError, VeilogError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -177,6 +180,82 @@ def ends_in_time(process: subprocess.Popen[bytes], seconds: float) -> bool:
         process.wait()
         return False
     return True
+
+
+class GivenUp(Exception):
+    """A call that took too much time or memory, or whose caller does not want it any more."""
+
+
+@dataclass(eq=False)
+class Limited:
+    """A function that is called in processes beside this one, each call within limits; an error of veilog raises."""
+
+    function: Callable[[Any], Any]
+    seconds: float
+    """Of processor time, for each call."""
+    patience: float
+    """Seconds in all, also where the system does not tell those of a process."""
+    memory: int
+    look: float = 0.05
+    """Seconds between looks at a call."""
+    _idle: list[Child] = field(default_factory=list)
+    _changing: threading.Lock = field(default_factory=threading.Lock)
+    over: threading.Event = field(default_factory=threading.Event)
+    """Set when all calls are given up that know it."""
+
+    def __call__(self, argument: Any, over: threading.Event) -> Any:
+        """Return what the function says; :class:`GivenUp` where that is too much, or ``over``."""
+        with self._changing:
+            child = self._idle.pop() if self._idle else None
+        if over.is_set():
+            raise GivenUp
+        child = child if child is not None and child.alive else Child(_answering, self.function, self.memory)
+        try:
+            child.pipe.send(argument)
+            found = self._awaited(child, over)
+        except (EOFError, OSError) as error:
+            if child.end() == 1:  # of an error that nobody foresaw, which it told the terminal
+                raise
+            raise GivenUp from error
+        with self._changing:
+            self._idle.append(child)
+        if isinstance(found, VeilogError):
+            raise found
+        return found
+
+    def _awaited(self, child: Child, over: threading.Event) -> Any:
+        since, before = time.monotonic(), child.seconds()
+        while not child.pipe.poll(self.look):
+            late = child.seconds() - before > self.seconds or time.monotonic() - since > self.patience
+            if late or over.is_set() or child.memory() > self.memory:
+                child.end(0)
+                raise GivenUp
+        return child.pipe.recv()  # of this program's own making: it read nothing that anybody brought
+
+    def give_up(self) -> None:
+        """Give up all calls that are under way or wait for their turn."""
+        self.over.set()
+        self.over = threading.Event()
+
+    def end(self) -> None:
+        """End the processes that wait, before multiprocessing waits for them."""
+        with self._changing:
+            while self._idle:
+                self._idle.pop().end(0)
+
+
+def _answering(pipe: Connection, function: Callable[[Any], Any], memory: int) -> None:
+    """What such a process does, until nobody asks any more."""
+    with contextlib.suppress(AttributeError, OSError):
+        os.setpgid(0, 0)  # it is weighed, and ended, by its group
+    limit_memory(memory, reserved=False)
+    with contextlib.suppress(EOFError, OSError, MemoryError):
+        while True:
+            argument = pipe.recv()
+            try:
+                pipe.send(function(argument))
+            except VeilogError as error:
+                pipe.send(error)
 
 
 @contextlib.contextmanager

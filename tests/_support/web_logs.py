@@ -14,7 +14,7 @@ from veilog.web.jobs.results import ReadLog, ReleasedLog, Result, from_text, to_
 from veilog.web.jobs.worker import WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.pages.outlook import Outlook
-from veilog.web.work import preview_form, read_log, release_log
+from veilog.web.work import preview_form, work_on
 from veilog.web.work.request import asked_for
 
 EVOLVE = {"method": "evolve", "epsilon": "1", "labels": "log"}
@@ -57,6 +57,9 @@ def check_of(log: LogRecord, form: Mapping[str, str], settings: ServerSettings) 
     return html.unescape(pages.check(log, form, "once", outlook=Outlook(preview_form(log, form, settings))))
 
 
+SETTINGS = ServerSettings(folder=Path("data"), ledger=Path("data.ledger"), token="t")
+
+
 def through(kind: Any, result: Result) -> Any:
     """The result as the server has it, which gets it as JSON."""
     text = to_text(result)
@@ -66,7 +69,9 @@ def through(kind: Any, result: Result) -> Any:
 
 
 def read(path: Path, columns: dict[str, str] | None = None) -> ReadLog:
-    found = through("read", read_log(path, columns or {}, silent))
+    found = through(
+        "read", work_on(WorkerTask("read", str(path), "log", columns or {}, JobRequest(), ""), SETTINGS, silent)
+    )
     assert isinstance(found, ReadLog)
     return found
 
@@ -92,6 +97,6 @@ def released(
 ) -> ReleasedLog:
     out.mkdir(exist_ok=True)
     task = WorkerTask("release", str(path), name, columns or {}, request_of(form), str(out))
-    made = through("release", release_log(task, replace(settings, thorough=False), silent))
+    made = through("release", work_on(task, replace(settings, thorough=False), silent))
     assert isinstance(made, ReleasedLog)
     return made

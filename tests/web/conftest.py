@@ -1,11 +1,22 @@
 """Shared by tests of the pages: a browser at the server of each module, and a log that it brought."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx
 import pytest
 from web_owner import brought
 from web_serving import Served
+
+from veilog.web.jobs.records import ServerSettings
+from veilog.web.pages.render import of_server
+
+
+@pytest.fixture(autouse=True, scope="session")
+def of_a_server() -> Iterator[None]:
+    """Pages that are made without a server are those of a usual one."""
+    with of_server(ServerSettings(folder=Path("data"), ledger=Path("data.ledger"), token="t")):
+        yield
 
 
 @pytest.fixture

@@ -251,7 +251,7 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
     script = (STATIC / "veilog.js").read_text()
     used = set(re.findall(r'said\("(\w+)"', script)) | {"smaller", "larger", "whole", "activities", "paths"}
     with spoken(language):
-        page = pages.home([], [], ServerSettings(folder=STATIC, ledger=STATIC / "veilog.ledger", token="t"), "once")
+        page = pages.home([], [], "once")
     found = re.search(r"<meta name=\"words\" content='([^']+)'>", page)
     assert found
     assert json.loads(html.unescape(found[1])).keys() == used

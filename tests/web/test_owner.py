@@ -71,7 +71,7 @@ def test_a_budget_is_proposed_set_changed_and_taken_away(server: Served, client:
     assert refused.status_code == 400
     assert f'href="{log}/account#limit"' in refused.text
     assert "veilog ledger" not in refused.text, "no advice for a terminal"
-    assert server.store.releases(log.rpartition("/")[2]) == [], "no job is made that can only fail"
+    assert server.store.jobs_of(log.rpartition("/")[2], "release") == [], "no job is made that can only fail"
     send(client, f"{log}/account", f"{log}/account/limit", none="yes")
     assert ledger_of(server, log).show()[0].budget is None
     for wrong in ({"epsilon": "many"}, {"epsilon": ""}, {"epsilon": "-1"}):
@@ -192,7 +192,7 @@ def test_who_confirmed_what_is_in_the_dossier_and_in_the_account(
     assert 'id="ok_recipient"' not in page and "Dr. &lt;b&gt;Meier" in page
     text = (folder / "dossier.html").read_text()
     assert text.count("Dr. &lt;b&gt;Meier") == 2 and text.count('<span class="box">✓</span>') == 2
-    assert server.store.notes(server.store.releases(log[-32:])[0].session)[entry][0] == "University"
+    assert server.store.notes(server.store.jobs_of(log[-32:], "release")[0].session)[entry][0] == "University"
     assert "University" in client.get("/").text
 
 
@@ -392,7 +392,7 @@ def test_a_release_that_takes_the_sum_to_a_lower_level_is_ticked(
     assert "falls" in says(plan.text)
     answer = send(client, f"{log}/release", f"{log}/jobs", **asked)
     assert answer.status_code == 409 and 'name="lower"' in answer.text
-    assert server.store.releases(log.rpartition("/")[2]) == [], "nothing was asked"
+    assert server.store.jobs_of(log.rpartition("/")[2], "release") == [], "nothing was asked"
     assert send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes").status_code == 303
     again = send(client, f"{log}/release", f"{log}/jobs", **asked, lower="yes")
     assert (

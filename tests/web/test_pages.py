@@ -19,6 +19,7 @@ from veilog.logs.synthetic.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.preview import Expected, Interval
 from veilog.report.dossier import Signature
+from veilog.report.page import SHARED, static
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Forecast, to_text
 from veilog.web.pages import render as pages
@@ -79,29 +80,29 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     times = {"times": 0.3, "attributes": [name, name]}
     usual = Account(1, name, "case", None, (entry(1, name, counted=name, parameters=times), entry(2)))
     found = {
-        "home": pages.home([log], [done, going, waiting, failed], settings, ONCE, {log.id: usual}),
-        "log": pages.log_page(log, ONCE, settings=settings),
-        "reading": pages.log_page(replace(log, reading=replace(going, kind="read")), ONCE, settings=settings),
-        "unreadable": pages.log_page(replace(log, reading=replace(failed, kind="read")), ONCE, settings=settings),
-        "exposure": pages.exposure(log, settings=settings),
-        "too early": pages.exposure(replace(log, reading=replace(going, kind="read")), settings=settings),
-        "running": pages.job_page(going, log, ONCE, settings=settings),
-        "waiting": pages.job_page(waiting, log, ONCE, settings=settings),
-        "failed": pages.job_page(failed, log, ONCE, settings=settings),
-        "result": pages.job_page(done, log, ONCE, settings=settings),
-        "problem": pages.problem(404, name, name, settings=settings),
-        "explore": pages.explore(log, settings=settings),
-        "explore release": pages.explore(log, done, settings=settings),
+        "home": pages.home([log], [done, going, waiting, failed], ONCE, {log.id: usual}),
+        "log": pages.log_page(log, ONCE),
+        "reading": pages.log_page(replace(log, reading=replace(going, kind="read")), ONCE),
+        "unreadable": pages.log_page(replace(log, reading=replace(failed, kind="read")), ONCE),
+        "exposure": pages.exposure(log),
+        "too early": pages.exposure(replace(log, reading=replace(going, kind="read"))),
+        "running": pages.job_page(going, log, ONCE),
+        "waiting": pages.job_page(waiting, log, ONCE),
+        "failed": pages.job_page(failed, log, ONCE),
+        "result": pages.job_page(done, log, ONCE),
+        "problem": pages.problem(404, name, name),
+        "explore": pages.explore(log),
+        "explore release": pages.explore(log, done),
     }
     mistake = Refused(name, "epsilon")
     for expert in (False, True):
         found[f"refused {expert}"] = pages.release_form(
-            log, {**request, "epsilon": name}, ONCE, refused=mistake, settings=settings, expert=expert
+            log, {**request, "epsilon": name}, ONCE, refused=mistake, expert=expert
         )
     for method in (name for name, method in METHODS.items() if offers(method)):
         asked = {"method": method, "epsilon": "1", "p_unknown": name, "attributes": name, "unit": name}
-        found[f"release {method}"] = pages.release_form(log, asked, ONCE, settings=settings)
-        found[f"expert {method}"] = pages.release_form(log, asked, ONCE, settings=settings, expert=True)
+        found[f"release {method}"] = pages.release_form(log, asked, ONCE)
+        found[f"expert {method}"] = pages.release_form(log, asked, ONCE, expert=True)
     full = replace(usual, budget=(Fraction(2), Fraction(0)), uncounted=usual.entries)
     several = replace(usual, entries=(*usual.entries, entry(3, unit=name, epsilon=None)))
     for words, seen in (
@@ -110,20 +111,20 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
         ("several units", AccountSeen(several)),
         ("no account", AccountSeen()),
     ):
-        found[words] = pages.account(log, seen, {1: done}, {1: (name, name)}, ONCE, settings=settings)
+        found[words] = pages.account(log, seen, {1: done}, {1: (name, name)}, ONCE)
     both = {1: done, 2: done}
-    found["two releases"] = pages.comparison(log, AccountSeen(usual), both, [2, 1], settings=settings)
-    found["one release"] = pages.comparison(log, AccountSeen(usual), {1: done}, [1, 2], settings=settings)
-    found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE, settings=settings)
-    found["stored?"] = pages.stored(None, "s", ONCE, "", settings=settings)
+    found["two releases"] = pages.comparison(log, AccountSeen(usual), both, [2, 1])
+    found["one release"] = pages.comparison(log, AccountSeen(usual), {1: done}, [1, 2])
+    found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE)
+    found["stored?"] = pages.stored(None, "s", ONCE, "")
     planned = preview_form(log, request, settings)
     assert isinstance(planned, FormPreview)
     outlook = Outlook(planned, job("forecast", tried(name)), same=True)
-    found["planned"] = pages.check(log, request, ONCE, settings=settings, outlook=outlook)
-    found["once more"] = pages.check(log, request, ONCE, settings=settings, outlook=outlook, same=done)
+    found["planned"] = pages.check(log, request, ONCE, outlook=outlook)
+    found["once more"] = pages.check(log, request, ONCE, outlook=outlook, same=done)
     lower = replace(planned, account=replace(planned.account, account=full, falls="strong", beside_budget=True))
     lowered = replace(outlook, plan=lower)
-    found["a lower level"] = pages.check(log, request, ONCE, settings=settings, outlook=lowered, falls=True)
+    found["a lower level"] = pages.check(log, request, ONCE, outlook=lowered, falls=True)
     trying = replace(going, kind="forecast", kept=to_text(tried(name)))
     for words, seen_so_far in {
         "tried": outlook,
@@ -131,12 +132,12 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
         "nothing tried": replace(outlook, job=replace(failed, kind="forecast")),
         "a mistake": Outlook(mistake),
     }.items():
-        found[words] = pages.release_form(log, request, ONCE, settings=settings, outlook=seen_so_far)
+        found[words] = pages.release_form(log, request, ONCE, outlook=seen_so_far)
     signed = Signature(name, "2026-01-02", ("unit", "recipient"))
-    found["signed"] = pages.job_page(done, log, ONCE, settings=settings, signed=signed)
+    found["signed"] = pages.job_page(done, log, ONCE, signed=signed)
     shown = replace(going, kept=done.kept)
-    found["shown"] = pages.job_page(shown, log, ONCE, settings=settings)
-    found["what it cost"] = pages.job_page(failed, log, ONCE, settings=settings, price=entry(state="reserved"))
+    found["shown"] = pages.job_page(shown, log, ONCE)
+    found["what it cost"] = pages.job_page(failed, log, ONCE, price=entry(state="reserved"))
     return found
 
 
@@ -214,9 +215,7 @@ TERMS = {
     "threshold": r"threshold",
     "quantile": r"quantiles?",
     "median": r"median",
-    "harmonic average": r"\(?harmonic\)? average",
     "similarity": r"similarity",
-    "case disclosure": r"case disclosure",
     "fitness": r"fitness",
     "critic": r"critic",
     "autoencoder": r"autoencoder",
@@ -285,6 +284,17 @@ def luminance(colour: str) -> float:
 
 
 @pytest.mark.slow
+def test_what_reports_and_pages_draw_alike_has_one_style() -> None:
+    selectors = [
+        {selector.strip() for selector in re.findall(r"([^{}@;]+)\{", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}
+        for text in ((SHARED / "pictures.css").read_text(), static("style.css"), (STATIC / "style.css").read_text())
+    ]
+    shared, *own = ({s for s in found if re.match(r"\.(map|flow|views|chev|c\d)(?![\w-])", s)} for found in selectors)
+    assert len(shared) > 40
+    for found in own:
+        assert shared & found <= {".map", ".map svg"}, "where one has bounds of its own"
+
+
 def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -> None:
     for name, text in ordinary.items():
         for form in re.findall(r"<form.*?</form>", text, re.DOTALL):
@@ -336,10 +346,10 @@ def test_small_and_odd_logs_have_their_pages(tmp_path: Path, settings: ServerSet
     path.write_text("\n".join(["case,activity,timestamp", *rows]) + "\n")
     log = record(read(path), name="log.csv")
     for text in (
-        pages.log_page(log, ONCE, settings=settings),
-        pages.exposure(log, settings=settings),
-        pages.explore(log, settings=settings),
-        pages.release_form(log, {}, ONCE, settings=settings),
+        pages.log_page(log, ONCE),
+        pages.exposure(log),
+        pages.explore(log),
+        pages.release_form(log, {}, ONCE),
     ):
         assert not re.search(r"\bnan\b", text)
         assert [tag for tag, _ in Reader(text).tags].count("h1") == 1
@@ -415,7 +425,7 @@ def test_the_usual_choice_is_made_beforehand(settings: ServerSettings, tmp_path:
     path = tmp_path / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
     log = record(read(path))
-    text = pages.release_form(log, {}, ONCE, settings=settings)
+    text = pages.release_form(log, {}, ONCE)
     assert 'name="method" value="evolve"' in text
     assert re.search(r'name="epsilon" value="1"', text)
     assert not re.search(r'name="labels"[^>]* checked', text), "what is public is for the owner to say"
@@ -457,27 +467,26 @@ def test_the_result_says_what_it_is_worth_first_and_marks_what_is_raw(ordinary: 
     assert 'class="mine"' in text[after : after + 600]
     assert '<td class="r">10\u202f%</td><td class="r">27.2\u202f%</td>' in text
     assert "73.2 times" in text and "81.7" in text.partition('id="checked"')[0], "the ground stands beside the level"
-    assert "veilog release ward.xes release.xes --method evolve --epsilon 1 --times 0.3 --activities log" in text
     reports = ("internal-report.html", "recipient-report.html")
     for name in ("release.xes", "release.csv", "release.parquet", *reports, "certificate.json"):
         assert f"/files/{name}" in text
 
 
 @pytest.mark.slow
-def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch, settings: ServerSettings) -> None:
+def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch) -> None:
     pages._environment.cache_clear()
     pages.warm()
     monkeypatch.setattr(pages._environment(), "compile", None)
-    pages.home([], [], settings, ONCE)
+    pages.home([], [], ONCE)
     for name in (*(path.name for path in (STATIC.parent / "templates").iterdir()), "map.html"):
         pages._environment().get_template(name)
 
 
 def test_test_mode_is_said_on_every_page(settings: ServerSettings) -> None:
-    test_mode = replace(settings, seed=5)
-    assert 'class="banner"' in pages.home([], [], test_mode, ONCE)
-    assert 'class="banner"' in pages.problem(404, "No.", "Go.", settings=test_mode)
-    assert 'class="banner"' not in pages.home([], [], settings, ONCE)
+    with pages.of_server(replace(settings, seed=5)):
+        assert 'class="banner"' in pages.home([], [], ONCE)
+        assert 'class="banner"' in pages.problem(404, "No.", "Go.")
+    assert 'class="banner"' not in pages.home([], [], ONCE)
 
 
 @pytest.mark.slow
@@ -496,11 +505,11 @@ def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(
     steps = [("start", 0), ("complete", 30)]
     rows = [f"{case},a,{step},2024-01-0{case} 10:{minute:02}" for case in (1, 2) for step, minute in steps]
     path.write_text("\n".join(["case,activity,lifecycle:transition,time", *rows]) + "\n")
-    page = pages.log_page(record(read(path)), ONCE, settings=settings)
+    page = pages.log_page(record(read(path)), ONCE)
     lifecycle = page[page.index('id="lifecycle"') :]
     assert '<option value="" selected>' in lifecycle
     chosen = {"lifecycle": "intervals"}
-    again = pages.log_page(replace(record(read(path, chosen)), columns=chosen), ONCE, settings=settings)
+    again = pages.log_page(replace(record(read(path, chosen)), columns=chosen), ONCE)
     assert '<option value="intervals" selected>' in again
 
 

@@ -322,12 +322,12 @@ def test_a_forecast_costs_nothing_and_the_same_is_not_tried_twice(
     assert len(server.store.queued()) == waiting + 1, "the curve is of every budget"
     looked(times="0.3")
     assert len(server.store.queued()) == waiting + 1, "in place of the one before"
-    (job,) = server.store.forecasts(log[-32:])
+    (job,) = server.store.jobs_of(log[-32:], "forecast")
     assert job.kind == "forecast" and job.request.form["times"] == "0.3"
     assert client.get(f"/jobs/{job.id}").headers["location"] == f"{log}/release"
     assert job.id not in client.get("/").text
     assert 'role="alert"' in looked(epsilon="much"), "a mistake is said, and nothing is tried"
-    assert len(server.store.forecasts(log[-32:])) == 1
+    assert len(server.store.jobs_of(log[-32:], "forecast")) == 1
     assert not server.settings.ledger.exists()
 
 

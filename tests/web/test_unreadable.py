@@ -7,6 +7,7 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
+from web_logs import read
 from web_serving import SMALL
 
 from veilog import _language as language_of_pages
@@ -14,7 +15,6 @@ from veilog._language import languages, spoken
 from veilog._language.catalogue import entries
 from veilog.errors import VeilogError
 from veilog.messages import said_to
-from veilog.web.work.reading import read_log
 
 OTHERS = languages()[1:]
 
@@ -71,7 +71,7 @@ def test_why_a_file_cannot_be_read_is_said_in_the_language(name: str, tmp_path: 
     def said(language: str) -> str:
         with said_to("pages"), spoken(language):
             try:
-                found = read_log(path, {}, lambda text, fraction: None)
+                found = read(path)
             except VeilogError as error:
                 return str(error)
             return f"{found.problem} {found.advice}"

@@ -10,15 +10,17 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from refusals import refused, sentence
+from starlette.requests import Request
 from web_serving import SMALL, Served, once_of, served, upload
 
+from veilog.logs.input.formats import known_suffixes
 from veilog.web.access.transfers import Upload, receive, shown_name, suffix_of
 from veilog.web.jobs.problems import Problem
 
@@ -34,12 +36,18 @@ def field(name: str, value: str) -> bytes:
     return f'--B\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
 
 
+def sent(stream: Callable[[], AsyncIterator[bytes]], kind: str, length: int | None = None) -> Request:
+    """A request of which this comes."""
+    headers = {"content-type": kind} | ({} if length is None else {"content-length": str(length)})
+    return cast(Request, SimpleNamespace(headers=headers, stream=stream))
+
+
 def received(target: Path, *chunks: bytes, kind: str = FORM, length: int | None = None, limit: int = 1 << 20) -> Upload:
     async def stream() -> AsyncIterator[bytes]:
         for chunk in chunks:
             yield chunk
 
-    return asyncio.run(receive(stream(), kind, length, target, limit))
+    return asyncio.run(receive(sent(stream, kind, length), target, limit))
 
 
 def test_a_file_comes_with_its_fields(tmp_path: Path) -> None:
@@ -92,7 +100,7 @@ def test_a_browser_that_goes_away_leaves_nothing(tmp_path: Path) -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        asyncio.run(receive(stream(), FORM, None, tmp_path / "x", 1000))
+        asyncio.run(receive(sent(stream, FORM), tmp_path / "x", 1000))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -107,7 +115,7 @@ def test_the_limit_holds_while_it_streams(tmp_path: Path) -> None:
             largest = max([largest, *(path.stat().st_size for path in tmp_path.iterdir())])
 
     with pytest.raises(Problem) as told:
-        asyncio.run(receive(stream(), FORM, None, tmp_path / "x", 5 << 20))
+        asyncio.run(receive(sent(stream, FORM), tmp_path / "x", 5 << 20))
     assert told.value.status == 413
     assert "5 MiB" in told.value.problem
     assert 0 < largest <= 6 << 20
@@ -170,13 +178,13 @@ def test_a_disk_without_room_for_it_is_told_before_anything_is_written(tmp_path:
     ],
 )
 def test_the_format_goes_by_the_end_of_the_name(name: str, suffix: str) -> None:
-    assert suffix_of(name) == suffix
+    assert suffix_of(name, known_suffixes()) == suffix
 
 
 @pytest.mark.parametrize("name", ["", "log", "log.exe", "log.xes.exe", "xes", "log.csv/x", "log.7z"])
 def test_a_name_without_a_format_is_refused(name: str) -> None:
     with refused(Problem, "upload-ending-not-read"):
-        suffix_of(name)
+        suffix_of(name, known_suffixes())
 
 
 @pytest.mark.slow

@@ -38,7 +38,7 @@ from veilog.report.decision import CONFIRMED, of_person
 from veilog.report.explorer import clean
 from veilog.report.facts import dossier_facts
 from veilog.report.figures import figure
-from veilog.report.page import environment, static
+from veilog.report.page import environment, style
 from veilog.report.release_facts import given_log, given_release
 from veilog.report.translation import stated
 
@@ -303,7 +303,7 @@ def as_html(made: Dossier) -> str:
         return _filled(
             "dossier.html",
             dossier=made,
-            style=Markup(static("style.css")),
+            style=Markup(style()),
             policy="default-src 'none'; style-src 'unsafe-inline'",
         )
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -61,7 +62,7 @@ def rendered(facts: Facts) -> str:
             tile=words.title_of_budget(facts.told.guarantee, digits=3),
             chart=chart,
             script=Markup(script),
-            style=Markup(static("style.css")),
+            style=Markup(style()),
             policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'",
         )
     )
@@ -155,6 +156,15 @@ def furnish(environment: Environment) -> Environment:
         strength_in_words=words.strength_in_words,
     )
     return environment
+
+
+SHARED = Path(__file__).parent / "shared"
+"""The style that reports and the pages of ``veilog serve`` have in common."""
+
+
+def style() -> str:
+    """Return the style of a report."""
+    return (SHARED / "pictures.css").read_text(encoding="utf-8") + static("style.css")
 
 
 @lru_cache(maxsize=4)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import anyio
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -21,10 +20,11 @@ from starlette.routing import BaseRoute, Mount, Route
 from veilog._language import gettext, languages
 from veilog.errors import VeilogError
 from veilog.logs import files as log_files
+from veilog.logs.input.formats import known_suffixes
 from veilog.logs.synthetic.hospital import hospital
 from veilog.web.access.access import Access, chosen
-from veilog.web.access.handlers import Visits, check_once, fields_of, leading_to
-from veilog.web.access.transfers import Places, named, receive, refused, shown_name, suffix_of, zipped
+from veilog.web.access.handlers import Visits, answered, check_once, form, leading_to
+from veilog.web.access.transfers import Places, Upload, drain, named, receive, shown_name, suffix_of, zipped
 from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
@@ -34,15 +34,16 @@ from veilog.web.jobs.worker import Work
 from veilog.web.owner import LONGEST_NOTE, Owner
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import OWN, OwnFiles
-from veilog.web.pages.error_pages import ErrorPages
+from veilog.web.pages.error_pages import HANDLERS
 from veilog.web.pages.outlook import Outlook
 from veilog.web.work import work_on
 from veilog.web.work.accounts import accounts_of, entry_of, standing_now
 from veilog.web.work.columns import columns_said, of_reading
 from veilog.web.work.forecast import forecast_request
 from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form
+from veilog.web.work.prior import ENDINGS, FIELD, KEPT, plan_from
+from veilog.web.work.releasing import sign, signature_in
 from veilog.web.work.request import as_draft, fields_in, from_draft, said_at_import
-from veilog.web.work.signing import sign, signature_in
 
 _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500
@@ -60,51 +61,69 @@ class LogUploads(Visits):
         return [
             Route("/logs", self.upload, methods=["POST"]),
             Route("/example", self.example, methods=["POST"]),
+            Route("/logs/{log}/prior", self.prior, methods=["POST"]),
         ]
 
     async def upload(self, request: Request) -> Response:
-        """Bring a log. What speaks against it is looked for before any of it is on the disk."""
-        session, chunks = self.session(request), request.stream()
-        target = self.settings.folder / "incoming" / secrets.token_hex(16)
-        length = request.headers.get("content-length", "")
-        kind = request.headers.get("content-type", "")
-        known = int(length) if length.isascii() and length.isdecimal() else None
+        """Bring a log."""
+        session = self.session(request)
 
+        def keep(came: Upload) -> str:
+            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
+
+        return await self._received(request, keep, keeps=True)
+
+    async def prior(self, request: Request) -> Response:
+        """Bring something public, from which a release of a log can start; it is read at once, and asks nothing."""
+        log = await run_in_threadpool(self.log, request)
+
+        def keep(came: Upload) -> str:
+            file = came.path, f"prior{suffix_of(came.name, ENDINGS)}"
+            for old in self.store.jobs_of(log.id, "prior")[KEPT - 1 :]:
+                self.jobs.delete(old.id)
+            asked = JobRequest(form={"name": shown_name(came.name)})
+            job = self.jobs.submit(log.session, log.id, "prior", asked, file)
+            draft = self.store.draft(log.session, log.id) or said_at_import(log)
+            self.store.keep_draft(log.session, log.id, {**draft, FIELD: job})
+            return f"/logs/{log.id}/release#prior"
+
+        return await self._received(request, keep, keeps=False)
+
+    async def _received(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
+        """Take a file. What speaks against it is looked for before any of it is on the disk."""
+        session = self.session(request)
+        target = self.settings.folder / "incoming" / secrets.token_hex(16)
         marks: list[str] = []
 
         def check(fields: Mapping[str, str]) -> None:
             marks.append(check_once(self.key, session, fields.get("once", "")))
-            self.jobs.check_room(session, keeps=True)
-
-        def keep() -> str:
-            return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
+            self.jobs.check_room(session, keeps=keeps)
 
         with self._places.one(session) as free:
             if not free:
-                raise await refused(chunks, UPLOADING)
+                await drain(request.stream())
+                raise UPLOADING
             try:
-                came = await receive(chunks, kind, known, target, self.settings.max_upload, check)
-                return leading_to(await run_in_threadpool(self.store.first_time, marks[0], "/logs", keep))
+                came = await receive(request, target, self.settings.max_upload, check)
+                first = self.store.first_time
+                return leading_to(await run_in_threadpool(first, marks[0], request.url.path, lambda: keep(came)))
             finally:
                 target.unlink(missing_ok=True)
 
-    async def example(self, request: Request) -> Response:
+    @form()
+    def example(self, request: Request, fields: dict[str, str]) -> str:
         """Bring a made-up log, to try what the pages do."""
-
-        def make(fields: Mapping[str, str]) -> str:
-            target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
-            try:
-                log_files.write(hospital(_PATIENTS, seed=1), target)
-                return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
-            finally:
-                target.unlink(missing_ok=True)
-
-        return await self.first_time(request, make)
+        target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
+        try:
+            log_files.write(hospital(_PATIENTS, seed=1), target)
+            return self._bring(self.session(request), target, _EXAMPLE, target.stat().st_size, _EXAMPLE)
+        finally:
+            target.unlink(missing_ok=True)
 
     def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
         """Take a file in as a log, and have it read."""
         self.jobs.check_room(session, keeps=True)  # before anything is there
-        suffix = suffix_of(name)
+        suffix = suffix_of(name, known_suffixes())
         log = secrets.token_hex(16)
         folder = self.jobs.log_folder(log)
         folder.mkdir(mode=0o700)
@@ -120,10 +139,6 @@ _KEPT = 6
 
 class ReleaseForm(Visits):
     """The pages on which a release is asked for: settings, expert options, and the check before it is made."""
-
-    def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
-        super().__init__(settings, store, jobs)
-        self._plans = anyio.CapacityLimiter(_PLANS)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -150,12 +165,11 @@ class ReleaseForm(Visits):
         found = asked or from_draft(self.store.draft(log.session, log.id)) or said_at_import(log)
         return {"method": pages.DEFAULT, "epsilon": "1", **found}
 
-    async def check(self, request: Request) -> Response:
+    def check(self, request: Request) -> Response:
         """All answers on one page, with what the release would ask and cost, and the button that makes it."""
-        log = await run_in_threadpool(self.log, request)
-        values = await run_in_threadpool(self._values, request, log)
-        plan = await self._planned(log, values)
-        return await run_in_threadpool(self._check, request, log, values, plan)
+        log = self.log(request)
+        values = self._values(request, log)
+        return self._check(request, log, values, self._preview(log, values))
 
     def _form(
         self,
@@ -169,7 +183,13 @@ class ReleaseForm(Visits):
         expert = request.url.path.endswith("/expert")
         outlook = None if log.measured is None or expert else self._outlook(log, values)
         page = pages.release_form(
-            log, values, self.once(request), settings=self.settings, outlook=outlook, refused=plan, expert=expert
+            log,
+            values,
+            self.once(request),
+            outlook=outlook,
+            refused=plan,
+            expert=expert,
+            prior=self._prior(log, values),
         )
         return HTMLResponse(page, status)
 
@@ -187,43 +207,47 @@ class ReleaseForm(Visits):
         if log.measured is None or lacking is not None:
             return self._form(request, log, values, lacking, 200 if log.measured is None else 400)
         outlook = self._outlook(log, values, plan)
-        page = pages.check(log, values, self.once(request), settings=self.settings, outlook=outlook, **asked)
+        page = pages.check(log, values, self.once(request), outlook=outlook, **asked)
         return HTMLResponse(page, status)
 
     def _outlook(self, log: LogRecord, values: Mapping[str, str], plan: FormPreview | Refused | None = None) -> Outlook:
         """What is foreseen of a release with these settings: its forecast is the one of these, else the newest."""
-        plan = plan or preview_form(log, values, self.settings, dry_run=False)
+        plan = plan or self._preview(log, values, dry_run=False)
         asked = None
         with contextlib.suppress(VeilogError):
             asked = forecast_request(values, log)
-        made = self.store.forecasts(log.id)
+        made = self.store.jobs_of(log.id, "forecast")
         same = next((job for job in made if job.request == asked), None)
         job = same or next(iter(made), None)
         return Outlook(plan, None if job is None else self.jobs.now(job), same is not None)
 
-    async def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
+    def _prior(self, log: LogRecord, values: Mapping[str, str]) -> JobRecord | None:
+        """The public file that a form names, if it was brought for this log."""
+        job = self.store.job(log.session, values.get(FIELD, ""))
+        return self.jobs.now(job) if job is not None and (job.log, job.kind) == (log.id, "prior") else None
+
+    def _preview(self, log: LogRecord, values: Mapping[str, str], *, dry_run: bool = True) -> FormPreview | Refused:
+        return preview_form(log, values, self.settings, dry_run=dry_run, prior=self._prior(log, values))
+
+    def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
         """Return what a form asks for, which is kept for whoever comes back to it."""
         values = fields_in(fields)
-
-        def keep() -> None:
-            self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
-
-        await run_in_threadpool(keep)
+        self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
         return values
 
-    async def plan(self, request: Request) -> Response:
+    @answered
+    def plan(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep what stands in the form, and begin its forecast if that was not done yet: nothing is spent by it."""
-        log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, await fields_of(request))
-        await run_in_threadpool(self._forecast, log, values)
+        log = self.log(request)
+        values = self._left(log, fields)
+        self._forecast(log, values)
         if request.headers.get("hx-request") != "true":
             return leading_to(f"/logs/{log.id}/release")
-        outlook = await run_in_threadpool(self._outlook, log, values)
-        return HTMLResponse(await run_in_threadpool(pages.outlook_part, outlook, log))
+        return HTMLResponse(pages.outlook_part(self._outlook(log, values), log))
 
     def _forecast(self, log: LogRecord, values: Mapping[str, str]) -> None:
         with contextlib.suppress(VeilogError):  # of settings that cannot be meant yet, and where too much waits
-            asked, made = forecast_request(values, log), self.store.forecasts(log.id)
+            asked, made = forecast_request(values, log), self.store.jobs_of(log.id, "forecast")
             if asked is None or any(job.request == asked for job in made):
                 return
             for place, job in enumerate(made):
@@ -231,92 +255,77 @@ class ReleaseForm(Visits):
                     self.jobs.delete(job.id)
             self.jobs.submit(log.session, log.id, "forecast", asked)
 
-    async def expert(self, request: Request) -> Response:
+    @answered
+    def expert(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the expert options; another method keeps all but its own parameters."""
-        log = await run_in_threadpool(self.log, request)
-        fields = await fields_of(request)
-        before = fields.get("method_before") or fields.get("method", "")
-        values = await self._left(log, {**fields, "method": before})
-        chosen = fields.get("method", "")
+        log, chosen = self.log(request), fields.get("method", "")
+        before = fields.get("method_before") or chosen
+        values = self._left(log, {**fields, "method": before})
         if chosen != before:
-            draft = {**self.store.draft(log.session, log.id), "method": chosen}
-            await run_in_threadpool(self.store.keep_draft, log.session, log.id, draft)
+            self.store.keep_draft(log.session, log.id, {**self.store.draft(log.session, log.id), "method": chosen})
             return leading_to(f"/logs/{log.id}/expert")
-        plan = await run_in_threadpool(preview_form, log, values, self.settings, dry_run=False)
+        plan = self._preview(log, values, dry_run=False)
         if isinstance(plan, Refused) and pages.is_expert(plan.parameter):
-            return await run_in_threadpool(self._form, request, log, values, plan, 400)
+            return self._form(request, log, values, plan, 400)
         return leading_to(f"/logs/{log.id}/release")
 
-    async def checked(self, request: Request) -> Response:
+    @answered
+    def checked(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the settings, and lead to the check, unless they cannot be meant."""
-        log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, await fields_of(request))
-        await run_in_threadpool(self._forecast, log, values)
-        plan = await self._planned(log, values)
+        log = self.log(request)
+        values = self._left(log, fields)
+        self._forecast(log, values)
+        plan = self._preview(log, values)
         if isinstance(plan, Refused) or plan.lacking is not None:
-            return await run_in_threadpool(self._check, request, log, values, plan)
+            return self._check(request, log, values, plan)
         return leading_to(f"/logs/{log.id}/check")
 
-    async def submit(self, request: Request) -> Response:
-        fields = await fields_of(request)
-        session = self.session(request)
+    @answered
+    def submit(self, request: Request, fields: dict[str, str]) -> Response:
+        session, action = self.session(request), request.url.path
         once = check_once(self.key, session, fields.pop("once", ""))
-        action = request.url.path
-        before = await run_in_threadpool(self.store.sent, once, action)
+        before = self.store.sent(once, action)
         if before is not None:
             return leading_to(before)
-        log = await run_in_threadpool(self.log, request)
-        values = await self._left(log, fields)
+        log = self.log(request)
+        values = self._left(log, fields)
         if log.measured is None:
             raise Problem(409, "log-still-unread")
-        plan = await self._planned(log, values)
+        plan = self._preview(log, values)
         sure = {name: "yes" for name in ("again", "lower") if fields.get(name)}
         if isinstance(plan, Refused) or plan.lacking is not None or plan.account.refused:
-            return await run_in_threadpool(self._check, request, log, values, plan, 400)
+            return self._check(request, log, values, plan, 400)
         if plan.account.falls is not None and "lower" not in sure:
-            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, falls=True)
-        asked = JobRequest(plan.plan.to_json(), values)
+            return self._check(request, log, values, plan, 409, sure=sure, falls=True)
+        asked = plan_from(plan.plan.to_json(), plan.prior, self.settings.folder / "jobs")
+        made, same = JobRequest(asked, values), list[JobRecord]()
 
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
-            same = None if "again" in sure else self._made_before(log, asked)
-            if same is not None:  # looked for here, where nobody else can queue it meanwhile from another tab
-                raise _MadeBefore(same)
-            return f"/jobs/{self.jobs.submit(session, log.id, 'release', asked)}"
+            # Looked for here, where nobody else can queue it meanwhile from another tab.
+            same.extend(() if "again" in sure else self._made_before(log, made))
+            if same:
+                raise _MadeBefore
+            return f"/jobs/{self.jobs.submit(session, log.id, 'release', made)}"
 
         try:
-            return leading_to(await run_in_threadpool(self.store.first_time, once, action, queue))
-        except _MadeBefore as error:
-            return await run_in_threadpool(self._check, request, log, values, plan, 409, sure=sure, same=error.job)
+            return leading_to(self.store.first_time(once, action, queue))
+        except _MadeBefore:
+            return self._check(request, log, values, plan, 409, sure=sure, same=same[0])
 
-    def _made_before(self, log: LogRecord, asked: JobRequest) -> JobRecord | None:
-        """The same release of this log, read as it is now, if it was asked for a short while ago and did not fail."""
-        going = ("queued", "running", "done")
-        for job in self.store.releases(log.id):
-            recent = time.time() - job.created < _RECENT and job.state in going and job.request.write is None
-            if (
-                recent
-                and job.request.plan == asked.plan
-                and _reading(self.log_of(job).columns) == _reading(log.columns)
-            ):
-                return self.jobs.now(job)
-        return None
-
-    async def _planned(self, log: LogRecord, values: dict[str, str]) -> FormPreview | Refused:
-        """The dry run, which asks nothing of the data."""
-        try:
-            with anyio.fail_after(_PLAN_SECONDS):
-                return await anyio.to_thread.run_sync(
-                    preview_form, log, values, self.settings, abandon_on_cancel=True, limiter=self._plans
-                )
-        except TimeoutError as error:
-            raise Problem(503, "dry-run-too-long") from error
+    def _made_before(self, log: LogRecord, asked: JobRequest) -> list[JobRecord]:
+        """The same releases of this log, read as it is now, that were asked for a short while ago and did not fail."""
+        return [
+            self.jobs.now(job)
+            for job in self.store.jobs_of(log.id, "release")
+            if time.time() - job.created < _RECENT
+            and job.state in ("queued", "running", "done")
+            and (job.request.write, job.request.plan) == (None, asked.plan)
+            and _reading(self.log_of(job).columns) == _reading(log.columns)
+        ]
 
 
-_PLANS = 2
-"""Dry runs at once."""
-_PLAN_SECONDS = 30.0
 _RECENT = 3600.0
 """Seconds within which the same release is asked about before it is made once more."""
 _INSIDE = "internal-report.html"
@@ -326,12 +335,11 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
     """The application."""
     store = Store(settings.folder / "veilog.sqlite")
     jobs = Jobs(store, settings, work)
-    site = _Site(settings, store, jobs)
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         await run_in_threadpool(jobs.start)
-        await run_in_threadpool(site.warm)
+        await run_in_threadpool(pages.warm)
         try:
             yield
         finally:
@@ -339,19 +347,14 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
             await run_in_threadpool(jobs.stop)
             store.close()
 
-    errors = ErrorPages(settings)
-    routes = [*site.routes(), *LogUploads(settings, store, jobs).routes(), *Owner(settings, store, jobs).routes()]
-    app = Starlette(routes=routes, exception_handlers=errors.handlers(), lifespan=life)
+    routes = [route for part in (_Site, LogUploads, Owner) for route in part(settings, store, jobs).routes()]
+    app = Starlette(routes=routes, exception_handlers=dict(HANDLERS), lifespan=life)
     app.router.redirect_slashes = False
-    return Access(app, settings, store, errors)
+    return Access(app, settings, store)
 
 
 class _MadeBefore(Exception):
-    """The very same release was asked for a short while ago, by this job."""
-
-    def __init__(self, job: JobRecord) -> None:
-        super().__init__()
-        self.job = job
+    """The very same release was asked for a short while ago."""
 
 
 class _Site(ReleaseForm):
@@ -382,10 +385,6 @@ class _Site(ReleaseForm):
 
     # Pages.
 
-    def warm(self) -> None:
-        """So that the first visitor of a page does not wait for its template."""
-        pages.warm()
-
     def home(self, request: Request) -> Response:
         session = self.session(request)
         logs = [self.live(log) for log in self.store.logs(session)]
@@ -393,22 +392,22 @@ class _Site(ReleaseForm):
         drafts = {log.id: from_draft(self.store.draft(session, log.id)) for log in logs}
         accounts, notes = accounts_of(logs, self.settings), self.store.notes(session)
         once = self.once(request)
-        return HTMLResponse(pages.home(logs, jobs, self.settings, once, accounts, notes=notes, drafts=drafts))
+        return HTMLResponse(pages.home(logs, jobs, once, accounts, notes=notes, drafts=drafts))
 
     def log_page(self, request: Request) -> Response:
-        return HTMLResponse(pages.log_page(self.log(request), self.once(request), settings=self.settings))
+        return HTMLResponse(pages.log_page(self.log(request), self.once(request)))
 
     def exposure(self, request: Request) -> Response:
-        return HTMLResponse(pages.exposure(self.log(request), settings=self.settings))
+        return HTMLResponse(pages.exposure(self.log(request)))
 
     def explore(self, request: Request) -> Response:
-        return HTMLResponse(pages.explore(self.log(request), settings=self.settings))
+        return HTMLResponse(pages.explore(self.log(request)))
 
     def explore_release(self, request: Request) -> Response:
         job = self.job(request)
         if not isinstance(job.result, ReleasedLog) or job.result.beside is None:
             raise HTTPException(404)
-        return HTMLResponse(pages.explore(self.log_of(job), job, settings=self.settings))
+        return HTMLResponse(pages.explore(self.log_of(job), job))
 
     def job_page(self, request: Request) -> Response:
         job = self.job(request)
@@ -422,7 +421,7 @@ class _Site(ReleaseForm):
         if made is not None:
             facts["now"] = standing_now(made, log, self.settings)
             facts["signed"] = signature_in(self.jobs.folder(job.id))
-        page = pages.job_page(job, log, self.once(request), settings=self.settings, **facts)
+        page = pages.job_page(job, log, self.once(request), **facts)
         return HTMLResponse(page)
 
     def now(self, request: Request) -> Response:
@@ -451,43 +450,39 @@ class _Site(ReleaseForm):
 
     # What changes something.
 
-    async def language(self, request: Request) -> Response:
+    @answered
+    def language(self, request: Request, fields: dict[str, str]) -> Response:
         """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
-        language = (await fields_of(request)).get("language", "")
+        language = fields.get("language", "")
         if language not in languages():
             raise Problem(400, "language-unknown")
         return chosen(language, request.headers)
 
-    async def columns(self, request: Request) -> Response:
+    @form()
+    def columns(self, request: Request, fields: dict[str, str]) -> str:
         """What each column is, whose a case is, and how doubtful rows are read. The log is read again where that reads
         it otherwise, or counts other persons."""
+        log = self.log(request)
+        inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
+        if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
+            return self._read(log, inside)  # another table: what was said of the columns was said of another one's
+        columns = columns_said(fields, log)
+        if _reading(columns) != _reading(log.columns) or log.measured is None:
+            return self._read(log, columns)
+        self.store.set_columns(log.id, columns)
+        draft = self.store.draft(log.session, log.id)
+        if draft:
+            anew = ("unit", "max_cases", "without_person", "attributes")
+            plain = {name: value for name, value in draft.items() if name not in anew}
+            self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
+        if log.measured.person != columns.get("person", ""):
+            self._read(log, columns)
+        return f"/logs/{log.id}/exposure"
 
-        def change(fields: Mapping[str, str]) -> str:
-            log = self.log(request)
-            inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
-            if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
-                return self._read(log, inside)  # another table: what was said of the columns was said of another one's
-            columns = columns_said(fields, log)
-            if _reading(columns) != _reading(log.columns) or log.measured is None:
-                return self._read(log, columns)
-            self.store.set_columns(log.id, columns)
-            draft = self.store.draft(log.session, log.id)
-            if draft:
-                anew = ("unit", "max_cases", "without_person", "attributes")
-                plain = {name: value for name, value in draft.items() if name not in anew}
-                self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
-            if log.measured.person != columns.get("person", ""):
-                self._read(log, columns)
-            return f"/logs/{log.id}/exposure"
-
-        return await self.first_time(request, change)
-
-    async def read_again(self, request: Request) -> Response:
-        def again(fields: Mapping[str, str]) -> str:
-            log = self.log(request)
-            return self._read(log, log.columns)
-
-        return await self.first_time(request, again)
+    @form()
+    def read_again(self, request: Request, fields: dict[str, str]) -> str:
+        log = self.log(request)
+        return self._read(log, log.columns)
 
     def _read(self, log: LogRecord, columns: Mapping[str, str]) -> str:
         self.jobs.check_room(log.session, keeps=False)  # before the reading of before is gone
@@ -497,61 +492,48 @@ class _Site(ReleaseForm):
         self.jobs.submit(log.session, log.id, "read", JobRequest())
         return f"/logs/{log.id}"
 
-    async def sign(self, request: Request) -> Response:
+    @form(repeatable=True)
+    def sign(self, request: Request, fields: dict[str, str]) -> str:
         """Keep who confirmed what of a release, and write it into its dossier and into the notes of its account."""
+        job = self.job(request)
+        if not isinstance(job.result, ReleasedLog) or not job.ended:
+            raise HTTPException(404)
+        ticked = [name[3:] for name, value in fields.items() if name.startswith("ok_") and value]
+        signed = sign(self.jobs.folder(job.id), job.result, fields.get("name", ""), ticked)
+        if (entry := job.result.entry) is not None:
+            recipient, note = self.store.notes(job.session).get(entry, ("", ""))
+            recipient = fields.get("recipient", "").strip()[:LONGEST_NOTE] or recipient
+            note = note or gettext("Confirmed by {name}.", name=signed.name)
+            self.store.set_note(job.session, entry, recipient, note)
+        return f"/jobs/{job.id}"
 
-        def keep(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            if not isinstance(job.result, ReleasedLog) or not job.ended:
-                raise HTTPException(404)
-            ticked = [name[3:] for name, value in fields.items() if name.startswith("ok_") and value]
-            signed = sign(self.jobs.folder(job.id), job.result, fields.get("name", ""), ticked)
-            if job.result.entry is not None:
-                recipient, note = self.store.notes(job.session).get(job.result.entry, ("", ""))
-                recipient = fields.get("recipient", "").strip()[:LONGEST_NOTE] or recipient
-                self.store.set_note(
-                    job.session, job.result.entry, recipient, note or gettext("Confirmed by {name}.", name=signed.name)
-                )
-            return f"/jobs/{job.id}"
+    @form()
+    def cancel(self, request: Request, fields: dict[str, str]) -> str:
+        job = self.job(request)
+        self.jobs.cancel(job.id)
+        return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
 
-        return await self.in_the_end(request, keep)
-
-    async def cancel(self, request: Request) -> Response:
-        def cancel(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            self.jobs.cancel(job.id)
-            return f"/jobs/{job.id}" if job.kind == "release" else f"/logs/{job.log}"
-
-        return await self.first_time(request, cancel)
-
-    async def write_again(self, request: Request) -> Response:
+    @form()
+    def write_again(self, request: Request, fields: dict[str, str]) -> str:
         """A job of its own, which asks nothing: what was kept stays where it is, whatever becomes of this."""
+        job = self.job(request)
+        if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
+            raise Problem(400, "release-already-written")
+        asked = replace(job.request, write=job.id)
+        return f"/jobs/{self.jobs.submit(job.session, job.log, 'release', asked)}"
 
-        def queue(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
-                raise Problem(400, "release-already-written")
-            asked = replace(job.request, write=job.id)
-            return f"/jobs/{self.jobs.submit(job.session, job.log, 'release', asked)}"
+    @form(forget=True)
+    def delete_job(self, request: Request, fields: dict[str, str]) -> str:
+        job = self.job(request)
+        if job.kind == "read":
+            raise Problem(400, "job-is-reading")
+        self.jobs.delete(job.id)
+        return "/"
 
-        return await self.first_time(request, queue)
-
-    async def delete_job(self, request: Request) -> Response:
-        def delete(fields: Mapping[str, str]) -> str:
-            job = self.job(request)
-            if job.kind == "read":
-                raise Problem(400, "job-is-reading")
-            self.jobs.delete(job.id)
-            return "/"
-
-        return await self.first_time(request, delete, forget=True)
-
-    async def delete_log(self, request: Request) -> Response:
-        def delete(fields: Mapping[str, str]) -> str:
-            self.jobs.delete_log(self.log(request).id)
-            return "/"
-
-        return await self.first_time(request, delete, forget=True)
+    @form(forget=True)
+    def delete_log(self, request: Request, fields: dict[str, str]) -> str:
+        self.jobs.delete_log(self.log(request).id)
+        return "/"
 
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}

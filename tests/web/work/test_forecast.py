@@ -104,9 +104,9 @@ def test_the_curve_marks_the_budget_the_account_and_warns_of_what_is_lost(
     lost = Survivors(1, 3, 5)
     plan = preview_form(log, {**EVOLVE, "epsilon": "0.5"}, settings, dry_run=False)
     outlook = Outlook(plan, job("forecast", tried(0.1, 0.2, 0.3, 0.4, survivors=lost)), same=True)
-    assert outlook.curve is not None and outlook.curve.limit is None
-    first, last = outlook.curve.kept.split()[0], outlook.curve.kept.split()[-1]
-    assert float(first.split(",")[0]) < outlook.curve.here < float(last.split(",")[0])
+    assert outlook.curve is not None and outlook.curve["limit"] is None
+    first, last = outlook.curve["kept"].split()[0], outlook.curve["kept"].split()[-1]
+    assert float(first.split(",")[0]) < outlook.curve["here"] < float(last.split(",")[0])
     said = {message.code: tone for tone, message in outlook.said(log)}
     assert said == {"similarity-expected": "", "activities-survive": "", "little-kept": "warning"}
     page = pages.outlook_part(outlook, log)

@@ -39,9 +39,9 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
     assert log.measured is not None
     assert [(u.column, u.likely, log.cases - u.cases) for u in log.measured.units] == [("Patient", True, 5)]
     with spoken("de"):
-        page = html.unescape(pages.log_page(log, "once", settings=settings))
+        page = html.unescape(pages.log_page(log, "once"))
         assert re.search(r'data-without-person="5">5 [^<]*\bPatient\b', page)
-        form = html.unescape(pages.release_form(log, ASKED, "once", settings=settings))
+        form = html.unescape(pages.release_form(log, ASKED, "once"))
     assert 'name="unit" value="Patient">' in form
     whole = export.with_name("whole.csv")
     whole.write_text(export.read_text("cp1252").replace(";\n", ";Pn\n"), "utf-8")
@@ -53,7 +53,7 @@ def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, se
 @pytest.mark.slow
 def test_what_was_noticed_is_told_without_options_of_the_command(export: Path, settings: ServerSettings) -> None:
     with spoken("de"):
-        page = html.unescape(pages.log_page(record(read(export)), "once", settings=settings))
+        page = html.unescape(pages.log_page(record(read(export)), "once"))
         told = {rule: str(RULES[rule].message) for rule in ("not-utf8", "start-and-end", "repeated-event")}
     noticed = page[page.index('id="findings"') :]
     noticed = noticed.casefold()
@@ -73,7 +73,7 @@ def test_examples_of_what_was_noticed_are_in_the_language_of_the_page(export: Pa
     pages_of = {}
     for language in ("en", "de"):
         with spoken(language):
-            pages_of[language] = html.unescape(pages.log_page(log, "once", settings=settings))
+            pages_of[language] = html.unescape(pages.log_page(log, "once"))
             assert all(f"<q>{example}</q>" in pages_of[language] for example in examples)
     assert not any(f"<q>{example}</q>" in pages_of["de"] for example in examples)
 
@@ -86,9 +86,7 @@ def test_the_account_counts_the_files_that_its_link_gives(
     made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")
     log = replace(record(read(export), name="Köln.csv"), session="")
     assert made.entry is not None and "internal-report.html" in made.files
-    page = pages.account(
-        log, account_seen(log, settings), {made.entry: job("release", made, ASKED)}, {}, "once", settings=settings
-    )
+    page = pages.account(log, account_seen(log, settings), {made.entry: job("release", made, ASKED)}, {}, "once")
     assert f"{len(made.files) - 1} files" in page and f"{len(made.files)} files" not in page
 
 

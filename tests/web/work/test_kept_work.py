@@ -141,7 +141,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
         Full(patch, (".xes", ".csv"))
         result = released(path, {**EVOLVE, "times": "0.3", "p_for": "both" if both else "similarity"}, settings, first)
     assert result.unwritten == ("release.xes", "release.csv")
-    page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
+    page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once")
     assert 'data-state="unwritten"' in page and "full" in says(page) and WRITE_AGAIN in page
     (first / RESULT).write_text(to_text(result))
     before = Ledger.open(settings.ledger).show()[0]
@@ -157,11 +157,11 @@ def test_what_had_no_room_is_written_again_without_another_question(
     if both:
         models = [files.read(second / f"release-models.{suffix}").variants for suffix in ("parquet", "xes", "csv")]
         assert models[0] == models[1] == models[2]
-    page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once", settings=settings)
+    page = pages.job_page(job("release", again, EVOLVE), record(read(path)), "once")
     assert 'data-state="ready"' in page and WRITE_AGAIN not in page
     failed = job("release", None, EVOLVE, state="failed", problem="No room.")
     failed = replace(failed, request=replace(failed.request, write="f" * 32))
-    page = pages.job_page(failed, record(read(path)), "once", settings=settings)
+    page = pages.job_page(failed, record(read(path)), "once")
     assert f'href="/jobs/{"f" * 32}"' in page and "/release?of=" not in page, "that would cost once more"
     shutil.rmtree(first)
     with refused(InputError, "release-no-longer-kept"):
@@ -230,7 +230,7 @@ def test_a_release_without_any_file_of_its_log_is_not_called_ready(
 
     monkeypatch.setattr(Release, "save", broken)
     result = released(path, EVOLVE, settings, tmp_path / "out")
-    page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once", settings=settings)
+    page = pages.job_page(job("release", result, EVOLVE), record(read(path)), "once")
     assert 'data-state="lost"' in page
 
 
@@ -265,10 +265,10 @@ def test_what_is_stopped_while_its_files_are_written_is_kept(
     )
     assert set(result.files) == {"certificate.json", "release.parquet"}
     ended, log = job("release", result, EVOLVE), record(read(path))
-    page = pages.job_page(ended, log, "once", settings=settings)
+    page = pages.job_page(ended, log, "once")
     assert "stopped" in says(page) and WRITE_AGAIN in page and "disk" not in page
     seen = AccountSeen(Account(1, "log.xes", "case", None, (entry(),)))
-    assert "unwritten" in says(pages.account(log, seen, {1: ended}, {}, "once", settings=settings))
+    assert "unwritten" in says(pages.account(log, seen, {1: ended}, {}, "once"))
     task = WorkerTask("release", str(path), "log.xes", {}, replace(request_of(EVOLVE), write="first"), str(second))
     again = work_on(task, settings, silent)
     assert (again.missing, again.unwritten, again.stopped) == ((), (), False)

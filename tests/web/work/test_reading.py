@@ -21,9 +21,8 @@ from veilog.releasing import preview
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
-from veilog.web.pages.render import _rising
-from veilog.web.work import attribute_policy, preview_form
-from veilog.web.work.attribute_policy import refuse_attributes
+from veilog.web.work import columns, preview_form
+from veilog.web.work.columns import refuse_attributes
 from veilog.web.work.preview import FormPreview, Refused
 from veilog.web.work.reading import log_of
 from veilog.web.work.request import asked_for, can_be_asked_for, offers, said_at_import
@@ -179,7 +178,7 @@ def test_a_form_begins_with_what_was_said_at_import(stays: ReadLog, settings: Se
     said = {"person": "Patienten-ID", "max_cases": "2", "is_Patienten-ID": "identifying", "is_ward": "release"}
     log = record(stays, said)
     assert said_at_import(log) == {"attributes": "ward", "unit": "Patienten-ID", "max_cases": "2"}
-    form = pages.release_form(log, said_at_import(log), "once", settings=settings)
+    form = pages.release_form(log, said_at_import(log), "once")
     assert 'name="unit" value="Patienten-ID" checked' in form
     assert re.search(r'name="attributes" value="ward" checked', form)
     assert 'name="attributes" value="Patienten-ID"' not in form
@@ -221,10 +220,10 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
 ) -> None:
     """Neither as an attribute nor as the value of a part, which stands in every file that is given away."""
     log = record(stays, said)
-    assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once", settings=settings)
+    assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once")
     refusal = preview_form(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert sentence(why, name="ward") in refusal.problem
-    before = pages.release_form(log, {"attributes": "ward"}, "once", settings=settings)
+    before = pages.release_form(log, {"attributes": "ward"}, "once")
     assert 'name="attributes" value="ward"' not in before, "what was ticked before is not sent on unseen"
     allowed = preview_form(record(stays, {"is_ward": "release"}), {**EVOLVE, "delta": "1e-6", **asked}, settings)
     assert not isinstance(allowed, Refused)
@@ -259,7 +258,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
         for parameter in method.parameters
         if parameter.kind is str and "attribute" in parameter.what
     }
-    assert found == {attribute_policy._NAMING} <= set(preview._OF_THE_LOG)
+    assert found == {columns._NAMING} <= set(preview._OF_THE_LOG)
 
 
 @pytest.mark.slow
@@ -299,7 +298,7 @@ def test_a_time_in_which_the_log_has_nothing_is_told_before_paying(stays: ReadLo
 
 def test_enter_in_the_form_only_looks(stays: ReadLog, settings: ServerSettings) -> None:
     """It sends the settings to the check, which spends nothing."""
-    form = pages.release_form(record(stays), {}, "once", settings=settings)
+    form = pages.release_form(record(stays), {}, "once")
     assert 'id="asked" method="post" action="/logs/' in form and form.partition('id="asked"')[2].count("/jobs") == 0
     assert re.search(r'id="asked" method="post" action="[^"]*/check"', form)
 
@@ -312,9 +311,9 @@ def test_a_name_that_lists_others_asks_for_none_of_them(settings: ServerSettings
     assert asks and 'value="release"' not in asks
     log = record(found, {"is_Alter, Beruf": "release"})
     assert said_at_import(log) == {}
-    form = pages.release_form(log, said_at_import(log), "once", settings=settings)
+    form = pages.release_form(log, said_at_import(log), "once")
     assert 'name="attributes"' not in form
-    assert preview_form(log, EVOLVE, settings).undeclared is None, "the rest can be released"
+    assert preview_form(log, EVOLVE, settings).lacking is None, "the rest can be released"
     asked = {**EVOLVE, "attributes": "Alter, Beruf", "delta": "1e-6"}
     assert sentence("attribute-left-out", name="Alter") in preview_form(log, asked, settings).problem
     both = record(found, {**log.columns, "is_Beruf": "release"})
@@ -345,12 +344,12 @@ def test_values_of_attributes_are_listed_in_the_form(stays: ReadLog, settings: S
     log = record(stays)
     asked = {**EVOLVE, "attributes": "ward"}
     found = preview_form(log, asked, settings)
-    assert found.undeclared is None and found.plan.delta, "with a delta, they are found privately"
+    assert found.lacking is None and found.plan.delta, "with a delta, they are found privately"
     listed = preview_form(log, {**asked, "d_ward": "A\nB"}, settings)
-    assert listed.undeclared is None
+    assert listed.lacking is None
     assert listed.plan.declared.attributes == {"ward": ("A", "B")}
     with_delta = preview_form(log, {**asked, "delta": "1e-6"}, settings)
-    assert with_delta.undeclared is None
+    assert with_delta.lacking is None
 
 
 @pytest.mark.slow
@@ -409,23 +408,9 @@ def test_a_share_that_is_told_without_digits_is_not_about_so_much(stays: ReadLog
     assert numbers_of_lead(page) == ["0.1", "100,000", "3"]
 
 
-@pytest.mark.slow
-def test_what_was_not_counted_is_no_zero(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("veilog.web.work.exposure._MANY", 3)
-    monkeypatch.setattr("veilog.web.work.exposure._WORK", 1.0)
-    rows = [f"{i},{'abcdef'[(i * j) % 6]},2024-01-01T00:0{j}" for i in range(8) for j in range(4)]
-    page = exposure_of(read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows)))
-    assert "0 of 8" not in page
-
-
-def test_curves_never_say_that_who_knows_more_finds_less() -> None:
-    assert _rising([(3, 0.008), (5, 0.0), (10, 0.052)]) == [(3, 0.008), (5, 0.008), (10, 0.052)]
-
-
 def test_of_a_log_of_one_case_the_pages_speak_of_one(tmp_path: Path) -> None:
     path = written(tmp_path / "one.csv", "case,activity,timestamp", "1,a,2024-01-01", "1,b,2024-01-02")
     log = record(read(path))
-    settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "veilog.ledger", token="t")
-    for page in (pages.log_page(log, "once", settings=settings), pages.exposure(log, settings=settings)):
+    for page in (pages.log_page(log, "once"), pages.exposure(log)):
         assert not re.search(r"\b1 (cases|different paths)\b|\bof the 1\b", page), page
-    assert numbers_of_lead(pages.log_page(log, "once", settings=settings))[:3] == ["1", "2", "2"]
+    assert numbers_of_lead(pages.log_page(log, "once"))[:3] == ["1", "2", "2"]

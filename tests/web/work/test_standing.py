@@ -39,7 +39,7 @@ def owned(path: Path) -> LogRecord:
 def page_of(made: ReleasedLog, path: Path, settings: ServerSettings) -> str:
     log = owned(path)
     now = standing_now(made, log, settings)
-    return html.unescape(pages.job_page(job("release", made, ASKED), log, "once", settings=settings, now=now))
+    return html.unescape(pages.job_page(job("release", made, ASKED), log, "once", now=now))
 
 
 def state_of(check: str, page: str) -> str:
@@ -151,7 +151,7 @@ def test_a_release_that_came_out_empty_was_finished(settings: ServerSettings, tm
     seen = account_seen(log, settings)
     jobs = {made.entry: job("release", made, asked)}
     for held, state in ((jobs, "empty"), ({}, "charged")):
-        page = pages.account(log, seen, held, {}, "once", settings=settings)
+        page = pages.account(log, seen, held, {}, "once")
         assert f'id="r{made.entry}" data-state="{state}"' in page
     assert "ε = 0.1, δ = 9.29323·10⁻¹⁰" in page, "in a few digits, rounded up"
 
@@ -164,13 +164,13 @@ def test_an_empty_release_has_no_files(settings: ServerSettings, tmp_path: Path)
     made = released(path, asked, settings, tmp_path / "empty", name=path.name)
     log = replace(record(read(path), name=path.name), session="")
     done = job("release", made, asked)
-    page = html.unescape(pages.job_page(done, log, "once", settings=settings))
+    page = html.unescape(pages.job_page(done, log, "once"))
     assert 'data-state="empty"' in page and "all.zip" not in page
     budget = title_of_budget(made.guarantee)
     assert budget in page.partition('id="nothing"')[2].partition("</p>")[0] and budget.startswith("ε = 0.1, δ = ")
     assert page.count("is empty") <= 3
     assert f'/release?of={done.id}"' in page
     assert made.entry is not None
-    account = pages.account(log, account_seen(log, settings), {made.entry: done}, {}, "once", settings=settings)
+    account = pages.account(log, account_seen(log, settings), {made.entry: done}, {}, "once")
     assert f'id="r{made.entry}" data-state="empty"' in account and "all.zip" not in account
-    assert '<li data-state="empty">' in pages.home([log], [done], once="once", settings=settings)
+    assert '<li data-state="empty">' in pages.home([log], [done], once="once")

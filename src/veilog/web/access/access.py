@@ -19,12 +19,11 @@ import secrets
 import socket
 import time
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from veilog._language import ENGLISH, gettext_noop, languages, spoken
@@ -34,6 +33,8 @@ from veilog.web.jobs.problems import Problem
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.store import Store
 from veilog.web.pages.assets import OWN
+from veilog.web.pages.error_pages import answer
+from veilog.web.pages.render import of_server, on_the_way
 
 _COOKIE = "veilog-language"
 _LOG = re.compile(r"(/logs/[0-9a-f]{32})(/[a-z/]*)?")
@@ -77,9 +78,9 @@ def _asked_for(header: str) -> str:
 
 def chosen(language: str, headers: Headers) -> Response:
     """Return the answer to a choice: it is kept, and the page that it was made on is shown again."""
-    answer = RedirectResponse(_page_before(headers.get("referer", "")), 303)
-    answer.set_cookie(_COOKIE, language, max_age=_KEPT, path="/", httponly=True, samesite="strict")
-    return answer
+    found = RedirectResponse(_page_before(headers.get("referer", "")), 303)
+    found.set_cookie(_COOKIE, language, max_age=_KEPT, path="/", httponly=True, samesite="strict")
+    return found
 
 
 def _page_before(referer: str) -> str:
@@ -106,7 +107,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
-_OPEN = (f"{OWN}style.css", f"{OWN}favicon.svg")
+_OPEN = (f"{OWN}style.css", f"{OWN}pictures.css", f"{OWN}favicon.svg")
 """What is served without a cookie: what the page needs that asks for the token."""
 _ENTER = "/enter"
 _ADDRESS = gettext_noop("Open the address that the terminal shows where veilog serve was started.")
@@ -125,24 +126,13 @@ HAS_OWN_NAME = "127.0.0.1"
 else could on the other one."""
 
 
-class Doors(Protocol):
-    """The pages for those who are not in yet."""
-
-    def answer(self, status: int, words: str, advice: str) -> Response: ...
-
-    def door(self, words: str, advice: str) -> Response: ...
-
-    def on_the_way(self, place: str) -> Response: ...
-
-
 class Access:
     """Around the whole application."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, store: Store, doors: Doors) -> None:
+    def __init__(self, app: ASGIApp, settings: ServerSettings, store: Store) -> None:
         self._app = app
         self._store = store
-        self._language = settings.language
-        self._doors = doors
+        self._settings = settings
         self._token = hashlib.sha256(settings.token.encode()).digest()
         self._codes: dict[bytes, float] = {}
         names = authorities(settings.host, settings.port)
@@ -169,7 +159,8 @@ class Access:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
-        with said_to("pages"), spoken(language_for(Headers(scope=scope), self._language)):
+        language = language_for(Headers(scope=scope), self._settings.language)
+        with said_to("pages"), spoken(language), of_server(self._settings):
             await self._answered(scope, _in_time(receive), send)
 
     async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -185,14 +176,14 @@ class Access:
                     headers["cache-control"] = "no-store"
             await send(message)
 
-        answer = self._stopped(scope) or await self._entering(scope, receive)
-        if answer is None:
+        given = self._stopped(scope) or await self._entering(scope, receive)
+        if given is None:
             cookie = cookie_in(Headers(scope=scope), self._cookie) if self._is_at_home(scope) else None
             session = self._store.session(cookie, self._token.hex()) if cookie else None
             scope["session"] = session
             if session is None and scope["path"] not in _OPEN:
-                answer = self._doors.door(gettext_noop("This browser has not been let in."), _TOKEN)
-        await (answer or self._app)(scope, receive, sealed)
+                given = answer(403, gettext_noop("This browser has not been let in."), _TOKEN, door=True)
+        await (given or self._app)(scope, receive, sealed)
 
     def _is_at_home(self, scope: Scope) -> bool:
         """Whether the request is for the host of the pages."""
@@ -203,7 +194,7 @@ class Access:
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
-            return self._doors.answer(403, gettext_noop("This server is not reached under this name."), _ADDRESS)
+            return answer(403, gettext_noop("This server is not reached under this name."), _ADDRESS)
         if scope["method"] in ("GET", "HEAD"):
             return None
         origins = headers.getlist("origin")
@@ -212,7 +203,7 @@ class Access:
         if not ours or any(value not in ("same-origin", "none") for value in site):
             advice = gettext_noop("Open the page here, and send it from there.")
             words = gettext_noop("This was sent from another site, so nothing was done.")
-            return self._doors.answer(403, words, advice)
+            return answer(403, words, advice)
         return None
 
     async def _entering(self, scope: Scope, receive: Receive) -> Response | None:
@@ -221,9 +212,9 @@ class Access:
             try:
                 given = (await fields_of(Request(scope, receive), _LONGEST)).get("token", "")
             except Problem as problem:
-                return self._doors.answer(problem.status, problem.problem, problem.advice or "")
+                return answer(problem.status, problem.problem, problem.advice or "")
             if not hmac.compare_digest(_digest(given.strip()), self._token):
-                return self._doors.door(gettext_noop("This is not the token."), _TOKEN)
+                return answer(403, gettext_noop("This is not the token."), _TOKEN, door=True)
             return self._let_in(scope)
         if scope["method"] != "GET" or scope["path"] not in ("/", _ENTER):
             return None
@@ -232,10 +223,10 @@ class Access:
             return None
         code = _digest(query["code"][-1])
         if self._codes.get(code, 0.0) <= time.monotonic():
-            return self._doors.door(gettext_noop("This address is not valid any more."), _TOKEN)
+            return answer(403, gettext_noop("This address is not valid any more."), _TOKEN, door=True)
         if scope["path"] == "/" and self._is_at_home(scope):
             # A browser that comes from another site sends no cookies yet: it asks once more, from here.
-            return self._doors.on_the_way(f"{_ENTER}?code={query['code'][-1]}")
+            return HTMLResponse(on_the_way(f"{_ENTER}?code={query['code'][-1]}"))
         del self._codes[code]
         return self._let_in(scope)
 
@@ -243,10 +234,10 @@ class Access:
         """Let a browser in, or send it to the host of the pages, to be let in there."""
         if not self._is_at_home(scope):
             return RedirectResponse(f"http://{self.own}/?code={self.opening()}", 303)
-        answer = RedirectResponse("/", 303)
+        found = RedirectResponse("/", 303)
         cookie = self._store.admit(cookie_in(Headers(scope=scope), self._cookie), self._token.hex())
-        answer.set_cookie(self._cookie, cookie, max_age=_KEPT, path="/", httponly=True, samesite="strict")
-        return answer
+        found.set_cookie(self._cookie, cookie, max_age=_KEPT, path="/", httponly=True, samesite="strict")
+        return found
 
 
 def _digest(text: str) -> bytes:

@@ -6,8 +6,9 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -114,28 +115,42 @@ class Visits:
         """Return a mark for the forms of a page."""
         return new_once(self.key, self.session(request))
 
-    async def first_time(
-        self, request: Request, make: Callable[[Mapping[str, str]], str], forget: bool = False
-    ) -> Response:
-        """Do what a form asks for, if it was not done yet, and go where that leads."""
-        fields = await fields_of(request)
-        once = check_once(self.key, self.session(request), fields.pop("once", ""))
-        target = await run_in_threadpool(self.store.first_time, once, request.url.path, lambda: make(fields))
-        if forget:
-            await run_in_threadpool(self.store.forget)
-        return leading_to(target)
 
-    async def in_the_end(self, request: Request, make: Callable[[Mapping[str, str]], str]) -> Response:
-        """Do what a form asks for that is the same done once or twice, such as setting a limit, and go where that
-        leads. It may wait for a ledger, and nobody else waits for that."""
-        fields, action = await fields_of(request), request.url.path
-        once = check_once(self.key, self.session(request), fields.pop("once", ""))
+Do = Callable[[Any, Request, dict[str, str]], str]
+Posted = Callable[[Any, Request], Awaitable[Response]]
 
-        def done() -> str:
-            target = self.store.sent(once, action) or make(fields)
-            return self.store.first_time(once, action, lambda: target)
 
-        return leading_to(await run_in_threadpool(done))
+def answered(do: Callable[[Any, Request, dict[str, str]], Response]) -> Posted:
+    """Make a route of what answers the fields of a form."""
+
+    async def route(self: Visits, request: Request) -> Response:
+        return await run_in_threadpool(do, self, request, await fields_of(request))
+
+    return route
+
+
+def form(*, repeatable: bool = False, forget: bool = False) -> Callable[[Do], Posted]:
+    """Make a route of what does what a form asks for, and returns where that leads: it is done the first time only.
+
+    What is ``repeatable`` is the same done once or twice, such as setting a limit: it may wait for a ledger, and nobody
+    else waits for that. With ``forget`` what was deleted is taken out of the records, too.
+    """
+
+    def routed(do: Do) -> Posted:
+        @answered
+        def route(self: Visits, request: Request, fields: dict[str, str]) -> Response:
+            once, action = check_once(self.key, self.session(request), fields.pop("once", "")), request.url.path
+            if repeatable:
+                target = self.store.sent(once, action) or do(self, request, fields)
+                return leading_to(self.store.first_time(once, action, lambda: target))
+            target = self.store.first_time(once, action, lambda: do(self, request, fields))
+            if forget:
+                self.store.forget()
+            return leading_to(target)
+
+        return route
+
+    return routed
 
 
 def leading_to(place: str) -> Response:

@@ -13,7 +13,7 @@ import shutil
 import unicodedata
 import zipfile
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,8 +21,8 @@ from typing import Any, BinaryIO
 from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
+from starlette.requests import Request
 
-from veilog.logs.input.formats import known_suffixes
 from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
 
 _FIELDS = 20
@@ -76,49 +76,35 @@ class Places:
 
 
 async def receive(
-    chunks: AsyncIterator[bytes],
-    content_type: str,
-    content_length: int | None,
-    target: Path,
-    limit: int,
-    check: Callable[[Mapping[str, str]], None] = lambda fields: None,
+    request: Request, target: Path, limit: int, check: Callable[[Mapping[str, str]], None] = lambda fields: None
 ) -> Upload:
     """Write the file of a multipart form to ``target``. :class:`Problem` if it cannot be; then nothing of it stays.
 
     ``check`` gets the fields that came before the file, and may refuse it before any of it is written.
     """
+    chunks = request.stream()
     try:
-        return await _received(chunks, content_type, content_length, target, limit, check)
+        return await _received(request, chunks, target, limit, check)
     except BaseException as error:  # also when the browser has gone
         target.unlink(missing_ok=True)  # noqa: ASYNC240 - at once
         if isinstance(error, Problem) or is_full(error):
-            await _drain(chunks)
+            await drain(chunks)
         if is_full(error):
             raise DISK_FULL from error
         raise
 
 
-async def refused(chunks: AsyncIterator[bytes], problem: Problem) -> Problem:
-    """Return a problem after what its browser sends, or a while: only then it shows the answer."""
-    await _drain(chunks)
-    return problem
-
-
 async def _received(
-    chunks: AsyncIterator[bytes],
-    content_type: str,
-    content_length: int | None,
-    target: Path,
-    limit: int,
-    check: Callable[[Mapping[str, str]], None],
+    request: Request, chunks: AsyncIterator[bytes], target: Path, limit: int, check: Callable[[Mapping[str, str]], None]
 ) -> Upload:
-    kind, options = parse_options_header(content_type)
-    boundary = options.get(b"boundary")
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    boundary, length = options.get(b"boundary"), request.headers.get("content-length", "")
+    size = int(length) if length.isascii() and length.isdecimal() else 0
     if kind != b"multipart/form-data" or not boundary or len(boundary) > 256:
         raise Problem(400, "upload-form-without-file")
-    if content_length is not None and content_length > limit + _HEADERS + _FIELDS * _FIELD:
+    if size > limit + _HEADERS + _FIELDS * _FIELD:
         raise too_large(limit)
-    _check_disk(target, content_length or 0)
+    _check_disk(target, size)
     with target.open("xb") as file:
         form = _Form(file, Upload(target), limit)
         parser = MultipartParser(boundary, form.callbacks(), max_header_size=_HEADERS)  # type: ignore[arg-type]
@@ -231,7 +217,8 @@ def _check_disk(target: Path, size: int) -> None:
         raise DISK_FULL
 
 
-async def _drain(chunks: AsyncIterator[bytes]) -> None:
+async def drain(chunks: AsyncIterator[bytes]) -> None:
+    """Take the rest of what a browser sends, or a while: only then it shows the answer."""
     with contextlib.suppress(Exception):  # the browser has gone, or takes too long: it learns nothing then
         async with asyncio.timeout(_PATIENCE):
             async for _ in chunks:
@@ -247,13 +234,13 @@ def _malformed() -> Problem:
     return Problem(400, "upload-cut-off")
 
 
-def suffix_of(name: str) -> str:
-    """The suffix that says what format a file has; :class:`Problem` if it says none."""
-    known = sorted(known_suffixes(), key=len, reverse=True)
-    found = next((suffix for suffix in known if name.lower().endswith(suffix)), None)
+def suffix_of(name: str, known: Sequence[str]) -> str:
+    """The suffix that says what format a file has; :class:`Problem` if it is not one of those that are ``known``."""
+    longest_first = sorted(known, key=len, reverse=True)
+    found = next((suffix for suffix in longest_first if name.lower().endswith(suffix)), None)
     if found is not None:
         return found
-    raise Problem(400, "upload-ending-not-read", suffixes=", ".join(known_suffixes()))
+    raise Problem(400, "upload-ending-not-read", suffixes=", ".join(known))
 
 
 def shown_name(name: str) -> str:

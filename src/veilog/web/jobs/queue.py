@@ -109,11 +109,17 @@ class Jobs:
 
     # What requests ask for.
 
-    def submit(self, session: str, log: str, kind: Kind, request: JobRequest) -> str:
-        """Queue a job; returns its id. One session cannot fill the disk, or the queue: :class:`Problem`."""
+    def submit(
+        self, session: str, log: str, kind: Kind, request: JobRequest, file: tuple[Path, str] | None = None
+    ) -> str:
+        """Queue a job, with a ``file`` for its folder and its name there; returns its id. One session cannot fill the
+        disk, or the queue: :class:`Problem`."""
         job = secrets.token_hex(16)
         with self._changed:
             self.check_room(session, keeps=kind == "release")
+            if file is not None:
+                self.folder(job).mkdir(mode=0o700)
+                file[0].rename(self.folder(job) / file[1])
             self._store.add_job(job, session, log, kind, request)
             self._changed.notify_all()
         return job

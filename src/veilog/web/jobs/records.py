@@ -15,18 +15,8 @@ State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
 
 FILES = (
-    "release.xes",
-    "release.csv",
-    "release.parquet",
-    "release.xlsx",
-    "release-models.xes",
-    "release-models.csv",
-    "release-models.parquet",
-    "release-models.xlsx",
-    "internal-report.html",
-    "recipient-report.html",
-    "dossier.html",
-    "certificate.json",
+    *(f"{stem}.{ending}" for stem in ("release", "release-models") for ending in ("xes", "csv", "parquet", "xlsx")),
+    *("internal-report.html", "recipient-report.html", "dossier.html", "certificate.json"),
 )
 """What a release may leave for download."""
 
@@ -43,11 +33,6 @@ class JobRequest:
     """The job whose release is only to be written again, because the disk was full."""
     language: str = field(default_factory=current, compare=False)
     """What the job writes is in the language of whoever asks for it."""
-
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> JobRequest:
-        """Return what was kept as JSON."""
-        return JobRequest(values["plan"], values["form"], values["write"], values["language"])
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ All of it is for the data owner. Nothing else writes or reads that JSON.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Mapping
@@ -13,20 +12,18 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
+import numpy as np
+
 from veilog._plain import from_plain, to_plain
-from veilog.ledger.entry import Cost
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import PersonColumn
 from veilog.logs.findings import Finding
 from veilog.logs.synthetic.twins import Sizes
-from veilog.measures.disclosure import RiskResult
 from veilog.measures.singling_out.identification import ReidentificationRate
-from veilog.measures.singling_out.measure import Knowledge
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.preview import Expected, Interval
 from veilog.releasing.result import OwnerOnly
-from veilog.report.attacks import AttackShown
 from veilog.report.attributes import AttributeShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
@@ -54,11 +51,9 @@ class Columns:
 
     all: tuple[str, ...]
     """The names to choose from."""
-    chosen: Mapping[str, str]
-    """What was chosen by hand."""
-    taken: Mapping[str, str] | None
+    taken: Mapping[str, str]
     """The column of each role, as far as that is clear."""
-    how: Mapping[str, str] | None
+    how: Mapping[str, str]
     """How that of each role was found."""
 
 
@@ -79,7 +74,6 @@ class LogMeasures:
 
     statistics: Statistics
     explorer: Explorer
-    disclosure: tuple[RiskResult, ...]
     singled_out: tuple[ReidentificationRate, ...]
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
@@ -145,18 +139,12 @@ class Beside:
     durations: tuple[tuple[str, str], ...]
     no_durations: str
     chart: str | None
-    risk: tuple[tuple[RiskResult, RiskResult], ...]
-    """Before and after."""
-    singled: tuple[Knowledge, ...] | None = None
-    singled_in_words: str = ""
     empty_cases: int = 0
     """Released cases without an event."""
     use_cases: tuple[UseCaseShown, ...] = ()
     """What the release is good for."""
     seeming: str = ""
     """The column that was taken for people where nobody said so."""
-    attacks: tuple[AttackShown, ...] = ()
-    """What attacks on people achieved."""
     durations_of: str = ""
     """Of how many cases the durations of the release are, in words."""
     durations_before: tuple[tuple[str, str], ...] = ()
@@ -178,9 +166,6 @@ class ReleasedLog:
     """Its number in the ledger."""
     noise_only: bool | None = None
     """Whether its answers cannot be distinguished from noise."""
-    account: tuple[Cost | None, Cost | None] | None = None
-    """What was spent of the data when the release was made, where something bounds that, and what was left, where there
-    is a limit."""
     missing: tuple[str, ...] = ()
     """What could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()
@@ -225,24 +210,30 @@ class Forecast:
     def at(self, epsilon: float) -> tuple[Interval, Expected] | None:
         """Return the similarity at a budget, on the line between those that were tried, with all that is expected at
         the nearest of them; None beyond them."""
-        places = [(math.log(float(budget)), expected) for budget, expected in self.points]
-        at = math.log(epsilon) if epsilon > 0 else -math.inf
-        for place, expected in places:
-            if abs(place - at) < 1e-9:
-                return expected.similarity, expected
-        for (low, first), (high, second) in itertools.pairwise(places):
-            if low < at < high:
-                t = (at - low) / (high - low)
-                one, other = first.similarity, second.similarity
-                pairs = ((one.mean, other.mean), (one.low, other.low), (one.high, other.high))
-                return Interval(*((1 - t) * a + t * b for a, b in pairs)), second if t > 0.5 else first
-        return None
+        tried = [float(budget) for budget, _ in self.points]
+        if not tried or not tried[0] <= epsilon <= tried[-1]:
+            return None
+        at, places = math.log(epsilon), [math.log(budget) for budget in tried]
+        kept = [expected.similarity for _, expected in self.points]
+        lines = zip(*((one.mean, one.low, one.high) for one in kept), strict=True)
+        nearest = min(range(len(places)), key=lambda place: abs(places[place] - at))
+        return Interval(*(float(np.interp(at, places, line)) for line in lines)), self.points[nearest][1]
 
 
-Kind = Literal["read", "release", "forecast"]
+@dataclass(frozen=True)
+class ReadPrior:
+    """What a public file has, from which a release can start."""
+
+    cases: int
+    variants: int
+    labels: tuple[str, ...]
+    """Its activities, as pages show them."""
+
+
+Kind = Literal["read", "release", "forecast", "prior"]
 """What a job does with a log."""
-Result = ReadLog | ReleasedLog | Forecast
-_RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "forecast": Forecast}
+Result = ReadLog | ReleasedLog | Forecast | ReadPrior
+_RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "forecast": Forecast, "prior": ReadPrior}
 
 
 def to_text(result: Result) -> str:

@@ -14,10 +14,11 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from veilog._plain import from_plain, to_plain
 from veilog.errors import InputError
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, State
 from veilog.web.jobs.results import Kind
@@ -55,8 +56,7 @@ _REMEMBERED = 8 * 86400.0
 """Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(NamedTuple):
     """A job in the queue."""
 
     id: str
@@ -125,6 +125,11 @@ class Store:
         with self.lock:
             return self._connection.execute(query, values).fetchall()
 
+    def _change(self, query: str, *values: object) -> int:
+        """Change rows; returns how many."""
+        with self._writing() as connection:
+            return connection.execute(query, values).rowcount
+
     def key(self) -> bytes:
         """A secret of this folder."""
         ((key,),) = self._rows("SELECT key FROM secret")
@@ -157,8 +162,7 @@ class Store:
 
     def let_out(self, session: str) -> None:
         """Let a browser in no more; what it brought stays."""
-        with self._writing() as connection:
-            connection.execute("UPDATE sessions SET admitted = '' WHERE id = ?", (session,))
+        self._change("UPDATE sessions SET admitted = '' WHERE id = ?", session)
 
     # Forms.
 
@@ -184,13 +188,11 @@ class Store:
 
     def add_log(self, log: str, session: str, name: str, size: int, suffix: str, content: str = "") -> None:
         """Keep a log; what was brought with the same ``content``, by whichever session, has one account with it."""
-        with self._writing() as connection:
-            values = (log, session, name, size, time.time(), suffix, "{}", content or log)
-            connection.execute("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+        values = (log, session, name, size, time.time(), suffix, "{}", content or log)
+        self._change("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *values)
 
     def set_columns(self, log: str, columns: Mapping[str, str]) -> None:
-        with self._writing() as connection:
-            connection.execute("UPDATE logs SET columns = ? WHERE id = ?", (json.dumps(dict(columns)), log))
+        self._change("UPDATE logs SET columns = ? WHERE id = ?", json.dumps(dict(columns)), log)
 
     def log(self, session: str, log: str) -> LogRecord | None:
         found = self._rows(f"SELECT {_LOG} FROM logs WHERE id = ? AND session = ?", log, session)
@@ -250,9 +252,7 @@ class Store:
         return dict(json.loads(found[0][0])) if found else {}
 
     def keep_draft(self, session: str, log: str, fields: Mapping[str, str]) -> None:
-        with self._writing() as connection:
-            values = (session, log, json.dumps(dict(fields)))
-            connection.execute("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", values)
+        self._change("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", session, log, json.dumps(dict(fields)))
 
     def notes(self, session: str) -> dict[int, tuple[str, str]]:
         """Return to whom releases went, and what a session noted of them, by their numbers in the ledger."""
@@ -260,21 +260,17 @@ class Store:
         return {entry: (recipient, note) for entry, recipient, note in rows}
 
     def set_note(self, session: str, entry: int, recipient: str, note: str) -> None:
-        with self._writing() as connection:
-            values = (session, entry, recipient, note)
-            connection.execute("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", values)
+        self._change("INSERT OR REPLACE INTO notes VALUES (?, ?, ?, ?)", session, entry, recipient, note)
 
     # Jobs.
 
     def add_job(self, job: str, session: str, log: str, kind: Kind, request: JobRequest) -> None:
         """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
-        with self._writing() as connection:
-            values = (job, session, log, kind, json.dumps(asdict(request)), time.time(), log)
-            connection.execute(
-                "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
-                "(SELECT columns FROM logs WHERE id = ?), NULL)",
-                values,
-            )
+        self._change(
+            "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
+            "(SELECT columns FROM logs WHERE id = ?), NULL)",
+            *(job, session, log, kind, json.dumps(to_plain(request)), time.time(), log),
+        )
 
     def job(self, session: str, job: str) -> JobRecord | None:
         found = self._rows(f"SELECT {_JOB} FROM jobs WHERE id = ? AND session = ?", job, session)
@@ -285,15 +281,8 @@ class Store:
         rows = self._rows(f"SELECT {_JOB} FROM jobs WHERE session = ? ORDER BY created DESC, rowid DESC", session)
         return [_job(row) for row in rows]
 
-    def releases(self, log: str) -> list[JobRecord]:
-        """All releases of a log, newest first."""
-        return self._of_log(log, "release")
-
-    def forecasts(self, log: str) -> list[JobRecord]:
-        """The forecasts for a log, newest first."""
-        return self._of_log(log, "forecast")
-
-    def _of_log(self, log: str, kind: Kind) -> list[JobRecord]:
+    def jobs_of(self, log: str, kind: Kind) -> list[JobRecord]:
+        """The jobs of this kind of a log, newest first."""
         where = "WHERE log = ? AND kind = ? ORDER BY created DESC, rowid DESC"
         return [_job(row) for row in self._rows(f"SELECT {_JOB} FROM jobs {where}", log, kind)]
 
@@ -318,32 +307,31 @@ class Store:
 
     def start(self, job: str) -> bool:
         """Take a job out of the queue; False if it is not in it any more."""
-        return self._change("state = 'running', started = ?", (time.time(),), job, "queued")
+        started = "UPDATE jobs SET state = 'running', started = ? WHERE id = ? AND state = 'queued'"
+        return self._change(started, time.time(), job) == 1
 
     def enter(self, job: str, entry: int) -> None:
         """Note under which number a ledger has what a job asks."""
-        with self._writing() as connection:
-            connection.execute("UPDATE jobs SET entry = ? WHERE id = ?", (entry, job))
+        self._change("UPDATE jobs SET entry = ? WHERE id = ?", entry, job)
 
     def end(
         self, job: str, before: State, after: State, result: str | None, problem: str | None, mark: str | None = None
     ) -> bool:
         """End a job that is in the state ``before``; False if it is not, and then nothing changes. ``mark`` is what a
         log that was read is recognised by."""
-        values = (after, result, problem, time.time())
-        with self._writing() as connection:
-            ended = self._change("state = ?, result = ?, problem = ?, finished = ?", values, job, before)
+        changed = "UPDATE jobs SET state = ?, result = ?, problem = ?, finished = ? WHERE id = ? AND state = ?"
+        with self._writing():
+            ended = self._change(changed, after, result, problem, time.time(), job, before) == 1
             if ended and mark is not None:
-                connection.execute(
+                self._change(
                     "INSERT OR IGNORE INTO prints SELECT logs.content, ? FROM jobs "
                     "JOIN logs ON logs.id = jobs.log WHERE jobs.id = ?",
-                    (mark, job),
+                    *(mark, job),
                 )
             return ended
 
     def delete_job(self, job: str) -> None:
-        with self._writing() as connection:
-            connection.execute("DELETE FROM jobs WHERE id = ?", (job,))
+        self._change("DELETE FROM jobs WHERE id = ?", job)
 
     def ids(self) -> tuple[set[str], set[str]]:
         """The ids of all logs and of all jobs."""
@@ -355,13 +343,8 @@ class Store:
         with contextlib.suppress(sqlite3.Error):
             self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
-    def _change(self, changes: str, values: tuple[object, ...], job: str, state: State) -> bool:
-        with self._writing() as connection:
-            done = connection.execute(f"UPDATE jobs SET {changes} WHERE id = ? AND state = ?", (*values, job, state))
-            return done.rowcount == 1
-
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
     """The job of these columns, in the order of :data:`_JOB`."""
-    request = JobRequest.from_json(json.loads(row[5]))
+    request = from_plain(JobRequest, json.loads(row[5]))
     return JobRecord(*(*row[:5], request, *row[6:]))

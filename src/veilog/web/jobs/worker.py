@@ -19,7 +19,7 @@ from typing import Any
 
 from veilog._files import atomic_target
 from veilog._language import gettext, gettext_noop, spoken
-from veilog._plain import to_json
+from veilog._plain import from_plain, to_plain
 from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
 from veilog.web.jobs.problems import DISK_FULL, is_full
@@ -58,12 +58,6 @@ class WorkerTask:
     others: tuple[str, ...] = ()
     """What other readings of this file were recognised by, which have one account with it."""
 
-    @staticmethod
-    def from_json(values: Mapping[str, Any]) -> WorkerTask:
-        """Return the task that came through the pipe."""
-        given = {**values, "others": tuple(values["others"])}
-        return WorkerTask(**{**given, "request": JobRequest.from_json(values["request"])})
-
 
 Work = Callable[[WorkerTask, ServerSettings, Progress], Result]
 """Do a job, and return what the pages show of it."""
@@ -73,7 +67,7 @@ def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     """What the process does: wait for a job, do it, end."""
     _alone(settings)
     try:
-        task = WorkerTask.from_json(json.loads(pipe.recv_bytes()))
+        task = from_plain(WorkerTask, json.loads(pipe.recv_bytes()))
         pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
     except (EOFError, OSError):
         return
@@ -177,7 +171,7 @@ class WorkerProcess(Child):
 
     def give(self, task: WorkerTask) -> None:
         with contextlib.suppress(OSError):  # it has died: messages() says so
-            self.pipe.send_bytes(json.dumps(to_json(task)).encode())
+            self.pipe.send_bytes(json.dumps(to_plain(task)).encode())
 
     def messages(self, seconds: float) -> Iterator[dict[str, Any]]:
         """What it says within this time; EOFError when it has died and said all."""

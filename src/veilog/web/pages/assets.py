@@ -13,8 +13,11 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
+from veilog.report.page import SHARED
+
 OWN = "/static/"
 FOLDER = Path(__file__).parent / "static"
+FOLDERS = (FOLDER, SHARED)
 _FOR_EVER = "private, max-age=31536000, immutable"
 
 # What a system says of these may be anything, and browsers run no script that is called another thing.
@@ -25,7 +28,9 @@ for _suffix, _kind in ((".css", "text/css"), (".js", "text/javascript"), (".svg"
 @lru_cache
 def _version(name: str) -> str:
     """What is another as soon as a byte of the file is."""
-    return hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
+    return hashlib.sha256(
+        next(path for folder in FOLDERS if (path := folder / name).exists()).read_bytes()
+    ).hexdigest()[:16]
 
 
 def address(name: str) -> str:
@@ -38,6 +43,7 @@ class OwnFiles(StaticFiles):
 
     def __init__(self) -> None:
         super().__init__(directory=FOLDER)
+        self.all_directories = list(FOLDERS)
 
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from veilog.ledger.entry import Cost
 from veilog.messages import Message
+from veilog.releasing.meaning import meaning_of_pairs
 from veilog.releasing.preview import ENOUGH, Expected, Interval
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import Forecast
@@ -25,23 +27,8 @@ _STEPS = 25
 
 def right_of_50(epsilon: float, delta: float) -> float:
     """Return how often of 100 times a guess who is in the log is right at most, which is right 50 times without the
-    release (:mod:`veilog.releasing.meaning`)."""
-    factor = math.exp(min(epsilon, 700.0))
-    return min(100.0, math.ceil(500 * (1 + (factor - 1 + 2 * delta) / (factor + 1))) / 10)
-
-
-@dataclass(frozen=True)
-class OutlookCurve:
-    """What the picture draws, as places in it; both curves count of 100."""
-
-    kept: str
-    band: str
-    gained: str
-    ticks: tuple[tuple[float, str], ...]
-    here: float | None
-    """Where the budget of the form is."""
-    limit: float | None
-    """Where what is left of the account is."""
+    release."""
+    return math.ceil(1000 * meaning_of_pairs([(epsilon, delta)]).presence) / 10
 
 
 @dataclass(frozen=True)
@@ -99,8 +86,9 @@ class Outlook:
         return said
 
     @property
-    def curve(self) -> OutlookCurve | None:
-        """Return the picture; None before the first two budgets were tried."""
+    def curve(self) -> Mapping[str, Any] | None:
+        """Return what the picture draws, as places in it, where both curves count of 100: also where the budget of the
+        form is (``here``), and what is left of the account; None before the first two budgets were tried."""
         found = self.forecast
         if found is None or len(found.points) < 2:
             return None
@@ -109,14 +97,14 @@ class Outlook:
         tried = [(_x(float(budget)), expected.similarity) for budget, expected in found.points]
         ends = [(x, kept.low) for x, kept in tried] + [(x, kept.high) for x, kept in reversed(tried)]
         gained = [_LEAST * (_MOST / _LEAST) ** (step / (_STEPS - 1)) for step in range(_STEPS)]
-        return OutlookCurve(
-            kept=_places((x, kept.mean) for x, kept in tried),
-            band=_places(ends),
-            gained=_places((_x(budget), right_of_50(budget, delta) / 100) for budget in gained),
-            ticks=tuple((_x(float(budget)), budget) for budget in BUDGETS),
-            here=_within(float(self.cost[0])),
-            limit=None if limit is None else _within(float(limit)),
-        )
+        return {
+            "kept": _places((x, kept.mean) for x, kept in tried),
+            "band": _places(ends),
+            "gained": _places((_x(budget), right_of_50(budget, delta) / 100) for budget in gained),
+            "ticks": [(_x(float(budget)), budget) for budget in BUDGETS],
+            "here": _within(float(self.cost[0])),
+            "limit": None if limit is None else _within(float(limit)),
+        }
 
 
 _LEAST, _MOST = float(BUDGETS[0]), float(BUDGETS[-1])

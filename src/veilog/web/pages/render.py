@@ -6,17 +6,16 @@ No page has a style or a script in it, so that the server can forbid both.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, gettext, languages, ngettext
-from veilog._places import default_ledger
+from veilog._language import current, languages, ngettext
 from veilog._version import __version__
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account
@@ -24,7 +23,6 @@ from veilog.ledger.entry import Cost, Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
-from veilog.measures.disclosure.measure import KNOWN
 from veilog.measures.singling_out.identification import ReidentificationRate
 from veilog.measures.singling_out.words import own_path_in_words
 from veilog.methods import METHODS, Method
@@ -34,30 +32,21 @@ from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.preview import PATIENTS
 from veilog.report.decision import decided
 from veilog.report.dossier import Signature
-from veilog.report.explorer import clean
 from veilog.report.page import furnish
 from veilog.report.words import said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
-from veilog.web.jobs.results import HOW_READ, LogMeasures, ReadLog, ReleasedLog
+from veilog.web.jobs.results import LogMeasures, ReadLog, ReleasedLog
 from veilog.web.pages import outlook as plot
 from veilog.web.pages.assets import address
 from veilog.web.pages.outlook import Outlook
 from veilog.web.pages.words import FILTERS, LANGUAGES
-from veilog.web.work.accounts import AccountSeen, Segment, persons_of, segments
-from veilog.web.work.attribute_policy import may_leave
+from veilog.web.work.accounts import AccountSeen, persons_of, segments
+from veilog.web.work.columns import may_leave
 from veilog.web.work.comparing import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.request import (
-    FURTHER,
-    UNPROTECTED,
-    can_be_asked_for,
-    completed,
-    delta_for,
-    offered,
-    offers,
-    plan_of,
-)
-from veilog.web.work.signing import stated as stated_by_owner
+from veilog.web.work.prior import ENDINGS, FIELD, shared
+from veilog.web.work.releasing import stated as stated_by_owner
+from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, completed, delta_for, offered, offers
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
@@ -73,20 +62,9 @@ _NAME = 120
 """The longest name of a column that is asked for."""
 
 
-@dataclass(frozen=True)
-class LogRow:
-    """A log on the first page: its account as a bar, and the releases that this browser made of it."""
-
-    log: LogRecord
-    account: Account | None
-    bar: tuple[Segment, ...]
-    jobs: tuple[JobRecord, ...]
-
-
 def home(
     logs: Sequence[LogRecord],
     jobs: Sequence[JobRecord],
-    settings: ServerSettings | None,
     once: str,
     accounts: Mapping[str, Account] | None = None,
     *,
@@ -96,22 +74,13 @@ def home(
     """The first page: bring a log; the logs there are, each with its account as a bar, and its releases. ``drafts`` are
     the settings that were left, whose budget the next release would use."""
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for log in logs:
         held = (accounts or {}).get(log.id)
         upcoming = upcoming_cost((drafts or {}).get(log.id, {}), log)
-        mine = tuple(job for job in jobs if job.log == log.id)
-        rows.append(LogRow(log, held, segments(held, upcoming) if log.measured else (), mine))
-    return _page(
-        "home.html",
-        settings,
-        rows=rows,
-        left_over=[job for job in jobs if job.log not in {log.id for log in logs}],
-        notes=notes or {},
-        suffixes=known_suffixes(),
-        once=once,
-        again=busy,
-    )
+        bar, mine = segments(held, upcoming) if log.measured else (), [job for job in jobs if job.log == log.id]
+        rows.append({"log": log, "account": held, "bar": bar, "jobs": mine})
+    return _page("home.html", rows=rows, notes=notes or {}, suffixes=known_suffixes(), once=once, again=busy)
 
 
 def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
@@ -122,20 +91,18 @@ def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
     return None
 
 
-def log_page(log: LogRecord, once: str, *, settings: ServerSettings | None = None) -> str:
+def log_page(log: LogRecord, once: str) -> str:
     """What was read: columns, a preview, findings; or what has to be decided before that."""
     job = log.reading
     result = job.result if job is not None and isinstance(job.result, ReadLog) else None
-    how = None if result is None or result.columns is None else result.columns.how
     found = log.measured
     person = log.columns.get("person", "" if found is None else found.person)
     return _page(
         "log.html",
-        settings,
         log=log,
         job=job,
         result=result,
-        guessed="guessed" in (how or {}).values(),
+        guessed=result is not None and result.columns is not None and "guessed" in result.columns.how.values(),
         steps=_with_steps(log, result),
         columns=() if found is None else _attributes(found),
         person=person,
@@ -154,28 +121,23 @@ def _with_steps(log: LogRecord, result: ReadLog | None) -> bool:
     return bool(log.columns.get("lifecycle")) or any(f.rule in _STEPS for f in found)
 
 
-def exposure(log: LogRecord, *, settings: ServerSettings | None = None) -> str:
+def exposure(log: LogRecord) -> str:
     """Who could be found in the log."""
     found = log.measured
     if found is None:
-        return _waiting(log, "exposure", settings)
+        return _waiting(log, "exposure")
     usual = max(found.singled_out, key=lambda r: (r.with_start, r.size == 3, r.size), default=None)
     levels = [
         {"size": r.size, "day": r.with_start, "found": _of_hundred(r), "says": _known(r)} for r in found.singled_out
     ]
     return _page(
         "exposure.html",
-        settings,
         log=log,
         found=found,
         levels=levels,
         chance=usual,
         says="" if usual is None else _known(usual),
         dots=0 if usual is None else _of_hundred(usual),
-        disclosed=[
-            (gettext(name), _rising((r.size, r.case_disclosure) for r in found.disclosure if r.background == kind))
-            for kind, name in KNOWN.items()
-        ],
     )
 
 
@@ -196,22 +158,15 @@ def _of_hundred(found: ReidentificationRate) -> int:
     return max(1, round(share)) if share > 0 else 0
 
 
-def explore(log: LogRecord, job: JobRecord | None = None, *, settings: ServerSettings | None = None) -> str:
+def explore(log: LogRecord, job: JobRecord | None = None) -> str:
     """The log itself, or the release of a job beside it: variants, the map, durations, and attributes."""
     if log.measured is None:
-        return _waiting(log, "explore", settings)
+        return _waiting(log, "explore")
     made = None if job is None else job.result
     facts = made if isinstance(made, ReleasedLog) else None
     beside = None if facts is None else facts.beside
     chart = Markup((beside and beside.chart) or "")  # charts hold no text but ours
-    return _page("explore.html", settings, log=log, found=log.measured, job=job, r=facts, beside=beside, chart=chart)
-
-
-def _rising(points: Iterable[tuple[float, float | None]]) -> list[tuple[float, float]]:
-    """Points that never fall: who knows more can leave out what does not help. The table has the numbers as they were
-    found, of attackers who leave out nothing."""
-    places = sorted((x, y) for x, y in points if y is not None)
-    return list(zip((x for x, _ in places), itertools.accumulate((y for _, y in places), max), strict=True))
+    return _page("explore.html", log=log, found=log.measured, job=job, r=facts, beside=beside, chart=chart)
 
 
 def release_form(
@@ -219,45 +174,37 @@ def release_form(
     values: Mapping[str, str],
     once: str,
     *,
-    settings: ServerSettings | None = None,
     outlook: Outlook | None = None,
     refused: Refused | None = None,
     expert: bool = False,
+    prior: JobRecord | None = None,
 ) -> str:
     """The settings of a release, or its expert options; ``values`` are those of an earlier form, or of the address, and
     ``refused`` says what speaks against them."""
     if log.measured is None:
-        return _waiting(log, "release", settings)
+        return _waiting(log, "release")
     return _page(
-        "expert.html" if expert else "release.html", settings, **_asked(log, values, once, refused), outlook=outlook
+        "expert.html" if expert else "release.html",
+        **_asked(log, values, once, refused),
+        outlook=outlook,
+        prior=prior,
+        prior_endings=ENDINGS,
+        shared=shared,
     )
 
 
-def check(
-    log: LogRecord,
-    values: Mapping[str, str],
-    once: str,
-    *,
-    outlook: Outlook,
-    settings: ServerSettings | None = None,
-    same: JobRecord | None = None,
-    falls: bool = False,
-    sure: Mapping[str, str] | None = None,
-) -> str:
-    """Everything that was asked for on one page, before the log is queried. ``same`` is a job that made the very same
-    release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of the account
-    lower, ``sure`` what was confirmed."""
+def check(log: LogRecord, values: Mapping[str, str], once: str, *, outlook: Outlook, **asked: Any) -> str:
+    """Everything that was asked for on one page, before the log is queried. Of ``asked``, ``same`` is a job that made
+    the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of
+    the account lower, ``sure`` what was confirmed."""
     assert isinstance(outlook.plan, FormPreview), "what cannot be meant stays on the settings"
     planned = outlook.plan.plan
     return _page(
         "check.html",
-        settings,
         **_asked(log, values, once),
         outlook=outlook,
         bar=segments(outlook.plan.account.account, outlook.cost if planned.bounded else None),
-        same=same,
-        falls=falls,
-        sure=sure or {},
+        **{"same": None, "falls": False, "sure": {}, **asked},
     )
 
 
@@ -283,7 +230,7 @@ def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refuse
         "methods": [method for method in METHODS.values() if offers(method)],
         "parameters": offered(chosen),
         "needs": _needs(chosen, given),
-        "default": DEFAULT,
+        "on_settings": _SETTINGS,
         "usual_delta": delta_for(found.statistics.cases),
         "labels": list(zip(found.labels, found.label_cases, strict=False)),
         "rare": sum(cases == 1 for cases in found.label_cases),
@@ -299,21 +246,15 @@ def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refuse
 
 
 _SETTINGS = (
-    "epsilon",
-    "unit",
-    "max_cases",
-    "without_person",
-    "labels",
-    "activities",
-    "attributes",
-    "allow_no_protection",
+    *("epsilon", "unit", "max_cases", "without_person", "labels", "activities", "attributes", "allow_no_protection"),
+    *("times", "processing", FIELD),
 )
 """The fields of the settings; all others are expert options."""
 
 
 def is_expert(parameter: str | None) -> bool:
     """Return whether a parameter is one of the expert options."""
-    return parameter is not None and parameter not in (*_SETTINGS, "times", "processing") and parameter[:2] != "d_"
+    return parameter is not None and parameter not in _SETTINGS and parameter[:2] != "d_"
 
 
 def _field(parameter: str | None, method: Method) -> str | None:
@@ -346,7 +287,6 @@ def job_page(
     log: LogRecord,
     once: str,
     *,
-    settings: ServerSettings | None = None,
     price: Entry | None = None,
     now: LedgerStatus | None = None,
     signed: Signature | None = None,
@@ -354,11 +294,11 @@ def job_page(
     """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, ``now``
     what it says of a release, and ``signed`` who confirmed what of it."""
     if job.kind == "read":
-        return log_page(log, once, settings=settings)
+        return log_page(log, once)
     facts: dict[str, Any] = {"r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
-        facts |= _of_release(job.result, job, log, settings, now) | {"signed": signed}
-    return _page("job.html", settings, job=job, log=log, once=once, again=not job.ended, **facts)
+        facts |= _of_release(job.result, now) | {"signed": signed}
+    return _page("job.html", job=job, log=log, once=once, again=not job.ended, **facts)
 
 
 def doing_part(job: JobRecord) -> str:
@@ -367,22 +307,15 @@ def doing_part(job: JobRecord) -> str:
 
 
 def account(
-    log: LogRecord,
-    seen: AccountSeen,
-    jobs: Mapping[int, JobRecord],
-    notes: Mapping[int, tuple[str, str]],
-    once: str,
-    *,
-    settings: ServerSettings | None = None,
+    log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord], notes: Mapping[int, tuple[str, str]], once: str
 ) -> str:
     """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
     if log.measured is None:
-        return _waiting(log, "account", settings)
+        return _waiting(log, "account")
     made = _released(jobs)
     upcoming = upcoming_cost({}, log)
     return _page(
         "account.html",
-        settings,
         log=log,
         a=seen,
         jobs=jobs,
@@ -398,18 +331,11 @@ def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
     return {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
 
 
-def comparison(
-    log: LogRecord,
-    seen: AccountSeen,
-    jobs: Mapping[int, JobRecord],
-    picked: Sequence[int],
-    *,
-    settings: ServerSettings | None = None,
-) -> str:
+def comparison(log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord], picked: Sequence[int]) -> str:
     """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
     they cost."""
     if log.measured is None:
-        return _waiting(log, "account", settings)
+        return _waiting(log, "account")
     made = {number: found for number, found in _released(jobs).items() if not found.empty}
     entries = [] if seen.account is None else [e for e in reversed(seen.account.entries) if e.number in made]
     chosen = [n for n in dict.fromkeys([*picked, *(e.number for e in entries)]) if n in made][:2]
@@ -420,29 +346,33 @@ def comparison(
         only = tuple(entry for entry in seen.account.entries if entry.number in chosen)
         facts = {"two": two, "use_cases": use_cases_of(*two), "map": map_of(*two)}
         facts["account"] = replace(seen.account, budget=None, entries=only)
-    return _page("compare.html", settings, log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
+    return _page("compare.html", log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
 
 
 def stored(
     logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: ServerSettings | None = None
 ) -> str:
     """Everything that is stored here, for whoever has typed the token; without ``logs`` the question for it."""
-    return _page("stored.html", settings, logs=logs, session=session, once=once, grant=grant)
+    return _page("stored.html", logs=logs, session=session, once=once, grant=grant)
 
 
-def problem(status: int, words: str, advice: str, *, settings: ServerSettings | None = None, door: bool = False) -> str:
+def problem(status: int, words: str, advice: str, door: bool = False) -> str:
     """Return the page that says what went wrong, and what to do; as a ``door`` it asks for the token."""
-    return _page("problem.html", settings, status=status, words=words, advice=advice, door=door)
+    return _page("problem.html", status=status, words=words, advice=advice, door=door)
 
 
-def on_the_way(place: str, *, settings: ServerSettings | None = None) -> str:
+def on_the_way(place: str) -> str:
     """Return a page that leads to another by itself."""
-    return _page("on_the_way.html", settings, place=place)
+    return _page("on_the_way.html", place=place)
+
+
+_OF_REPORTS = ("map.html", "decision.html", "guarantee.html", "conclude.html")
+"""Templates of reports that pages use."""
 
 
 def warm() -> None:
     """Make every template ready, which takes longer than any page does."""
-    for name in ("map.html", *_own_templates().list_templates()):
+    for name in (*_OF_REPORTS, *_own_templates().list_templates()):
         _environment().get_template(name)
 
 
@@ -452,9 +382,7 @@ def _attributes(found: LogMeasures) -> list[str]:
     return [name for name in names if len(name) <= _NAME]
 
 
-def _of_release(
-    made: ReleasedLog, job: JobRecord, log: LogRecord, settings: ServerSettings | None, now: LedgerStatus | None
-) -> dict[str, Any]:
+def _of_release(made: ReleasedLog, now: LedgerStatus | None) -> dict[str, Any]:
     owner = None if made.owner is None else replace(made.owner, standing=now)
     verdict = decided(made.known, made.cases, owner)
     together = now.account.strength if now and now.account and now.account.releases > 1 else None
@@ -468,34 +396,30 @@ def _of_release(
         "now": None if now is None else now.account,
         "others": said_of_others(now)[1],
         "beside": made.beside,
-        # Where the command and Python have the ledger of these pages, what they release is in the same account.
-        "apart": settings is None or settings.ledger != default_ledger(),
         "written": any(name.startswith("release.") for name in made.files),
-        **_repeated(job, log, None if settings is None else settings.seed),
     }
 
 
-def _repeated(job: JobRecord, log: LogRecord, seed: int | None) -> dict[str, str]:
-    """The command and the Python that do the same, as text that a page can show."""
-    planned = plan_of(job.request).seeded(seed)
-    name, target = clean(log.name)[:200], "release.xes"
-    roles = {role: log.columns[role] for role in HOW_READ if log.columns.get(role)}
-    policies = {rule[3:]: policy for rule, policy in log.columns.items() if rule.startswith("on_")}
-    options = [(f"--{role.replace('_', '-')}", column) for role, column in roles.items()]
-    options += [("--on", f"{rule}={policy}") for rule, policy in policies.items()]
-    reading = {**roles, **({"policies": policies} if policies else {})}
-    return {
-        "command": clean(planned.command(name, target, options)),
-        "python": planned.python(name, target, reading),
-    }
-
-
-def _waiting(log: LogRecord, at: str, settings: ServerSettings | None) -> str:
+def _waiting(log: LogRecord, at: str) -> str:
     busy = log.reading is not None and not log.reading.ended
-    return _page("waiting.html", settings, log=log, at=at, again=busy)
+    return _page("waiting.html", log=log, at=at, again=busy)
 
 
-def _page(template: str, settings: ServerSettings | None, *, again: bool = False, **facts: Any) -> str:
+_serving: ContextVar[ServerSettings | None] = ContextVar("serving", default=None)
+
+
+@contextlib.contextmanager
+def of_server(settings: ServerSettings) -> Iterator[None]:
+    """For a while, make the pages of this server."""
+    before = _serving.set(settings)
+    try:
+        yield
+    finally:
+        _serving.reset(before)
+
+
+def _page(template: str, *, again: bool = False, **facts: Any) -> str:
+    settings = _serving.get()
     return _environment().get_template(template).render(settings=settings, again=again, version=__version__, **facts)
 
 
@@ -520,7 +444,7 @@ def _environment() -> Environment:
     )
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS, plot=plot)
-    environment.globals.update(RULES=RULES, kind_words=KNOWN)
+    environment.globals.update(RULES=RULES)
     environment.globals.update(language=current, now=time.time, own_path=own_path_in_words)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from veilog.errors import VeilogError
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
 from veilog.web.work.forecast import forecast_releases
 from veilog.web.work.preview import preview_form
-from veilog.web.work.reading import read_log
+from veilog.web.work.prior import read_prior
+from veilog.web.work.reading import in_words, read_log
 from veilog.web.work.releasing import release_log, write_again
 
 __all__ = ["preview_form", "read_log", "release_log", "work_on", "write_again"]
 
 
 def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Result:
-    """Do a job in a worker; returns what the pages show of it."""
-    if task.kind == "read":
-        return read_log(Path(task.path), task.columns, progress)
-    if task.kind == "forecast":
-        return forecast_releases(task, progress)
-    if task.request.write is not None:
-        out = Path(task.out)
-        return write_again(out.parent / task.request.write, out, settings, progress)
-    return release_log(task, settings, progress)
+    """Do a job in a worker; returns what the pages show of it. What it raises says no place of this machine."""
+    out = Path(task.out)
+    try:
+        if task.kind == "read":
+            return read_log(Path(task.path), task.columns, progress)
+        if task.kind == "prior":
+            return read_prior(out, progress)
+        if task.kind == "forecast":
+            return forecast_releases(task, progress)
+        if task.request.write is not None:
+            return write_again(out.parent / task.request.write, out, settings, progress)
+        return release_log(task, settings, progress)
+    except VeilogError as error:
+        raise in_words(error) from error.__cause__

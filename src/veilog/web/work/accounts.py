@@ -182,8 +182,8 @@ def account_of(ledger: Ledger, log: LogRecord) -> Account | None:
     """Return the account of a log, also where it was opened for another reading of the same file."""
     found = {a.number: a for mark in _marks(log) if (a := ledger.account(mark)) is not None}
     if len(found) > 1:  # each was opened before it was known that the file is the same
-        join(ledger, _mark(log), log.readings)
-        return ledger.account(_mark(log))
+        join(ledger, _marks(log)[0], log.readings)
+        return ledger.account(_marks(log)[0])
     return next(iter(found.values()), None)
 
 
@@ -254,17 +254,13 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
 def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: str, unit: str | None) -> None:
     """Set what all releases of a log may cost together, and whom that protects, if that is said; None takes the limit
     away. What is spent stays spent."""
-    ledger, mark = _ledger_of(log, settings), _mark(log)
-    account = account_of(ledger, log)
-    if account is not None:
-        join(ledger, mark, log.readings)
+    ledger, mark = _joined(log, settings)
     ledger.set_budget(mark, epsilon, delta, unit=unit)
 
 
 def count_all(log: LogRecord, settings: ServerSettings) -> None:
     """Take the releases of a log that its account does not count into it; this cannot be undone."""
-    ledger, mark = _ledger_of(log, settings), _mark(log)
-    join(ledger, mark, log.readings)
+    ledger, mark = _joined(log, settings)
     ledger.count_uncounted(mark)
 
 
@@ -278,10 +274,9 @@ def persons_of(log: LogRecord) -> tuple[str, ...]:
 
 def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterable[LogRecord]) -> None:
     """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
-    ledger, mark = _ledger_of(log, settings), _mark(log)
     if account not in dict(account_seen(log, settings, mine).others):
         raise Problem(400, "account-unknown")
-    join(ledger, mark, log.readings)
+    ledger, mark = _joined(log, settings)
     ledger.enter(mark, account=account)
 
 
@@ -308,10 +303,13 @@ def _marks(log: LogRecord) -> list[bytes]:
     return [bytes.fromhex(mark) for mark in dict.fromkeys(marks)]
 
 
-def _mark(log: LogRecord) -> bytes:
+def _joined(log: LogRecord, settings: ServerSettings) -> tuple[Ledger, bytes]:
+    """The ledger, in which all readings of a log are on one account, and what its data are recognised by."""
     if log.measured is None:
         raise Problem(400, "log-still-being-read")
-    return bytes.fromhex(log.measured.fingerprint)
+    ledger, mark = _ledger_of(log, settings), bytes.fromhex(log.measured.fingerprint)
+    join(ledger, mark, log.readings)
+    return ledger, mark
 
 
 def _counting(account: Account) -> tuple[Entry, ...]:

@@ -10,10 +10,8 @@ from veilog.charts import comparison_svg
 from veilog.logs.eventlog import EventLog, Statistics
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, verdict_of
-from veilog.measures.singling_out.words import in_words
 from veilog.measures.use_cases import UseCaseOptions, judge
 from veilog.releasing.result import Release
-from veilog.report.attacks import attacks_shown
 from veilog.report.facts import durations, gathered, standing_of
 from veilog.report.flow_map import FlowMap, FlowSteps, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
@@ -21,7 +19,7 @@ from veilog.report.release_facts import told_by_release
 from veilog.report.use_cases import Number, shown
 from veilog.web.jobs.results import Beside, ReleasedLog
 from veilog.web.jobs.worker import Progress
-from veilog.web.work.exposure import as_shown, shown_rows
+from veilog.web.work.exposure import shown_rows
 
 _LONGEST_CHART = 100_000
 
@@ -86,7 +84,6 @@ def _side_by_side(
     if inside is None:
         return None
     comparison = inside.comparison
-    singled = None if comparison is None else comparison.singling_out
     steps = _steps(sides)
     return Beside(
         before=Statistics.of(log.variants, None, None),
@@ -100,13 +97,9 @@ def _side_by_side(
         durations_of=facts.durations_of,
         no_durations=facts.no_durations,
         chart=_chart(comparison),
-        risk=tuple((as_shown(one), as_shown(other)) for one, other in inside.risk),
-        singled=None if singled is None else singled.results,
-        singled_in_words="" if singled is None else in_words(singled),
         empty_cases=facts.empty,
         use_cases=inside.use_cases,
         seeming=inside.seeming,
-        attacks=() if comparison is None else attacks_shown(*comparison.attacks),
         durations_before=durations(log)[0] if facts.durations else (),
         attributes=facts.attributes,
     )

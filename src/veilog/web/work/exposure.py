@@ -14,8 +14,7 @@ from veilog.logs.facts import PersonColumn, unit_columns
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure import RiskResult, risk
-from veilog.measures.disclosure.measure import BACKGROUNDS
+from veilog.measures.disclosure import risk
 from veilog.measures.singling_out import exposure
 from veilog.measures.singling_out.identification import Exposure
 from veilog.measures.singling_out.words import like_who
@@ -30,7 +29,7 @@ from veilog.web.jobs.worker import Progress
 ROWS, _LEGEND = 25, 24
 """Variants on a page: as many as keep it light even where every name is as long as it may be."""
 _NAME = 120
-_LABELS, _LABEL = 300, 80
+_LABELS, LABEL = 300, 80
 """How many labels of the log a page shows, and how much of one."""
 _ATTRIBUTES = 500
 """How many columns of cases, and of events, a page asks for."""
@@ -62,33 +61,26 @@ def _chevron(c: Chevron) -> Chevron:
     return replace(c, title="" if c.title == c.text else short(c.title, 80))
 
 
-def as_shown(found: RiskResult) -> RiskResult:
-    """Return a result without a mean over too few for an interval."""
-    known = found.exact or (found.interval is not None and found.interval.case_disclosure is not None)
-    return found if known else replace(found, case_disclosure=None)
-
-
 def measured(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
     """Return statistics and exposure of a log that was read. ``person`` is the column by which people are counted, as a
     page names it; none of them for "", and for None the one that is called after persons."""
     variants = log.variants
     sizes = _SIZES if len(variants) <= _MANY else _SHORT
-    results = risk(variants, BACKGROUNDS, sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
+    results = risk(variants, ["sequence"], sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
     columns = unit_columns(log)
     whose = _person(columns, person)
     exposed = _exposed(log, whose, progress)
     if exposed is not None:
-        exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
+        exact = {r.size: r.unique for r in results if r.exact}
         exposed = exposed.at_most(exact)
     steps = steps_of(variants, log)
     return LogMeasures(
         statistics=log.statistics,
         explorer=shown_rows(variants),
-        disclosure=tuple(map(as_shown, results)),
         singled_out=() if exposed is None else exposed.results,
         map=drawn(steps, arranged([steps])),
         durations=durations(log)[0],
-        labels=tuple(short(label, _LABEL) for label in variants.labels[:_LABELS]),
+        labels=tuple(short(label, LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),
         label_events=tuple(events_of(variants).values())[:_LABELS],
         label_cases=tuple(cases_with(variants).tolist()),

@@ -24,6 +24,7 @@ from veilog.report.explorer import clean
 from veilog.web.jobs.records import JobRequest, LogRecord
 from veilog.web.jobs.results import Forecast, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
+from veilog.web.work.prior import FIELD
 from veilog.web.work.request import asked_for, completed
 
 BUDGETS = ("0.1", "0.3", "1", "3")
@@ -34,7 +35,7 @@ _SECONDS = 60.0
 """So long, after which nothing further is begun."""
 _LARGE = 50_000
 """Events of a log from which on two synthetic logs have to do, since each takes long."""
-_OF_NO_MATTER = ("epsilon", "allow_no_protection", "subset", "unit", "without_person")
+_OF_NO_MATTER = ("epsilon", "allow_no_protection", "subset", "unit", "without_person", FIELD)
 """Fields that change nothing of what is tried: the unit does so by the number of its cases."""
 _USUAL = (("labels", FROM_LOG), ("longest", FROM_LOG))
 """Answers that are taken where none is given yet."""

@@ -8,33 +8,31 @@ memory, is ended. What releases keep is the forecast (:mod:`veilog.web.work.fore
 from __future__ import annotations
 
 import atexit
-import contextlib
 import json
-import os
-import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from multiprocessing.connection import Connection
-from threading import Event, Lock
 
 from veilog._language import gettext, percent
-from veilog._process import Child, limit_memory
-from veilog.errors import VeilogError
+from veilog._process import GivenUp, Limited
+from veilog.errors import UndeclaredError, VeilogError
+from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.privacy.account.guessing_advantage import worth
 from veilog.privacy.domain import FROM_LOG
 from veilog.releasing.losses import losses_by_list
-from veilog.releasing.preview import Preview, guarantee_of
+from veilog.releasing.preview import PATIENTS, Preview, guarantee_of
+from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.figures import figure
-from veilog.web.jobs.records import LogRecord, ServerSettings
-from veilog.web.work.accounts import InAccount, advantage_at, foreseen
-from veilog.web.work.attribute_policy import refuse_attributes
-from veilog.web.work.request import asked_for, completed, undeclared
+from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
+from veilog.web.work.accounts import InAccount, foreseen
+from veilog.web.work.columns import refuse_attributes
+from veilog.web.work.prior import FIELD, check_prior
+from veilog.web.work.request import asked_for, completed
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
 _PATIENCE = 5.0
@@ -63,25 +61,24 @@ class FormPreview:
     plan: ReleaseRequest
     preview: Preview
     """Its guarantee is None where that took too long, and where nobody can wait for it."""
-    undeclared: str | None
-    """What has to be said first, in words."""
     late: bool
     """Whether the guarantee is still looked for, or was given up."""
     given_up: bool
     """Whether it took too long."""
-    advantage: float | None
-    """In percentage points; None where nothing would be proven."""
     strength: Strength | None
     warnings: tuple[str, ...]
     """For the owner only."""
     account: InAccount
+    prior: JobRecord | None = None
+    """The public file that the release would start from."""
 
     @property
     def lacking(self) -> Refused | None:
         """Return what has to be said first, and of which field."""
-        if self.undeclared is None:
+        facts = self.plan.undeclared
+        if not facts:
             return None
-        return Refused(self.undeclared, next((_FIELD_OF[fact] for fact in self.plan.undeclared), "attributes"))
+        return Refused(clean(str(UndeclaredError(self.plan.method.name, facts))), _FIELD_OF[facts[0]])
 
     @property
     def blurred(self) -> tuple[tuple[str, float], ...]:
@@ -91,35 +88,40 @@ class FormPreview:
 
 
 def preview_form(
-    log: LogRecord, form: Mapping[str, str], settings: ServerSettings, *, dry_run: bool = True
+    log: LogRecord,
+    form: Mapping[str, str],
+    settings: ServerSettings,
+    *,
+    dry_run: bool = True,
+    prior: JobRecord | None = None,
 ) -> FormPreview | Refused:
-    """Return what this form would ask and cost, and what would be left; without a ``dry_run`` all but the guarantee."""
-    found: Guarantee | VeilogError | None = None
+    """Return what this form would ask and cost, and what would be left; without a ``dry_run`` all but the guarantee.
+    ``prior`` is the job that read the public file which the form names."""
+    found: Guarantee | None = None
     late = given_up = False
     try:
         planned = asked_for(completed(form, log.cases)).seeded(settings.seed)
         refuse_attributes(planned, log)
-        asked = json.dumps({"plan": planned.to_json(), "sizes": _public_sizes(log, planned)})
+        check_prior(form.get(FIELD, ""), prior, planned.method, log)
+        sizes = _public_sizes(log, planned)
+        asked = json.dumps({"plan": planned.to_json(), "sizes": sizes, "prior": prior is not None})
         found = _trial(asked).result(_PATIENCE) if dry_run else None
     except (TimeoutError, GivenUp) as error:
         late, given_up = True, isinstance(error, GivenUp)
     except VeilogError as error:
         return Refused(clean(str(error)), getattr(error, "parameter", None))
-    if isinstance(found, VeilogError):
-        return Refused(clean(str(found)))
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or not dry_run or (found is not None and found.proven))
     preview = Preview(found, attribute_errors=tuple(planned.attribute_errors(log.cases).items()))
     return FormPreview(
         plan=planned,
         preview=preview,
-        undeclared=undeclared(planned),
         late=late,
         given_up=given_up,
-        advantage=advantage_at(cost) if cost is not None and proven else None,
         strength=worth(cost, cases=log.cases) if proven else None,
         warnings=_warnings(log, planned, preview),
         account=foreseen(log, planned, cost, settings),
+        prior=prior,
     )
 
 
@@ -133,17 +135,30 @@ def _public_sizes(log: LogRecord, planned: ReleaseRequest) -> dict[str, int]:
     return sizes
 
 
+def guarantee_asked(asked: str) -> Guarantee:
+    """Return what a plan, as JSON with the public sizes of its log, would guarantee."""
+    given = json.loads(asked)
+    planned = ReleaseRequest.from_json(given["plan"])
+    if given["prior"]:  # synthetic patients start from other synthetic patients
+        planned = replace(planned, prior=PublicPrior.of(hospital(PATIENTS, seed=2)))
+    return guarantee_of(planned, **given["sizes"])
+
+
+guarantee_beside = Limited(guarantee_asked, seconds=20, patience=120, memory=2 << 30)
+"""On an idle machine all methods but those with gradients take less than two seconds."""
+atexit.register(guarantee_beside.end)
+
+
 @lru_cache(maxsize=128)
-def _trial(asked: str) -> Future[Guarantee | VeilogError]:
+def _trial(asked: str) -> Future[Guarantee]:
     """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
-    return _TRIALS.submit(guarantee_beside, asked, _given_up[0])
+    return _TRIALS.submit(guarantee_beside, asked, guarantee_beside.over)
 
 
 def give_up() -> None:
     """Give up all dry runs, those that are under way and those that wait: the server stops."""
     _trial.cache_clear()
-    _given_up[0].set()
-    _given_up[0] = Event()
+    guarantee_beside.give_up()
 
 
 def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tuple[str, ...]:
@@ -191,74 +206,3 @@ def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     if first < window[1].date().isoformat() and window[0].date().isoformat() <= last:
         return []
     return [gettext("The log has no event in the declared window of starts.")]
-
-
-_LONGEST = 20.0
-"""Seconds of processor time; on an idle machine all but those with gradients take less than two."""
-_LONGEST_WAIT = 120.0
-"""Seconds in all, also where the system does not tell those of a process."""
-_MEMORY = 2 << 30
-_LOOK = 0.05
-_idle: list[Child] = []
-_changing = Lock()
-_given_up: list[Event] = [Event()]
-"""Set when the server stops, for all that are under way or wait by then."""
-
-
-class GivenUp(Exception):
-    """A dry run that took too long, or too much memory."""
-
-
-def guarantee_beside(asked: str, given_up: Event) -> Guarantee | VeilogError:
-    """Return what a plan, as JSON with the public sizes of its log, would guarantee, or why it is refused;
-    :class:`GivenUp` where that is too much."""
-    if given_up.is_set():
-        raise GivenUp
-    with _changing:
-        child = _idle.pop() if _idle else None
-    child = child if child is not None and child.alive else Child(_answering)
-    try:
-        child.pipe.send_bytes(asked.encode())
-        found = _awaited(child, given_up)
-    except (EOFError, OSError) as error:
-        if child.end() == 1:  # of an error that nobody foresaw, which it told the terminal
-            raise
-        raise GivenUp from error
-    with _changing:
-        _idle.append(child)
-    return found
-
-
-def _awaited(child: Child, given_up: Event) -> Guarantee | VeilogError:
-    since, before = time.monotonic(), child.seconds()
-    while not child.pipe.poll(_LOOK):
-        late = child.seconds() - before > _LONGEST or time.monotonic() - since > _LONGEST_WAIT
-        if late or given_up.is_set() or child.memory() > _MEMORY:
-            child.end(0)
-            raise GivenUp
-    found = child.pipe.recv()  # of this program's own making: it read nothing that anybody brought
-    assert isinstance(found, Guarantee | VeilogError)
-    return found
-
-
-def _answering(pipe: Connection) -> None:
-    """What the process does, until nobody asks any more."""
-    with contextlib.suppress(AttributeError, OSError):
-        os.setpgid(0, 0)  # it is weighed, and ended, by its group
-    limit_memory(_MEMORY, reserved=False)
-    with contextlib.suppress(EOFError, OSError, MemoryError):
-        while True:
-            asked = json.loads(pipe.recv_bytes())
-            plan = ReleaseRequest.from_json(asked["plan"])
-            try:
-                pipe.send(guarantee_of(plan, **asked["sizes"]))
-            except VeilogError as error:
-                pipe.send(error)
-
-
-@atexit.register
-def _end() -> None:
-    """Before multiprocessing waits for them."""
-    with _changing:
-        while _idle:
-            _idle.pop().end(0)

@@ -54,10 +54,8 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     names = _column_names(source)
     if names is not None:
         columns = _meant(columns, names)
-        shown = Columns(_listed(names, columns), _chosen(columns), taken=None, how=None)
+        shown = Columns(_listed(names, columns), *_recognised(names, _options(columns)))
         found = replace(found, preview=_shown_table(_first_rows(source)), columns=shown)
-        taken, how = _recognised(names, _options(columns))
-        found = replace(found, columns=replace(shown, taken=taken, how=how))
         try:
             roles = roles_of(source, _options(columns))
         except (InputError, ParameterError) as error:
@@ -91,13 +89,10 @@ def _not_so(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
-    """The log as its owner had it read, to release it; errors in words for a page."""
-    try:
-        source = Source(path, _options(columns))
-        names = _column_names(source)
-        return _read(source, columns if names is None else _meant(columns, names), progress)
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    """The log as its owner had it read, to release it."""
+    source = Source(path, _options(columns))
+    names = _column_names(source)
+    return _read(source, columns if names is None else _meant(columns, names), progress)
 
 
 def in_words(error: VeilogError) -> InputError:
@@ -119,13 +114,8 @@ def _options(columns: Mapping[str, str]) -> ReadOptions:
 
 
 def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
-    policies: dict[str, Policy] = {}
-    for name, value in columns.items():
-        rule = RULES.get(name.removeprefix("on_")) if name.startswith("on_") else None
-        for policy in () if rule is None else rule.policies:
-            if policy == value and rule is not None:
-                policies[rule.name] = policy
-    return policies
+    rules = [(RULES.get(name[3:]), value) for name, value in columns.items() if name.startswith("on_")]
+    return {rule.name: policy for rule, value in rules if rule for policy in rule.policies if policy == value}
 
 
 def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
@@ -156,10 +146,6 @@ def _listed(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]
     return tuple(_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken]))
 
 
-def _chosen(columns: Mapping[str, str]) -> dict[str, str]:
-    return {name: _shown_name(value) for name, value in columns.items() if value}
-
-
 def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError) -> ReadLog:
     """All findings of a log that could not be read because of one, and which of them the owner must decide. Where it is
     something else, that is what the result says if other columns may help; otherwise it raises."""
@@ -177,10 +163,9 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
             findings=_shown_findings(findings),
             choices=tuple(finding.rule for finding in stopping),
         )
-    told = in_words(error)
     if found.columns is not None and not error.message.code.startswith(_OF_FILE):
-        return _not_so(found, told)
-    raise told from error.__cause__
+        return _not_so(found, in_words(error))
+    raise error
 
 
 def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -203,10 +188,7 @@ _TYPES = gettext_noop(
 
 def _inside(source: Source) -> InnerTables | None:
     """What the file has several of, if only one can be the log, and which one that is."""
-    try:
-        reader = table_reader_of(source)
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    reader = table_reader_of(source)
     what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
     if reader is None or what is None:
         return None
@@ -215,20 +197,15 @@ def _inside(source: Source) -> InnerTables | None:
         among = reader.notes(source).among
     except InputError as error:
         if not error.among:
-            raise in_words(error) from error.__cause__
+            raise
         among, chosen = error.among, chosen if chosen in error.among else None
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
     return InnerTables(what, among, chosen) if len(among) > 1 else None
 
 
 def _column_names(source: Source) -> list[str] | None:
     """The columns of a table; None for a log that is no table, such as XES."""
-    try:
-        reader = table_reader_of(source)
-        return None if reader is None else reader.columns(source)
-    except VeilogError as error:
-        raise in_words(error) from error.__cause__
+    reader = table_reader_of(source)
+    return None if reader is None else reader.columns(source)
 
 
 def _first_rows(source: Source) -> pa.Table:

@@ -1,17 +1,16 @@
-"""Making a release in a worker: the release, its files and reports, and what its owner sees of it."""
+"""Making a release in a worker: the release, its files and reports, what its owner sees of it, and who confirmed it."""
 
 from __future__ import annotations
 
 import contextlib
+import datetime
 import errno
 import importlib.util
 import json
 import os
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,9 @@ from typing import Any
 from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
-from veilog._plain import to_plain
+from veilog._plain import from_plain, to_plain
+from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
-from veilog.ledger.entry import Cost
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
 from veilog.ledger.store import Data
 from veilog.logs import files
@@ -30,19 +29,19 @@ from veilog.privacy.account.guarantee import Charge
 from veilog.releasing.owner import OF_PERSONS
 from veilog.releasing.result import OwnerOnly, Release
 from veilog.releasing.spool import BESIDE, kept_file, remove_kept
-from veilog.report.decision import OwnerSide, owner_side
-from veilog.report.dossier import dossier
+from veilog.report.decision import OwnerSide, decided, owner_side
+from veilog.report.dossier import Dossier, Signature, dossier, signed
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
 from veilog.report.release_facts import told_by_release
-from veilog.web.jobs.problems import is_full
+from veilog.web.jobs.problems import Problem, is_full
 from veilog.web.jobs.records import FILES, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
 from veilog.web.work.accounts import join
 from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
-from veilog.web.work.reading import in_words, log_of
-from veilog.web.work.request import plan_of, undeclared, whose
+from veilog.web.work.reading import log_of
+from veilog.web.work.request import plan_of, whose
 
 KEPT = "release.parquet"
 """The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
@@ -94,8 +93,6 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     is said beside it: it is paid for and must not be lost.
     """
     planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
-    if (lacking := undeclared(planned)) is not None:
-        raise InputError(lacking)
     stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
     name = short(task.name, 120)
     log = replace(log_of(Path(task.path), task.columns, stages.at("Reading the log")), source=name)
@@ -106,15 +103,12 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
         ledger = Ledger.open(settings.ledger, create=True, waiting=progress, name=name)
         join(ledger, data, task.others)
         released = planned.run(data, ledger=_Noting.of(ledger, out / ENTRY), progress=asking)
-    except VeilogError as error:
+    except VeilogError:
         (out / _SPARE).unlink(missing_ok=True)
-        raise in_words(error) from error.__cause__
+        raise
     missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
     result = replace(
-        _about(released, _owner(log)),
-        missing=tuple(missing),
-        unwritten=tuple(unwritten),
-        files=_sizes(out),
+        _about(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
     )
     person = whose(task.columns, planned.unit.column)
     sides = ComparisonInput(released, log, logs_in(out), person)
@@ -231,7 +225,8 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    with _unstopped(), released.kept():
+    with unstopped() as begin, released.kept():
+        begin()  # whoever stops the work waits for the end of the block, as far as they have the patience
         with contextlib.suppress(VeilogError):
             _certified(released, out)
         _paid(released, out)  # first, so that whatever ends the work now leaves a release that can be written again
@@ -300,22 +295,6 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
         time.sleep(_AGAIN)
 
 
-@contextlib.contextmanager
-def _unstopped() -> Iterator[None]:
-    """Let whoever stops the work wait for the end of the block, as far as they have the patience."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    asked: list[int] = []
-    before = signal.signal(signal.SIGTERM, lambda number, frame: asked.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    if asked:
-        raise SystemExit(1)
-
-
 def _paid(released: Release, out: Path) -> None:
     """Write down what is the result if the work is stopped while the files are written: they can be written again."""
     empty = released.variants.cases == 0
@@ -341,20 +320,9 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
         activities=len(variants.labels),
         entry=None if released.entry is None else released.entry.number,
         noise_only=released.noise_only,
-        account=_account(released),
         owner=owner,
         owner_only=OwnerOnly(losses=released.owner_only.losses, notes=tuple(notes)),
     )
-
-
-def _account(released: Release) -> tuple[Cost | None, Cost | None] | None:
-    """What was spent, and what the account is left with; None, too, where the ledger cannot be read just now: what is
-    paid for and made must not be lost to that."""
-    try:
-        account = None if released.entry is None else released.entry.account()
-    except VeilogError:
-        return None
-    return None if account is None else (account.spent, account.left)
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
@@ -384,3 +352,39 @@ def _reason(error: VeilogError | MemoryError) -> str:
     if isinstance(error, MemoryError):
         return gettext("there was not enough memory.")
     return clean(getattr(error, "problem", str(error)))
+
+
+_SIGNED = "signed.json"
+_NAME = 200
+"""Letters of a name."""
+
+
+def signature_in(out: Path) -> Signature | None:
+    """Return who confirmed what of the release in this folder; None where nobody did."""
+    with contextlib.suppress(OSError, ValueError):
+        return from_plain(Signature, json.loads((out / _SIGNED).read_text()))
+    return None
+
+
+def stated(made: ReleasedLog) -> frozenset[str]:
+    """Return the codes of the conditions that the data owner stated when asking for the release."""
+    return frozenset(condition.code for condition in made.guarantee.conditions if condition.said_by == "owner")
+
+
+def sign(out: Path, made: ReleasedLog, name: str, ticked: Collection[str]) -> Signature:
+    """Keep that somebody of this name confirmed these statements, and write the dossier anew with that.
+
+    The signature covers what the data owner stated in the settings. Nothing is asked of the log.
+    """
+    who = short(clean(name).strip(), _NAME)
+    if not who:
+        raise Problem(400, "signature-without-name")
+    asked = (c.code for c in decided(made.known, made.cases, made.owner).checks if c.state == "to-confirm")
+    codes = tuple(code for code in asked if code in ticked or code in stated(made))
+    given = Signature(who, datetime.datetime.now(datetime.UTC).date().isoformat(), codes)
+    with atomic_target(out / _SIGNED) as file:
+        file.write(json.dumps(to_plain(given)).encode())
+    if (out / STRUCTURE).exists():
+        plain = from_plain(Dossier, json.loads((out / STRUCTURE).read_text()))
+        write_dossier(signed(plain, given), out / DOSSIER, overwrite=True)
+    return given

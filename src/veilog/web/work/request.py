@@ -6,13 +6,13 @@ import datetime
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from veilog._language import gettext, gettext_noop
-from veilog.errors import ParameterError, UndeclaredError
+from veilog._language import gettext
+from veilog.errors import ParameterError
 from veilog.logs.eventlog import START
 from veilog.methods import METHODS, Method, Parameter, method_named
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
-from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Fact, Values, Window
+from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Values, Window
 from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody
 from veilog.web.jobs.records import JobRequest, LogRecord
 
@@ -21,6 +21,7 @@ _OF_THE_COMMAND = ("as_published",)
 FIELDS = (
     "method",
     *(name for option in OPTIONS.values() for name in option.in_form if name not in _OF_THE_COMMAND),
+    "prior_file",
 )
 """The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``."""
 FURTHER = tuple(option for option in OPTIONS.values() if option.form is None)
@@ -33,14 +34,6 @@ _FILES = ("rules_file",)
 _LONGEST = 20_000
 UNPROTECTED = "unprotected"
 """The word to be typed for a budget that protects nobody in practice."""
-_HOW_TO_SAY: Mapping[Fact, str] = {
-    "activities": gettext_noop(
-        "Tick that all activities of the log are public, list the public ones, or, with a δ, let veilog find them "
-        "privately."
-    ),
-    "max_length": gettext_noop("Tick that the length of the longest case may be known, or give the longest possible."),
-}
-"""How a form says that a fact is public."""
 
 
 def fields_in(form: Mapping[str, str]) -> dict[str, str]:
@@ -109,28 +102,6 @@ def plan_of(request: JobRequest) -> ReleaseRequest:
     """Return the plan of a job that releases."""
     assert request.plan is not None, "a release is asked for by a plan"
     return ReleaseRequest.from_json(request.plan)
-
-
-def undeclared(planned: ReleaseRequest) -> str | None:
-    """What has to be said to be public before the method can be asked to release anything, in words; or None."""
-    facts = planned.undeclared
-    if not facts:
-        return _without_values(planned)
-    return " ".join(
-        [UndeclaredError(planned.method.name, facts).problem, *(gettext(_HOW_TO_SAY[fact]) for fact in facts)]
-    )
-
-
-def _without_values(planned: ReleaseRequest) -> str | None:
-    """What has to be said of attributes whose values nobody listed."""
-    open_ = [name for name in planned.wanted.attributes if name not in planned.declared.attributes]
-    if not open_ or planned.delta:
-        return None
-    return gettext(
-        "The values of {name} have to be declared. List them below its name, one on each line (or a range of "
-        "numbers, 0..100). With a δ, veilog can find them privately. Nothing was spent.",
-        name=repr(open_[0]),
-    )
 
 
 def offers(method: Method) -> bool:
