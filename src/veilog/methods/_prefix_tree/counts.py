@@ -48,31 +48,33 @@ def count_variants(
 
     The setting ``rest`` says what becomes of cases whose surviving prefix is not their whole trace:
     ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves them out as the papers do, ``share`` gives
-    them to the complete traces that share the prefix, in proportion. So are cases shared at a prefix of a prior, as far
-    as they are more than the prior expects to stop there; those that it expects go on as its own cases do.
+    them to the complete traces that share the prefix, in proportion. With a prior none stop: they go on as its cases
+    do. A prior is dropped if it misplaces more cases than the tree leaves open without it.
     """
-    epsilon, levels, prior = plan.counts + left, plan.levels, plan.prior
+    epsilon, prior = plan.counts + left, plan.prior
     noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])
+    here = _by_level(tree, noisy.astype(np.float64))
     if prior is not None:
-        request.remark(Message("tree-prior-used", least=least + 1))
-    elif least:
-        request.remark(Message(_RARE[settings.rest or "stop"], least=least + 1))
+        if _misplaced(tree, here, prior, float(1 / epsilon)) <= _open(tree, here):
+            request.remark(Message("tree-prior-used"))
+        else:
+            request.remark(Message("tree-prior-dropped"))
+            prior, (tree, here) = None, _without_prior(tree, here)
+    if least and (prior is None or settings.rest != "stop"):
+        request.remark(Message(_RARE[settings.rest], least=least + 1))
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
-    at_depth = len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest)
-    if at_depth and prior is None:
-        code = "no-trace-beyond-one-event" if len(levels) == 1 else "traces-cut-at-length"
-        request.remark(Message(code, events=len(levels)))
-    here = _by_level(tree, noisy.astype(np.float64))
-    if settings.consistency and prior is None:
-        here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
     if prior is not None:
         return _with_prior(tree, here, threshold, prior, settings, generator(curator.randomness))
+    if len(tree.levels) == len(plan.levels) and tree.frontier and (longest is None or len(plan.levels) < longest):
+        code = "no-trace-beyond-one-event" if len(plan.levels) == 1 else "traces-cut-at-length"
+        request.remark(Message(code, events=len(plan.levels)))
+    if settings.consistency:
+        here = _reconciled(tree, here, plan.levels, Laplace(1 / epsilon))
     here = [np.where(level > threshold, level, 0.0) for level in here]
-    released = [np.where(_released(tree, i, settings), level, 0.0) for i, level in enumerate(here[1:])]
-    complete = [np.zeros(1), *released]
+    complete = _released(tree, here, settings)
     if settings.rest != "drop":
         complete = _shared(tree, here, complete)
     return to_variants(tree, [np.rint(level).astype(np.int64) for level in complete[1:]])
@@ -84,10 +86,16 @@ def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
-def _released(tree: NoisyPrefixTree, index: int, settings: TreeSettings) -> BoolArray:
-    """The prefixes of a level that are released as they are: ended, as long as the tree is deep, or all."""
-    level, deepest = tree.levels[index], index == len(tree.levels) - 1
-    return np.ones(len(level.bins), dtype=bool) if deepest or settings.rest in (None, "stop") else ~level.is_open
+def _is_complete(tree: NoisyPrefixTree, index: int) -> BoolArray:
+    """The prefixes of a level that have ended, or are as long as the tree is deep."""
+    level = tree.levels[index]
+    return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open
+
+
+def _released(tree: NoisyPrefixTree, here: list[FloatArray], settings: TreeSettings) -> list[FloatArray]:
+    """The cases of the prefixes that are released as they are: those that are complete, or all but the empty one."""
+    stop = settings.rest == "stop"
+    return [np.zeros(1), *(np.where(stop | _is_complete(tree, i), n, 0.0) for i, n in enumerate(here[1:]))]
 
 
 def _parents(tree: NoisyPrefixTree, index: int) -> IntArray:
@@ -120,10 +128,8 @@ def _reconciled(
         if i == 0:
             totals[0], variances[0] = sums[0].copy(), sum_variances[0].copy()
             continue
-        counted, uncounted = levels[i - 1].variance, tree.levels[i - 1].uncounted
+        counted = levels[i - 1].variance
         weight = counted / (counted + sum_variances[i])
-        if uncounted is not None:
-            weight[uncounted] = 1.0
         totals[i] = weight * sums[i] + (1 - weight) * tree.levels[i - 1].counts
         variances[i] = weight * sum_variances[i]
     result = []
@@ -133,6 +139,41 @@ def _reconciled(
         if i < depth:
             totals[i + 1] = totals[i + 1] + correction[_parents(tree, i)] * variances[i + 1]
     return result
+
+
+def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, scale: float) -> float:
+    """Return the part of the cases that is not at the prefix where a prior expects it, less what noise adds to it.
+
+    Laplace noise of this scale adds half of it to the positive part of a difference that is 0.
+    """
+    counts = np.concatenate(here)
+    cases = max(float(counts.sum()), 1.0)
+    more = np.maximum(counts - cases * prior.shares(tree), 0.0).sum()
+    return float(more - len(counts) * scale / 2) / cases
+
+
+def _open(tree: NoisyPrefixTree, here: list[FloatArray]) -> float:
+    """Return the part of the cases that ends at no complete trace without the prefixes of a prior."""
+    tree, here = _without_prior(tree, here)
+    complete = sum(float(level[_is_complete(tree, i)].sum()) for i, level in enumerate(here[1:]))
+    return 1 - complete / max(sum(float(level.sum()) for level in here), 1.0)
+
+
+def _without_prior(tree: NoisyPrefixTree, here: list[FloatArray]) -> tuple[NoisyPrefixTree, list[FloatArray]]:
+    """Return the tree of the prefixes that survived by their counts, and the cases by the longest of these."""
+    less, owner, kept, size = NoisyPrefixTree(tree.activities), np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), 1
+    owners = [owner]
+    for i, level in enumerate(tree.levels):
+        assert level.uncounted is not None
+        above, parents = kept, _parents(tree, i)
+        opened = np.cumsum(above if i == 0 else above & tree.levels[i - 1].is_open) - 1
+        kept = above[parents] & ~level.uncounted
+        owner = np.where(kept, size + np.cumsum(kept) - 1, owner[parents])
+        owners.append(owner)
+        size += int(kept.sum())
+        less = less.grown((opened[parents] * tree.width + level.symbols)[kept], level.counts[kept], level.least)
+    cases = np.bincount(np.concatenate(owners), np.concatenate(here), minlength=size)
+    return less, _by_level(less, cases.astype(np.float64))
 
 
 def _with_prior(
@@ -154,8 +195,8 @@ def _with_prior(
     numbers[kept] = projected(counts[kept], float(counts[kept].sum()))
     here, stops = _by_level(tree, numbers), _by_level(tree, prior.shares(tree))
     below = _below(tree, stops)
-    released = [np.ones(1, dtype=bool), *(_released(tree, i, settings) for i in range(len(tree.levels)))]
-    complete = [np.where(done | (share > 0), n, 0.0) for done, share, n in zip(released, below, here, strict=True)]
+    released = _released(tree, here, settings)
+    complete = [np.where(share > 0, n, done) for share, n, done in zip(below, here, released, strict=True)]
     if settings.rest == "share":
         complete = _shared(tree, here, complete)
     growth, of_prior, others = [np.zeros(1)], [], []
@@ -170,7 +211,7 @@ def _with_prior(
     open_ = [np.where(level.is_open, n, 0) for level, n in zip(tree.levels, others[1:], strict=True)]
     ended = to_variants(tree, [n - stopped for n, stopped in zip(others[1:], open_, strict=True)])
     unknown = to_variants(tree, open_)
-    unknown = prior.continued(unknown, rng) if settings.rest is None else unknown
+    unknown = prior.continued(unknown, rng) if settings.rest == "stop" else unknown
     return added([prior.drawn(tree, np.concatenate(of_prior), rng), ended, unknown])
 
 

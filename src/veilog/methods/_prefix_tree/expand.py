@@ -89,20 +89,18 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
     """Return what epsilon, and the delta of the request, buy, besides the depth where that is not given.
 
     With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`). With a
-    prior the number of cases is asked for in place of their lengths, which the prior tells.
+    prior the number of cases is asked for where their lengths are not.
     """
     depth, delta = settings.depth, request.delta
     prior, cases = TreePrior.of(request, curator.activities), 0
     if prior is not None or depth is None:
         share = epsilon * DEPTH_SHARE
-        if prior is None:
+        if depth is None:
             steps, counts = length_histogram(curator, share)
             cases = int(counts.sum())
+            depth = depth_that_pays(steps, counts, epsilon, delta)
         else:
             cases = curator.count(share)
-            counts = np.bincount(prior.variants.lengths + 1, prior.variants.counts).astype(np.int64)
-            steps = np.arange(len(counts))
-        depth = depth or depth_that_pays(steps, counts, cases, epsilon, delta)
         epsilon -= share
     for_counts = epsilon * Fraction(str(settings.count_share))
     if prior is not None:
@@ -248,14 +246,14 @@ def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, .
     return (epsilon - sum(shares[1:]), *shares[1:])
 
 
-def depth_that_pays(steps: IntArray, counts: IntArray, cases: int, budget: Fraction, delta: Fraction) -> int:
-    """A depth from numbers of lengths: at which four of five traces have ended, but no more than pays.
+def depth_that_pays(steps: IntArray, counts: IntArray, budget: Fraction, delta: Fraction) -> int:
+    """A depth from a noisy histogram of lengths: at which four of five traces have ended, but no more than pays.
 
     Every level thins the budget of the others. So with n cases in all the depth d times the scale of the noise is at
     most n / 16, or d at most 5 if that is more: a rule found on public logs. The scale is d over the budget, or, with a
     delta, the square root of d over that of one Gaussian question times the square root of 2, if that is less.
     """
-    room = max(cases, 0) / 16
+    room = max(int(counts.sum()), 0) / 16
     pays = max(5, int(math.sqrt(float(budget) * room)))
     if rounds_pay([Fraction(1)] * pays, budget, delta):
         strength = strength_within(float(budget), float(delta))

@@ -42,7 +42,7 @@ class TreePrior:
             return None
         variants = of_activities(request.prior, activities)
         if not variants.cases:
-            request.remark(Message("evolve-prior-without-activities"))
+            request.remark(Message("prior-without-activities"))
             return None
         return TreePrior(variants)
 

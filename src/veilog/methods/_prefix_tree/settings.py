@@ -22,10 +22,9 @@ class TreeSettings(Settings):
     noise_prefixes: Annotated[float, "empty prefixes expected to survive at each level", Range(1e-6, 1e4)] = 1.0
     count_share: Annotated[float, "share of the budget for the final counts", Range(0.01, 0.99)] = 0.2
     rest: Annotated[
-        Literal["stop", "drop", "share"] | None,
-        "cases of a prefix that nothing continues: released as traces that stop there, dropped, or shared out; if not "
-        "given, they stop, or go on as the cases of a prior do",
-    ] = None
+        Literal["stop", "drop", "share"],
+        "cases of a prefix that nothing continues: released as traces that stop there, dropped, or shared out",
+    ] = "stop"
     consistency: Annotated[bool, "whether counts of prefixes and of their continuations are reconciled"] = True
     largest_log: LargestLog = 1_000_000
 

@@ -58,7 +58,7 @@ def voted_from_prior(
     assert request.prior is not None
     known, weights = public_traces(request.prior, activities, constants.max_length)
     if not len(known):
-        request.remark(Message("evolve-prior-without-activities"))
+        request.remark(Message("prior-without-activities"))
         return None
     if request.prior_of_model and plan.g > MODELS_UNTIL:
         request.remark(Message("evolve-model-not-used"))
