@@ -44,6 +44,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"delta": 1e-2, "for": "models", "epsilon": 8},
         {"delta": 1e-2, "only_real": True},
         {"epsilon": 8, "prior": hospital(300, seed=2).variants},
+        {"epsilon": "0.4", "prior": hospital(300, seed=2).variants},
         {"epsilon": 8, "prior": hospital(300, seed=2).variants, "delta": 1e-2},
         {"times": 0.3},
         {"times": 0.3, "window": "log"},
