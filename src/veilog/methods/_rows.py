@@ -35,15 +35,6 @@ def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> IntArray:
     return np.array([place[label] for label in sequences.labels], dtype=np.int64)
 
 
-def of_activities(variants: Variants, activities: tuple[str, ...]) -> Variants:
-    """Return the cases without events of other activities, and without those that have no event then."""
-    keep = np.isin(variants.labels, activities)[variants.codes] if len(variants.codes) else np.zeros(0, dtype=bool)
-    owner = np.repeat(np.arange(len(variants)), variants.lengths)[keep]
-    lengths = np.bincount(owner, minlength=len(variants))
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    return Variants.from_arrays(variants.labels, variants.codes[keep], offsets, variants.counts * (lengths > 0))
-
-
 def added(answers: list[Variants]) -> Variants:
     """Return all cases of several answers as one."""
     return Variants.from_sequences(

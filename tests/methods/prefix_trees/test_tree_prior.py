@@ -16,7 +16,6 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._prefix_tree.counts import _without_prior
 from veilog.methods._prefix_tree.prior import TreePrior, projected
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree, assign_deepest
-from veilog.methods._rows import of_activities
 
 LOG = hospital(800, seed=1).variants
 OTHERS = hospital(3000, seed=2).variants
@@ -91,8 +90,8 @@ def test_cases_go_on_as_those_that_begin_alike_longest() -> None:
 
 def test_cases_of_other_activities_are_left_out() -> None:
     log = Variants.from_dict({("a", "x", "b"): 2, ("a", "b"): 1, ("x",): 5})
-    assert of_activities(log, ("b", "a")).to_dict() == {("a", "b"): 3}
-    assert of_activities(log, ("c",)).cases == 0
+    assert log.of_activities(("b", "a")).to_dict() == {("a", "b"): 3}
+    assert log.of_activities(("c",)).cases == 0
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=20), st.floats(0.1, 100))

@@ -23,7 +23,6 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree, assign_continuation, assign_deepest
-from veilog.methods._rows import of_activities
 from veilog.methods.method import Request
 from veilog.privacy.mechanisms.mechanism import Laplace
 
@@ -40,7 +39,7 @@ class TreePrior:
         """Return the prior of a request with its public activities; None if there is none, or it has none of them."""
         if request.prior is None:
             return None
-        variants = of_activities(request.prior, activities)
+        variants = request.prior.of_activities(activities)
         if not variants.cases:
             request.remark(Message("prior-without-activities"))
             return None
