@@ -57,7 +57,7 @@ def count_variants(
     least = max([threshold, *(level.least for level in tree.levels)])
     here = _by_level(tree, noisy.astype(np.float64))
     if prior is not None:
-        if _misplaced(tree, here, prior, float(1 / epsilon)) <= _open(tree, here):
+        if _misplaced(tree, here, prior, float(1 / epsilon)) <= _open(tree, here, plan.reach):
             request.remark(Message("tree-prior-used"))
         else:
             request.remark(Message("tree-prior-dropped"))
@@ -152,10 +152,13 @@ def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, 
     return float(more - len(counts) * scale / 2) / cases
 
 
-def _open(tree: NoisyPrefixTree, here: list[FloatArray]) -> float:
-    """Return the part of the cases that ends at no complete trace without the prefixes of a prior."""
+def _open(tree: NoisyPrefixTree, here: list[FloatArray], reach: float) -> float:
+    """Return the part of the cases that ends at no complete trace without the prefixes of a prior; those that are cut
+    at the depth have a part of theirs."""
     tree, here = _without_prior(tree, here)
-    complete = sum(float(level[_is_complete(tree, i)].sum()) for i, level in enumerate(here[1:]))
+    last = len(tree.levels) - 1
+    shares = [np.where(level.is_open, reach * (i == last), 1.0) for i, level in enumerate(tree.levels)]
+    complete = sum(float(level @ share) for level, share in zip(here[1:], shares, strict=True))
     return 1 - complete / max(sum(float(level.sum()) for level in here), 1.0)
 
 

@@ -65,6 +65,8 @@ class TreeBudget:
     """The levels' histograms, where they were paid for together."""
     prior: TreePrior | None = None
     """What is public about the cases."""
+    reach: float = 1.0
+    """The part of its length that a usual case has at the depth, where that was found."""
 
     def ask(self, curator: Curator, assign: Assign, size: int, level: int, keep_above: int) -> SparseHistogram:
         """Return the histogram of a level."""
@@ -92,13 +94,14 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
     prior the number of cases is asked for where their lengths are not.
     """
     depth, delta = settings.depth, request.delta
-    prior, cases = TreePrior.of(request, curator.activities), 0
+    prior, cases, reach = TreePrior.of(request, curator.activities), 0, 1.0
     if prior is not None or depth is None:
         share = epsilon * DEPTH_SHARE
         if depth is None:
             steps, counts = length_histogram(curator, share)
             cases = int(counts.sum())
-            depth = depth_that_pays(steps, counts, epsilon, delta)
+            usual, pays = quantile(steps, counts, ENDED), depth_that_pays(cases, epsilon, delta)
+            depth, reach = min(usual, pays), min(1.0, pays / usual)
         else:
             cases = curator.count(share)
         epsilon -= share
@@ -110,10 +113,10 @@ def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings:
         rounds = curator.rounds(
             shares, epsilon - for_counts, delta, purpose=Message("prefixes-up-to-length", depth=depth)
         )
-        return TreeBudget(rounds.noises, for_counts, rounds, prior)
+        return TreeBudget(rounds.noises, for_counts, rounds, prior, reach)
     if delta:
         request.remark(Message("tree-delta-not-needed", depth=depth))
-    return TreeBudget(tuple(Laplace(1 / share) for share in shares), for_counts, prior=prior)
+    return TreeBudget(tuple(Laplace(1 / share) for share in shares), for_counts, None, prior, reach)
 
 
 def grow(
@@ -246,19 +249,19 @@ def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, .
     return (epsilon - sum(shares[1:]), *shares[1:])
 
 
-def depth_that_pays(steps: IntArray, counts: IntArray, budget: Fraction, delta: Fraction) -> int:
-    """A depth from a noisy histogram of lengths: at which four of five traces have ended, but no more than pays.
+def depth_that_pays(cases: int, budget: Fraction, delta: Fraction) -> int:
+    """The largest depth that pays; a smaller one is enough if four of five traces have ended there.
 
     Every level thins the budget of the others. So with n cases in all the depth d times the scale of the noise is at
     most n / 16, or d at most 5 if that is more: a rule found on public logs. The scale is d over the budget, or, with a
     delta, the square root of d over that of one Gaussian question times the square root of 2, if that is less.
     """
-    room = max(int(counts.sum()), 0) / 16
+    room = max(cases, 0) / 16
     pays = max(5, int(math.sqrt(float(budget) * room)))
     if rounds_pay([Fraction(1)] * pays, budget, delta):
         strength = strength_within(float(budget), float(delta))
         pays = min(max(pays, int((math.sqrt(2) * strength * room) ** (2 / 3))), MOST_ROUNDS)
-    return min(quantile(steps, counts, ENDED), pays)
+    return pays
 
 
 def refuse_too_small(
