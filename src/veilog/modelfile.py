@@ -66,6 +66,12 @@ def write(content: Content, path: str | Path, naming: Naming | None = None, *, o
         file.write(data)
 
 
+def is_model_file(path: Path) -> bool:
+    """Return whether a file begins as those of models do."""
+    with path.open("rb") as file:
+        return file.read(8 + len(_MAGIC))[8:] == _MAGIC
+
+
 def read(path: str | Path, kind: str) -> Content:
     """What is in a file of this kind; an :class:`InputError` for any other, however it came about."""
     data = _bytes(Path(path), kind)

@@ -13,6 +13,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance.nets import Acceptor
 from veilog.mining.replay import workflow_net
 from veilog.mining.tree import activity, choice, loop, parallel, sequence
+from veilog.modelfile import Content, write
 from veilog.releasing.prior import MOST_EVENTS, PublicPrior, played_out, variants_in
 from veilog.releasing.request import ReleaseRequest, plan
 
@@ -139,4 +140,51 @@ def test_an_empty_prior_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "variants.txt"
     path.write_text("")
     with refused(ParameterError, "prior-empty"):
+        PublicPrior.of(path)
+
+
+def test_a_preview_releases_half_of_a_prior_from_its_other_half() -> None:
+    request = plan("evolve", epsilon=1, activities=LOG.variants.labels, prior=OTHERS)
+    found = request.expected(cases=500, length=14, twins=1)
+    assert found.like_prior
+    assert found.message.values["rest"].code == "expected-like-prior"
+    assert (
+        found.similarity.mean
+        > plan("evolve", epsilon=1, activities="log")
+        .expected(cases=500, length=14, activities=16, twins=1)
+        .similarity.mean
+    )
+
+
+def test_halves_have_all_cases_of_a_prior_and_the_activities_that_are_declared() -> None:
+    prior = PublicPrior.of(Variants.from_dict({("a", "x"): 40, ("b",): 60, ("x",): 9}))
+    assert prior is not None
+    found = prior.halves(500, ("a", "b"), seed=1)
+    assert found is not None
+    drawn, rest = found
+    assert drawn.cases == 500
+    assert {*drawn.labels} == {*rest.variants.labels} == {"a", "b"}
+    assert 0 < rest.variants.cases < 100
+    assert prior.halves(500, ("c",), seed=1) is None
+
+
+def test_a_suggestion_with_a_prior_asks_for_the_number_of_cases_and_starts_from_it() -> None:
+    found = veilog.suggest(LOG, epsilon=1, prior=OTHERS, activities=LOG.variants.labels, seed=1)
+    assert [charge.question for charge in found.guarantee.charges] == ["count"]
+    assert (found.method, found.reason.code) == ("evolve", "suggested-from-prior")
+    assert found.plan(activities="log").prior is found.prior
+    assert found.expected is not None and found.expected.like_prior
+
+
+def test_the_arguments_of_a_suggestion_name_the_prior(file: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("activity,group\nEnter,Register\n")
+    found = veilog.suggest(LOG, epsilon=1, prior=file, prior_map=names, seed=1)
+    assert found.arguments().endswith(f" --prior {file} --prior-map {names}")
+
+
+def test_a_trained_model_is_refused_and_what_is_drawn_from_it_is_a_prior(tmp_path: Path) -> None:
+    path = tmp_path / "trained.model"
+    write(Content("model", {}, {}), path)
+    with refused(ParameterError, "prior-is-trained-model"):
         PublicPrior.of(path)

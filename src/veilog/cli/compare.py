@@ -35,10 +35,14 @@ from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
+from veilog.measures.comparison import Line
+from veilog.measures.measure import Pair
 from veilog.measures.registry import MEASURES
 from veilog.measures.use_cases import USE_CASES, UseCaseOptions
 from veilog.measures.use_cases import named as use_cases_named
-from veilog.messages import Message
+from veilog.messages import Message, OwnerMessage
+from veilog.privacy.partition import of_same_cases
+from veilog.releasing.prior import PublicPrior
 from veilog.report.release_facts import told_by_file
 from veilog.rules.rules import ReleaseRules
 
@@ -127,11 +131,16 @@ class MeasureOptions:
         str, Parameter(help=f"Use cases to measure: all, or some of {', '.join(USE_CASES)}, with commas between.")
     ] = ""
     model: Annotated[
-        Path | None, Parameter(help="For conformance: a model (BPMN, PNML) or a list of constraints to check against.")
+        Path | None,
+        Parameter(help="For conformance: a model (BPMN, PNML, PTML) or a list of constraints to check against."),
     ] = None
     rules: Annotated[
         Path | None, Parameter(help="File of rules (TOML, JSON): also show the share of cases that obey each.")
     ] = None
+    prior: Annotated[
+        tuple[Path, ...],
+        Parameter(negative="", help="Prior of the release: also show how similar it is as it is. Repeatable."),
+    ] = ()
     predict: Annotated[
         tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
     ] = ()
@@ -216,13 +225,27 @@ def compare(
     if wanted or others is not None:
         say_person(out, person, whose)
     written = () if chart is None else (chart,)
-    kept = {} if rules is None else {"rules": _obedience(rules, first, after)}
+    kept: dict[str, Any] = {} if rules is None else {"rules": _obedience(rules, first, after)}
+    public = PublicPrior.of(measured.prior)
+    as_it_is = None if public is None else _similarity(first, after, public.variants, measured.exact)
+    kept |= {} if as_it_is is None else {"prior": as_it_is.to_json()}
     _show(out, result, details, written, {"person": person} | kept, (original, noticed), (released, after.findings))
-    if kept:
+    if rules is not None:
         out.show(rules_table(kept["rules"]))
+    if as_it_is is not None:
+        out.show(str(OwnerMessage("prior-as-it-is-similar", similarity=as_it_is.shown)))
     say_narrow(out, None if others is None else person)
     if chart is not None:
         _draw(out, result, chart)
+
+
+def _similarity(original: EventLog | Variants, released: EventLog, prior: Variants, exact: bool) -> Line:
+    """The similarity of a prior that nothing was asked for: what a release has beyond it is what its budget bought."""
+    name, same = "relative_log_similarity", of_same_cases(original, released)
+    assert isinstance(same, EventLog | Variants)
+    found = MEASURES[name].found(Pair(same, prior, exact=exact))
+    (quantity,) = MEASURES[name].quantities
+    return Line(name, quantity, found.value, found.interval, quantity.meaning)
 
 
 def _obedience(rules: ReleaseRules, original: EventLog | Variants, released: EventLog) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ _SHOWN = 8
 
 @options_of(
     "suggest",
-    *("delta", "unit", "max_cases", "without_person", "activities"),
+    *("delta", "unit", "max_cases", "without_person", "activities", "prior", "prior_map"),
     delta="Total delta of the suggestion and the release.",
     activities=(
         "Public activities: a,b,c or @FILE, or their number; log if all activities of the log are public. Without it "
@@ -103,6 +103,8 @@ def suggest(
                 activities=how_many,
                 ledger=ledger or False,
                 delta=asked.delta,
+                prior=asked.prior or None,
+                prior_map=asked.prior_map,
                 **asked.whom(),
             )
             progress("previewing it on synthetic logs", None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -218,6 +218,13 @@ class Variants:
         """The same sequences with other counts; those with count 0 are left out."""
         found = Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
         return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
+
+    def of_activities(self, activities: Collection[str]) -> Variants:
+        """Return the cases without events of other activities, and without those that have no event then."""
+        keep = np.array([label in activities for label in self.labels], dtype=bool)[self.codes]
+        lengths = np.bincount(np.repeat(np.arange(len(self)), self.lengths)[keep], minlength=len(self))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        return Variants.from_arrays(self.labels, self.codes[keep], offsets, self.counts * (lengths > 0))
 
     def by_frequency(self) -> IntArray:
         """Indices of the variants, most frequent first; ties in canonical order."""

@@ -94,7 +94,7 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
         return Screen(threshold - 1 if threshold else noise_threshold(size, settings.noise_prefixes, noise))
 
     tree, left = grow(curator, request, plan, screen)
-    return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
+    return count_variants(curator, request, tree, plan, left, settings)
 
 
 def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> Variants:
@@ -149,4 +149,5 @@ LAPLACE = our_method(
     advice=Message("laplace-best-known", **wins_against("laplace")),
     budget=DeltaOptional(of_use=lambda settings: True, buys="deep trees get narrower noise"),
     needs=needs_of_tree,
+    takes_prior=True,
 )

@@ -260,6 +260,8 @@ class Expected(ToJson):
     """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
     survivors: Annotated[Survivors | None, InJson(left_out="at its default")] = None
     """How many activities come through, where not all do."""
+    like_prior: Annotated[bool, InJson(left_out="at its default")] = False
+    """Whether the twins were drawn from half of the prior, and released from the other half."""
     owner_only: bool = False
     """Whether exact sizes of the log were used: nothing of this may be published, then."""
 
@@ -272,6 +274,8 @@ class Expected(ToJson):
         """How similar a release will be, and why where that is little."""
         found = self.similarity
         similar = Message("similarity-expected", mean=found.mean, low=found.low, high=found.high)
+        if self.like_prior:
+            similar = Message.joined((similar, Message("expected-like-prior")))
         return similar if self.promising else Message.joined((similar, self.doubt))
 
     @property
@@ -318,8 +322,10 @@ def expectation(
     for number in range(twins):
         if progress is not None:
             progress(f"twin {number + 1} of {twins}", number / twins)
-        made = twin_of(sizes, number, told, plan.declared.longest)
-        released, values = _one(_for_twin(plan, made, number), made, number, wanted, seen)
+        halves = None if plan.prior is None else plan.prior.halves(sizes.cases, told, number)
+        made = twin_of(sizes, number, told, plan.declared.longest) if halves is None else halves[0]
+        like = plan if halves is None else replace(plan, prior=halves[1])
+        released, values = _one(_for_twin(like, made, number), made, number, wanted, seen)
         kept.append(least_cases(made, released.variants))
         for name, value in values.items():
             found.setdefault(name, []).append(value)
@@ -332,6 +338,7 @@ def expectation(
         durations_unit="" if durations is None else "share of the larger mean",
         use_cases=tuple((name, Interval.of(values, _USE_CASE_OFF, None)) for name, values in found.items()),
         survivors=Survivors.of_twins(kept) if any(some < every for some, every, _ in kept) else None,
+        like_prior=plan.prior is not None and plan.prior.halves(1, told, 0) is not None,
         owner_only=owner_only,
     )
 

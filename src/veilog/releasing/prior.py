@@ -28,6 +28,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance.reading import read_model
 from veilog.messages import Message
 from veilog.mining.replay import Net
+from veilog.modelfile import is_model_file
 from veilog.privacy.account.guarantee import Condition
 from veilog.releasing.result import Release
 
@@ -37,7 +38,7 @@ PriorChoice: TypeAlias = "PriorItem | Iterable[PriorItem]"
 
 WALKS, MOST_EVENTS, MOST_STEPS = 5_000, 200, 2_000
 """A model is played out so often; what has more events or steps than that is no case."""
-_MODELS = (".bpmn", ".pnml")
+_MODELS = (".bpmn", ".pnml", ".ptml")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +94,18 @@ class PublicPrior:
             counts.update({sequence: times * count for sequence, count in source.variants.to_dict().items()})
         return Variants.from_dict(counts)
 
+    def halves(self, cases: int, activities: Collection[str] | None, seed: int) -> tuple[Variants, PublicPrior] | None:
+        """Return so many cases drawn from a random half of its cases, and the other half as a prior, both with these
+        activities alone; None where a half has none."""
+        rng: Any = np.random.default_rng(seed)
+        known = self.variants if activities is None else self.variants.of_activities(activities)
+        first = rng.binomial(known.counts, 0.5)
+        if not 0 < first.sum() < known.cases:
+            return None
+        drawn = known.with_counts(rng.multinomial(cases, first / first.sum()))
+        kind: Kind = "model" if self.of_models else "log"
+        return drawn, PublicPrior((PriorSource(kind, kind, None, known.with_counts(known.counts - first)),))
+
     def with_releases(self, proven: Callable[[Collection[str]], Mapping[str, frozenset[str]]]) -> PublicPrior:
         """Return the prior in which files of proven releases are known to be that, by their digests."""
         known = proven([source.sha256 for source in self.sources if source.sha256 is not None])
@@ -135,6 +148,8 @@ def _source(given: PriorItem) -> PriorSource:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise InputError("prior-not-readable", path=path, reason=error.strerror) from error
+    if is_model_file(path):
+        raise ParameterError("prior-is-trained-model", parameter="prior", name=path.name)
     suffix = path.suffix.lower()
     if suffix in _MODELS:
         model = read_model(path)

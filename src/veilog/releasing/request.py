@@ -286,11 +286,11 @@ class ReleaseRequest:
     prior: Annotated[
         PublicPrior | None,
         Option(
-            "Something public about this process to start from: a log of others, a model (BPMN, PNML), a text file of "
-            "variants, an earlier release. Repeatable.",
+            "Something public about this process to start from: a log of others, a model (BPMN, PNML, PTML), a text "
+            "file of variants, an earlier release. Repeatable.",
             "prior",
             python="PriorChoice | None",
-            works=("release",),
+            works=("release", "suggest"),
             group="content",
             several=True,
             form=(),
@@ -299,7 +299,7 @@ class ReleaseRequest:
             "CSV file with the own activity of each activity of the prior that is called otherwise.",
             "prior_map",
             python="str | Path | None",
-            works=("release",),
+            works=("release", "suggest"),
             group="content",
             form=(),
         ),

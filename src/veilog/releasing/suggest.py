@@ -22,6 +22,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from importlib.resources import files
 from operator import attrgetter
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -42,6 +43,7 @@ from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
 from veilog.releasing.preview import Expected, expectation
+from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
 from veilog.releasing.twin import ask_sizes, asked_of, sizes_of
 
@@ -260,6 +262,8 @@ class Suggestion(ToJson):
     """About how large the log is, for twins; None where a use case is ranked."""
     unit: Annotated[Unit, InJson(left_out="always")] = ONE_CASE
     """Who was protected when it was asked for, and is in the release that is suggested."""
+    prior: Annotated[PublicPrior | None, InJson(left_out="always")] = None
+    """What that starts from."""
 
     @property
     def promising(self) -> bool:
@@ -293,14 +297,16 @@ class Suggestion(ToJson):
         """
         delta = self.delta_left if self.spends_delta else 0
         given = {**self.unit.told, **dict(self.settings), **more}
-        return plan(self.method, epsilon=self.epsilon_left, delta=delta, **given)
+        return replace(plan(self.method, epsilon=self.epsilon_left, delta=delta, **given), prior=self.prior)
 
     def arguments(self) -> str:
         """What to add to ``veilog release LOG TARGET`` to release with what is left."""
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
         told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
         whom = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in self.unit.told.items())
-        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{whom}{told}"
+        names = () if self.prior is None else [f" --prior {quote(name)}" for name in self.prior.names]
+        names = [*names, *([f" --prior-map {quote(self.prior.mapping)}"] if self.prior and self.prior.mapping else [])]
+        return f"--method {self.method} --epsilon {exact(self.epsilon_left)}{delta}{whom}{told}{''.join(names)}"
 
     def __repr__(self) -> str:
         return f"Suggestion({self.method}: {self.reason})"
@@ -341,6 +347,8 @@ def suggest(
     unit: str = "case",
     max_cases: int | None = None,
     without_person: str | None = None,
+    prior: PriorChoice | None = None,
+    prior_map: str | Path | None = None,
     ledger: LedgerChoice = None,
     seed: int | None = None,
 ) -> Suggestion:
@@ -350,7 +358,8 @@ def suggest(
 
     ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
     and ``activities`` those, as in :func:`veilog.release`, or how many there are. ``unit``, ``max_cases`` and
-    ``without_person`` say who is protected, as there: by the answers, and by the release that is suggested. ``seed``
+    ``without_person`` say who is protected, as there: by the answers, and by the release that is suggested. A ``prior``
+    is what that starts from: evolve then, whatever it is for, and only the number of cases is asked. ``seed``
     makes it repeatable for experiments, and its guarantee "none". The cost is entered in a
     ``ledger`` as there.
     """
@@ -359,14 +368,20 @@ def suggest(
     held, protected = as_log(log), Unit.of(unit, max_cases, without_person)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     domain, number = _declared(domain, activities)
+    public = PublicPrior.of(prior, prior_map)
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
-    spent, spent_delta = eps * part, failure * part if ranking is None else Fraction(0)
-    ask = partial(_answers, curator, *protected.of_one_case(spent, spent_delta), number, counted=ranking is not None)
+    counted = ranking is not None or public is not None
+    spent, spent_delta = eps * part, Fraction(0) if counted else failure * part
+    ask = partial(_answers, curator, *protected.of_one_case(spent, spent_delta), number, counted=counted)
     told: dict[str, Any] = {"unit": protected, "ledger": ledger, "parameters": {"share": float(part)}}
     found, guarantee, entry = asked_of(held, "suggest", curator, ask, epsilon=spent, delta=spent_delta, **told)
     left, left_delta = eps - spent, failure - spent_delta
     scale = float(left) / protected.most_cases * found.cases
-    picked = _chosen(scale, found) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
+    if public is not None:
+        picked = _Pick("evolve", Message("suggested-from-prior", scale=scale), True, spends_delta=False)
+        found = found._replace(sizes=replace(Sizes.of(public.variants), cases=max(1, found.cases)))
+    else:
+        picked = _chosen(scale, found) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
     return Suggestion(
         method=picked.method,
         reason=_of_whom(protected, picked.reason),
@@ -388,6 +403,7 @@ def suggest(
         not_ranked=picked.not_ranked,
         sizes=found.sizes,
         unit=protected,
+        prior=public,
     )
 
 

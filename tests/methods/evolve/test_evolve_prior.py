@@ -61,9 +61,18 @@ def test_a_prior_of_another_process_is_dropped() -> None:
     assert made.cases > 0
 
 
+def test_where_noise_hides_how_a_log_differs_the_prior_is_released_as_it_is() -> None:
+    made, curator, codes = run(OTHERS, epsilon="0.02")
+    assert "evolve-prior-as-it-is" in codes
+    assert {charge.question for charge in curator.charges} == {"count"}
+    assert sum(charge.epsilon for charge in curator.charges) == Fraction("0.02")
+    as_it_is = relative_log_similarity(LOG, OTHERS).value
+    assert relative_log_similarity(LOG, made).value == pytest.approx(as_it_is, abs=0.03)
+
+
 def test_a_prior_without_public_activities_asks_as_without_one() -> None:
     made, _, codes = run(Variants.from_dict({("elsewhere",): 10}))
-    assert "evolve-prior-without-activities" in codes
+    assert "prior-without-activities" in codes
     alone, _, _ = run(None)
     assert made == alone
 
@@ -88,6 +97,7 @@ def test_a_model_is_used_where_little_else_is_known() -> None:
         request = replace(requested(codes, epsilon), prior=OTHERS, prior_of_model=True)
         evolve(curator, request, EvolveSettings())
         assert code in codes
+        assert "evolve-prior-as-it-is" not in codes
 
 
 def test_activities_that_are_not_declared_are_not_released() -> None:

@@ -16,7 +16,7 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.directly_follows import frequency_emd
-from veilog.methods._prefix_tree.counts import _by_level, _parents, _reconciled, _shared
+from veilog.methods._prefix_tree.counts import _by_level, _parents, _reconciled, _released, _shared
 from veilog.methods._prefix_tree.expand import split_budget
 from veilog.methods._prefix_tree.tree import (
     NoisyPrefixTree,
@@ -25,6 +25,7 @@ from veilog.methods._prefix_tree.tree import (
     noise_threshold,
     to_variants,
 )
+from veilog.methods.laplace import LaplaceSettings
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
@@ -284,9 +285,10 @@ def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str,
 def test_sharing_keeps_the_number_of_cases(cases: list[tuple[str, ...]], seed: int, depth: int) -> None:
     tree = whole_tree(cases, depth)
     here = _by_level(tree, np.random.default_rng(seed).integers(0, 9, tree.size + 1).astype(float))
-    last = here[-1].sum() + sum(part[~level.is_open].sum() for part, level in zip(here[1:], tree.levels, strict=True))
-    if last:
-        assert sum(part.sum() for part in _shared(tree, here)) == pytest.approx(sum(part.sum() for part in here))
+    complete = _released(tree, here, LaplaceSettings(rest="share"))
+    if sum(part.sum() for part in complete):
+        shared = _shared(tree, here, complete)
+        assert sum(part.sum() for part in shared) == pytest.approx(sum(part.sum() for part in here))
 
 
 # What noise may add -------------------------------------------------------------------------------------------------

@@ -16,12 +16,16 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.messages import Message
+from veilog.methods._prefix_tree.expand import TreeBudget
+from veilog.methods._prefix_tree.prior import TreePrior, projected
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_deepest, noise_threshold, to_variants
+from veilog.methods._rows import added
 from veilog.methods.method import Request
 from veilog.methods.thresholds import remark_cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.mechanism import Laplace
+from veilog.privacy.mechanisms.noise import generator
 
 _RARE = {
     "stop": "traces-end-at-rare",
@@ -35,38 +39,45 @@ def count_variants(
     curator: Curator,
     request: Request,
     tree: NoisyPrefixTree,
-    levels: tuple[Noise, ...],
-    epsilon: Fraction,
+    plan: TreeBudget,
+    left: Fraction,
     settings: TreeSettings,
 ) -> Variants:
-    """Return the variants of a grown tree, counted with ``epsilon``, and remark what is too rare to be among them.
+    """Return the variants of a grown tree, counted with what the plan has for it and what the levels ``left``, and
+    remark what is too rare to be among them.
 
     The setting ``rest`` says what becomes of cases whose surviving prefix is not their whole trace:
     ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves them out as the papers do, ``share`` gives
-    them to the complete traces that share the prefix, in proportion.
+    them to the complete traces that share the prefix, in proportion. With a prior none stop: they go on as its cases
+    do. A prior is dropped if it misplaces more cases than the tree leaves open without it.
     """
+    epsilon, prior = plan.counts + left, plan.prior
     noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])
-    if least:
+    here = _by_level(tree, noisy.astype(np.float64))
+    if prior is not None:
+        if _misplaced(tree, here, prior, float(1 / epsilon)) <= _open(tree, here, plan.reach):
+            request.remark(Message("tree-prior-used"))
+        else:
+            request.remark(Message("tree-prior-dropped"))
+            prior, (tree, here) = None, _without_prior(tree, here)
+    if least and (prior is None or settings.rest != "stop"):
         request.remark(Message(_RARE[settings.rest], least=least + 1))
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
-    if len(tree.levels) == len(levels) and tree.frontier and (longest is None or len(levels) < longest):
-        code = "no-trace-beyond-one-event" if len(levels) == 1 else "traces-cut-at-length"
-        request.remark(Message(code, events=len(levels)))
-    here = _by_level(tree, noisy.astype(np.float64))
+    if prior is not None:
+        return _with_prior(tree, here, threshold, prior, settings, generator(curator.randomness))
+    if len(tree.levels) == len(plan.levels) and tree.frontier and (longest is None or len(plan.levels) < longest):
+        code = "no-trace-beyond-one-event" if len(plan.levels) == 1 else "traces-cut-at-length"
+        request.remark(Message(code, events=len(plan.levels)))
     if settings.consistency:
-        here = _reconciled(tree, here, levels, Laplace(1 / epsilon))
+        here = _reconciled(tree, here, plan.levels, Laplace(1 / epsilon))
     here = [np.where(level > threshold, level, 0.0) for level in here]
-    if settings.rest == "share":
-        here = _shared(tree, here)
-    elif settings.rest == "stop":
-        here = _without_start(here)
-    if settings.rest != "stop":
-        here = [np.zeros(1), *(np.where(_is_complete(tree, i), level, 0.0) for i, level in enumerate(here[1:]))]
-    counts = [np.rint(level).astype(np.int64) for level in here]
-    return to_variants(tree, counts[1:], int(counts[0][0]))
+    complete = _released(tree, here, settings)
+    if settings.rest != "drop":
+        complete = _shared(tree, here, complete)
+    return to_variants(tree, [np.rint(level).astype(np.int64) for level in complete[1:]])
 
 
 def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
@@ -76,9 +87,15 @@ def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
 
 
 def _is_complete(tree: NoisyPrefixTree, index: int) -> BoolArray:
-    """The prefixes of a level that are released as they are: ended, or as long as the tree is deep."""
+    """The prefixes of a level that have ended, or are as long as the tree is deep."""
     level = tree.levels[index]
     return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open
+
+
+def _released(tree: NoisyPrefixTree, here: list[FloatArray], settings: TreeSettings) -> list[FloatArray]:
+    """The cases of the prefixes that are released as they are: those that are complete, or all but the empty one."""
+    stop = settings.rest == "stop"
+    return [np.zeros(1), *(np.where(stop | _is_complete(tree, i), n, 0.0) for i, n in enumerate(here[1:]))]
 
 
 def _parents(tree: NoisyPrefixTree, index: int) -> IntArray:
@@ -124,20 +141,94 @@ def _reconciled(
     return result
 
 
-def _without_start(here: list[FloatArray]) -> list[FloatArray]:
-    """Cases whose first activity did not survive say nothing: they are shared out among all prefixes."""
-    known = sum(float(level.sum()) for level in here[1:])
-    factor = 1 + float(here[0].sum()) / known if known else 0.0
-    return [np.zeros(1), *(level * factor for level in here[1:])]
+def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, scale: float) -> float:
+    """Return the part of the cases that is not at the prefix where a prior expects it, less what noise adds to it.
+
+    Laplace noise of this scale adds half of it to the positive part of a difference that is 0.
+    """
+    counts = np.concatenate(here)
+    cases = max(float(counts.sum()), 1.0)
+    more = np.maximum(counts - cases * prior.shares(tree), 0.0).sum()
+    return float(more - len(counts) * scale / 2) / cases
 
 
-def _shared(tree: NoisyPrefixTree, here: list[FloatArray]) -> list[FloatArray]:
+def _open(tree: NoisyPrefixTree, here: list[FloatArray], reach: float) -> float:
+    """Return the part of the cases that ends at no complete trace without the prefixes of a prior; those that are cut
+    at the depth have a part of theirs."""
+    tree, here = _without_prior(tree, here)
+    last = len(tree.levels) - 1
+    shares = [np.where(level.is_open, reach * (i == last), 1.0) for i, level in enumerate(tree.levels)]
+    complete = sum(float(level @ share) for level, share in zip(here[1:], shares, strict=True))
+    return 1 - complete / max(sum(float(level.sum()) for level in here), 1.0)
+
+
+def _without_prior(tree: NoisyPrefixTree, here: list[FloatArray]) -> tuple[NoisyPrefixTree, list[FloatArray]]:
+    """Return the tree of the prefixes that survived by their counts, and the cases by the longest of these."""
+    less, owner, kept, size = NoisyPrefixTree(tree.activities), np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), 1
+    owners = [owner]
+    for i, level in enumerate(tree.levels):
+        assert level.uncounted is not None
+        above, parents = kept, _parents(tree, i)
+        opened = np.cumsum(above if i == 0 else above & tree.levels[i - 1].is_open) - 1
+        kept = above[parents] & ~level.uncounted
+        owner = np.where(kept, size + np.cumsum(kept) - 1, owner[parents])
+        owners.append(owner)
+        size += int(kept.sum())
+        less = less.grown((opened[parents] * tree.width + level.symbols)[kept], level.counts[kept], level.least)
+    cases = np.bincount(np.concatenate(owners), np.concatenate(here), minlength=size)
+    return less, _by_level(less, cases.astype(np.float64))
+
+
+def _with_prior(
+    tree: NoisyPrefixTree,
+    here: list[FloatArray],
+    threshold: int,
+    prior: TreePrior,
+    settings: TreeSettings,
+    rng: np.random.Generator,
+) -> Variants:
+    """Return the variants of a tree with prefixes of a prior: where it knows a prefix, cases go on as its cases do.
+
+    The prefixes that are there for the prior alone have the numbers nearest to their counts that are not negative, with
+    the same sum. So they need no threshold, and where noise is all that they show they have hardly a case.
+    """
+    counts = np.concatenate(here)
+    kept = np.concatenate([[True], *(level.uncounted for level in tree.levels if level.uncounted is not None)])
+    numbers = np.where(counts > threshold, counts, 0.0)
+    numbers[kept] = projected(counts[kept], float(counts[kept].sum()))
+    here, stops = _by_level(tree, numbers), _by_level(tree, prior.shares(tree))
+    below = _below(tree, stops)
+    released = _released(tree, here, settings)
+    complete = [np.where(share > 0, n, done) for share, n, done in zip(below, here, released, strict=True)]
+    if settings.rest == "share":
+        complete = _shared(tree, here, complete)
+    growth, of_prior, others = [np.zeros(1)], [], []
+    for i, (n, stop, share) in enumerate(zip(complete, stops, below, strict=True)):
+        if i:
+            growth.append(growth[i - 1][_parents(tree, i - 1)])
+        more = np.where(share > 0, np.maximum(n - stop * numbers.sum(), 0.0), 0.0)
+        growth[i] = growth[i] + more / np.maximum(share, 1e-12)
+        of_prior.append(np.where(share > 0, n - more + stop * growth[i], 0.0))
+        others.append(np.rint(np.where(share > 0, 0.0, n)).astype(np.int64))
+
+    open_ = [np.where(level.is_open, n, 0) for level, n in zip(tree.levels, others[1:], strict=True)]
+    ended = to_variants(tree, [n - stopped for n, stopped in zip(others[1:], open_, strict=True)])
+    unknown = to_variants(tree, open_)
+    unknown = prior.continued(unknown, rng) if settings.rest == "stop" else unknown
+    return added([prior.drawn(tree, np.concatenate(of_prior), rng), ended, unknown])
+
+
+def _below(tree: NoisyPrefixTree, values: list[FloatArray]) -> list[FloatArray]:
+    """Return for each prefix the sum of what it and all that continue it have."""
+    sums = [level.copy() for level in values]
+    for i in range(len(tree.levels), 0, -1):
+        np.add.at(sums[i - 1], _parents(tree, i - 1), sums[i])
+    return sums
+
+
+def _shared(tree: NoisyPrefixTree, here: list[FloatArray], complete: list[FloatArray]) -> list[FloatArray]:
     """Cases that stopped at a prefix, given in proportion to the complete traces below it, where there are any."""
-    depth = len(tree.levels)
-    complete = [np.zeros(1), *(np.where(_is_complete(tree, i), here[i + 1], 0.0) for i in range(depth))]
-    below = [level.copy() for level in complete]
-    for i in range(depth, 0, -1):
-        np.add.at(below[i - 1], _parents(tree, i - 1), below[i])
+    depth, below = len(tree.levels), _below(tree, complete)
     # A prefix without a complete trace below hands its cases to its parent before these are shared out.
     stopped = [level - done for level, done in zip(here, complete, strict=True)]
     for i in range(depth, 0, -1):

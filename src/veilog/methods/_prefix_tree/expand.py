@@ -14,6 +14,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods._prefix_tree.lengths import length_histogram, quantile
+from veilog.methods._prefix_tree.prior import TreePrior
 from veilog.methods._prefix_tree.settings import TreeSettings
 from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold, to_variants
 from veilog.methods.method import Request, advised, as_asked
@@ -62,6 +63,10 @@ class TreeBudget:
     counts: Fraction
     rounds: Rounds | None = None
     """The levels' histograms, where they were paid for together."""
+    prior: TreePrior | None = None
+    """What is public about the cases."""
+    reach: float = 1.0
+    """The part of its length that a usual case has at the depth, where that was found."""
 
     def ask(self, curator: Curator, assign: Assign, size: int, level: int, keep_above: int) -> SparseHistogram:
         """Return the histogram of a level."""
@@ -85,23 +90,33 @@ class TreeBudget:
 def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> TreeBudget:
     """Return what epsilon, and the delta of the request, buy, besides the depth where that is not given.
 
-    With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`).
+    With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`). With a
+    prior the number of cases is asked for where their lengths are not.
     """
     depth, delta = settings.depth, request.delta
-    if depth is None:
-        for_depth = epsilon * DEPTH_SHARE
-        depth = noisy_depth(curator, for_depth, epsilon, delta)
-        epsilon -= for_depth
+    prior, cases, reach = TreePrior.of(request, curator.activities), 0, 1.0
+    if prior is not None or depth is None:
+        share = epsilon * DEPTH_SHARE
+        if depth is None:
+            steps, counts = length_histogram(curator, share)
+            cases = int(counts.sum())
+            usual, pays = quantile(steps, counts, ENDED), depth_that_pays(cases, epsilon, delta)
+            depth, reach = min(usual, pays), min(1.0, pays / usual)
+        else:
+            cases = curator.count(share)
+        epsilon -= share
     for_counts = epsilon * Fraction(str(settings.count_share))
+    if prior is not None:
+        prior = prior.counted(cases, for_counts)
     shares = split_budget(epsilon - for_counts, depth, settings.split)
     if rounds_pay(shares, epsilon - for_counts, delta):
         rounds = curator.rounds(
             shares, epsilon - for_counts, delta, purpose=Message("prefixes-up-to-length", depth=depth)
         )
-        return TreeBudget(rounds.noises, for_counts, rounds)
+        return TreeBudget(rounds.noises, for_counts, rounds, prior, reach)
     if delta:
         request.remark(Message("tree-delta-not-needed", depth=depth))
-    return TreeBudget(tuple(Laplace(1 / share) for share in shares), for_counts)
+    return TreeBudget(tuple(Laplace(1 / share) for share in shares), for_counts, None, prior, reach)
 
 
 def grow(
@@ -116,6 +131,7 @@ def grow(
     of all continuations where the tree would run away else. The curator is asked for no more than noise can be expected
     to reach: the chance of anything beyond has so many digits that drawing with it takes long. Continuations that no
     case can have that obeys the rules of the request are not kept, and do not count for a threshold.
+    Prefixes of a prior are kept whatever is answered.
     """
     tree, obeying = NoisyPrefixTree(curator.activities), obeying_continuations(curator.activities, request.rules)
     for level, noise in enumerate(plan.levels):
@@ -130,7 +146,16 @@ def grow(
         answer = plan.ask(curator, assign_continuation(tree), size, level, keep_above)
         keep = answer.counts > np.maximum(chosen.of(answer.bins), least)
         keep &= possible is None or possible[answer.bins]
-        tree = tree.grown(answer.bins[keep], answer.counts[keep], least)
+        bins, counts = answer.bins[keep], answer.counts[keep]
+        if plan.prior is None:
+            tree = tree.grown(bins, counts, least)
+            continue
+        known = plan.prior.continuations(tree)
+        every = np.union1d(bins, known if possible is None else known[possible[known]])
+        counted = np.isin(every, bins)
+        all_counts = np.zeros(len(every), dtype=np.int64)
+        all_counts[counted] = counts
+        tree = tree.grown(every, all_counts, least, ~counted)
     return tree, Fraction(0)
 
 
@@ -224,20 +249,19 @@ def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, .
     return (epsilon - sum(shares[1:]), *shares[1:])
 
 
-def noisy_depth(curator: Curator, epsilon: Fraction, budget: Fraction, delta: Fraction) -> int:
-    """A depth from a noisy histogram of lengths: at which four of five traces have ended, but no more than pays.
+def depth_that_pays(cases: int, budget: Fraction, delta: Fraction) -> int:
+    """The largest depth that pays; a smaller one is enough if four of five traces have ended there.
 
     Every level thins the budget of the others. So with n cases in all the depth d times the scale of the noise is at
     most n / 16, or d at most 5 if that is more: a rule found on public logs. The scale is d over the budget, or, with a
     delta, the square root of d over that of one Gaussian question times the square root of 2, if that is less.
     """
-    steps, counts = length_histogram(curator, epsilon)
-    room = max(int(counts.sum()), 0) / 16
+    room = max(cases, 0) / 16
     pays = max(5, int(math.sqrt(float(budget) * room)))
     if rounds_pay([Fraction(1)] * pays, budget, delta):
         strength = strength_within(float(budget), float(delta))
         pays = min(max(pays, int((math.sqrt(2) * strength * room) ** (2 / 3))), MOST_ROUNDS)
-    return min(quantile(steps, counts, ENDED), pays)
+    return pays
 
 
 def refuse_too_small(

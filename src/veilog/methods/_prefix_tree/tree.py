@@ -37,6 +37,8 @@ class TreeLevel:
     width: int
     least: int = 0
     """The count above which one survived; more, where it broke rules."""
+    uncounted: BoolArray | None = None
+    """Those that are there whatever their counts were: these are not known."""
 
     @cached_property
     def is_open(self) -> BoolArray:
@@ -79,8 +81,10 @@ class NoisyPrefixTree:
         """Number of prefixes, without the empty one."""
         return sum(len(level.bins) for level in self.levels)
 
-    def grown(self, bins: IntArray, counts: IntArray, least: int = 0) -> NoisyPrefixTree:
-        return NoisyPrefixTree(self.activities, (*self.levels, TreeLevel(bins, counts, self.width, least)))
+    def grown(
+        self, bins: IntArray, counts: IntArray, least: int = 0, uncounted: BoolArray | None = None
+    ) -> NoisyPrefixTree:
+        return NoisyPrefixTree(self.activities, (*self.levels, TreeLevel(bins, counts, self.width, least, uncounted)))
 
 
 def noise_threshold(bins: int, expected: float, noise: Noise) -> int:

@@ -5,7 +5,8 @@ A case that is far from all of them votes for *far* instead: one vote all the sa
 between the distances of the prior's own traces and of the same traces with their events in random order. The prior is
 dropped, and relations are asked as without one, if by the votes more than a third of the cases are unlike it, beyond
 noise, or if it counts for fewer cases than a chain of noisy relations does. Otherwise all that is left goes to votes.
-A log too small for the first votes to decide this keeps its prior.
+Where epsilon times cases is too small for the first votes to decide this, the prior is released as it is, for a noisy
+number of cases.
 
 A vote moves the share of a cell from what the prior says as far as noise lets. Let s_j be the share that the prior
 gives to cell j, v_j the one by votes, and n the variance of its noise. The misfit a, with v_j - s_j of variance
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 
@@ -36,6 +38,8 @@ from veilog.privacy.curator import Curator
 FIRST_G, FIRST_SHARES = 15.0, (0.05, 0.3)
 """The first votes have so much epsilon times cases, so that noise moves the part that is far by a tenth; within these
 shares of epsilon."""
+DECIDED = FIRST_G / FIRST_SHARES[1]
+"""From this epsilon times cases on they have as much; with less, noise hides whether a prior is wrong."""
 SHUFFLED = 1000
 """Traces by which it is found what is far."""
 DROPPED = 1 / 3
@@ -58,12 +62,11 @@ def voted_from_prior(
     assert request.prior is not None
     known, weights = public_traces(request.prior, activities, constants.max_length)
     if not len(known):
-        request.remark(Message("evolve-prior-without-activities"))
+        request.remark(Message("prior-without-activities"))
         return None
     if request.prior_of_model and plan.g > MODELS_UNTIL:
         request.remark(Message("evolve-model-not-used"))
         return None
-    e = plan.set_aside(first_share(plan))
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), constants.max_length)
     shortened = reduced_to(everything, np.union1d(known.in_a_row[0], named_by(request.rules, activities)))
     pool = Traces(np.append(shortened.states, PAD).astype(np.int32)[known.codes], known.lengths)
@@ -74,20 +77,26 @@ def voted_from_prior(
             request.remark(Message("prior-breaks-rules"))
             return None
         pool, weights = pool.take(rows), weights[rows] / weights[rows].sum()
+    chain = replace(chain_of(pool, weights, shortened.size, plan), rules=automata)
+    sketch = ProcessSketch(shortened, None, chain, None)
+    if undecided(request, plan):
+        return sketch, pool, weights, [counted_alone(curator, request, plan, pool)]
+    e = plan.set_aside(first_share(plan))
     chosen = medoids_of(*drawn(pool, weights, constants.candidates, rng), plan.number_of_prototypes(e), None)
     far, own, shuffled = far_from(chosen, pool, weights, rng)
     asked = [voted(curator, plan, chosen, shortened, e, 1, far)]
+    if undecided(request, plan):
+        return sketch, pool, weights, [counted_alone(curator, request, plan, pool)]
     unlike = (float(asked[0].votes[-1]) / plan.cases - own) / max(shuffled - own, 0.1)
     cells, usual = [asked[0].cells(pool)], plan.trust
     p, likely = believed(plan, weights, cells, asked)
     wrong = unlike - 4 * asked[0].deviation(plan.cases) > DROPPED or likely[usual * MISFITS > 1].sum() > SURE
-    if wrong and plan.g >= FIRST_G / FIRST_SHARES[1]:  # with less, noise hides whether it is
+    if wrong and plan.g >= DECIDED:
         plan.learned_trust = None
         request.remark(Message("evolve-prior-dropped"))
         return None
     request.remark(Message("evolve-prior-used", kinds=len(pool)))
     plan.of_prior = True
-    chain = replace(chain_of(pool, weights, shortened.size, plan), rules=automata)
     shares = plan.votes(rounds)
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
@@ -99,7 +108,22 @@ def voted_from_prior(
         asked.append(voted(curator, plan, chosen, shortened, e, number + 2))
         cells.append(asked[-1].cells(pool))
         p, _ = believed(plan, weights, cells, asked)
-    return ProcessSketch(shortened, None, chain, None), pool, p, asked
+    return sketch, pool, p, asked
+
+
+def undecided(request: Request, plan: EvolvePlan) -> bool:
+    """Return whether noise hides how a log differs from a prior. Models are voted for even so: they do not know how
+    frequent their traces are."""
+    return plan.g < DECIDED and not request.prior_of_model
+
+
+def counted_alone(curator: Curator, request: Request, plan: EvolvePlan, pool: Traces) -> Round:
+    """Ask with all that is left for the number of cases alone; return a round without prototypes."""
+    request.remark(Message("evolve-prior-as-it-is"))
+    plan.of_prior = True
+    e = plan.take_of_rest(Fraction(1))
+    plan.learn_from_votes(float(curator.count(e)), float(e), 1)
+    return Round(pool.take(np.zeros(0, dtype=np.int64)), np.zeros(0, dtype=np.int64), float(e))
 
 
 def public_traces(prior: Variants, activities: tuple[str, ...], longest: int) -> tuple[Traces, FloatArray]:

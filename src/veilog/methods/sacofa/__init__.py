@@ -149,7 +149,7 @@ def _certified(curator: Curator, request: Request, settings: SacofaSettings, dec
         return verdict.screen(least, max(least, harmful_least if harmful_from is None else harmful_from - 1))
 
     tree, left = grow(curator, request, plan, screen)
-    return count_variants(curator, request, tree, plan.levels, plan.counts + left, settings)
+    return count_variants(curator, request, tree, plan, left, settings)
 
 
 @dataclass(frozen=True)
@@ -288,4 +288,5 @@ SACOFA = our_method(
     SacofaSettings,
     budget=DeltaOptional(of_use=lambda settings: True, buys="deep trees get narrower noise"),
     needs=needs_of_tree,
+    takes_prior=True,
 )

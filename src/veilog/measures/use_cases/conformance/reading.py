@@ -1,4 +1,4 @@
-"""Reading the model that cases are checked against: BPMN, PNML, or declare constraints, told by what is in the file.
+"""Reading the model that cases are checked against: BPMN, PNML, PTML, or declare constraints, as the file has it.
 
 Constraints are JSON, ``{"constraints": [{"template": "response", "activities": ["A", "B"]}, ...]}`` with ``"times"``
 where a template counts, or text, one a line as in files of other declare tools: ``Response[A, B]``, ``Existence2[A]``.
@@ -16,6 +16,7 @@ from veilog.errors import InputError
 from veilog.measures.use_cases.conformance.bpmn import read_bpmn
 from veilog.measures.use_cases.conformance.elements import parsed
 from veilog.measures.use_cases.conformance.pnml import read_pnml
+from veilog.measures.use_cases.conformance.ptml import read_ptml
 from veilog.mining.replay import Net
 from veilog.rules.constraints import Constraint, constraint_in, constraint_of
 
@@ -35,6 +36,8 @@ def read_model(path: Path) -> Model:
             return read_pnml(root, path)
         if root.tag == "definitions":
             return read_bpmn(root, path)
+        if root.tag == "ptml":
+            return read_ptml(root, path)
         raise InputError("model-format-unknown", path=path, tag=root.tag)
     try:
         text = content.decode("utf-8-sig")
