@@ -296,7 +296,7 @@ ROOMS = {
     ),
     "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
     "cli": (
-        *("display", "shared", "ledger", "logs", "people", "audit", "compare", "report", "dossier", "risk"),
+        *("display", "shared", "ledger", "logs", "audit", "compare", "report", "dossier", "risk"),
         *("confirmation", "model", "preview", "release", "suggest", "experiment", "demo", "serve", "completion"),
     ),
 }

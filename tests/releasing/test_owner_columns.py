@@ -17,7 +17,7 @@ from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import OwnerMessage
 from veilog.releasing.owner import unknown_times
-from veilog.report.translation import stated
+from veilog.report.words import stated
 
 LOG = hospital(120, seed=1)
 AGES = tuple(sorted(set(LOG.cases.column("age group").to_pylist())))

@@ -22,8 +22,8 @@ from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Ve
 from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
 from veilog.report.dossier import as_markdown, dossier
 from veilog.report.facts import standing_of, today
-from veilog.report.figures import figure, tied
 from veilog.report.release_facts import told_by_file, told_by_release
+from veilog.report.words import figure, tied
 
 LOG = hospital(300, seed=1)
 VARIANTS = LOG.variants

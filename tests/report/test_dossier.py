@@ -22,7 +22,7 @@ from veilog.methods import METHODS
 from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.result import OwnerOnly
 from veilog.report import words
-from veilog.report.attacks import CONTROLS
+from veilog.report.comparison import CONTROLS
 from veilog.report.dossier import (
     Block,
     Code,

@@ -26,10 +26,8 @@ from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.releasing.result import OwnerOnly
 from veilog.report import words
-from veilog.report.attacks import CONTROLS
-from veilog.report.attributes import attributes_shown
-from veilog.report.translation import stated
-from veilog.report.words import chances
+from veilog.report.comparison import CONTROLS, attributes_shown
+from veilog.report.words import chances, stated
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}

@@ -11,7 +11,7 @@ from rapidfuzz.distance import Levenshtein
 from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance.declare import held
 from veilog.rules.automata import Automata
-from veilog.rules.constraints import BINARY, COUNTED, TEMPLATES, Constraint
+from veilog.rules.rule_files import BINARY, COUNTED, TEMPLATES, Constraint
 
 LABELS = "abcd"
 ALL = [trace for length in range(6) for trace in itertools.product(range(len(LABELS)), repeat=length)]

@@ -8,7 +8,7 @@ import pytest
 from refusals import refused
 
 from veilog.errors import InputError
-from veilog.rules.constraints import Constraint
+from veilog.rules.rule_files import Constraint
 from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import TimeRule
 

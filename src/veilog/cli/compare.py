@@ -14,7 +14,6 @@ from rich.text import Text
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
 from veilog.cli.display.measures import comparison_table, comparison_view, rules_table
-from veilog.cli.people import SEEMING, Whose
 from veilog.cli.shared.log_input import (
     Output,
     named,
@@ -24,7 +23,18 @@ from veilog.cli.shared.log_input import (
     show_findings,
     shown_progress,
 )
-from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, HeldOut, Json, Log, Reading
+from veilog.cli.shared.options import (
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
+    SEEMING,
+    Details,
+    Grouping,
+    HeldOut,
+    Json,
+    Log,
+    Reading,
+    Whose,
+)
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog

@@ -11,9 +11,19 @@ from rich.text import Text
 from veilog._plain import to_json
 from veilog.cli.compare import WHOLE, read_to_measure, say_narrow, say_person
 from veilog.cli.display.measures import attack_lines, attack_tables, risk_lines, risk_table, unique_line
-from veilog.cli.people import SEEMING, Whose
 from veilog.cli.shared.log_input import Output, opened, show_findings, shown_progress
-from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, Json, Log, Reading, pairs
+from veilog.cli.shared.options import (
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
+    SEEMING,
+    Details,
+    Grouping,
+    Json,
+    Log,
+    Reading,
+    Whose,
+    pairs,
+)
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
@@ -21,7 +31,7 @@ from veilog.measures import Progress
 from veilog.measures.disclosure import Risks
 from veilog.measures.disclosure import risk as measure_risk
 from veilog.measures.disclosure import unique_cases as cases_alone
-from veilog.measures.disclosure.perspectives import UNITS
+from veilog.measures.disclosure.spaces import UNITS
 from veilog.measures.singling_out import exposure, halves, inference, linkability
 from veilog.measures.singling_out.identification import Exposure
 from veilog.measures.singling_out.inference import Inference

@@ -27,16 +27,16 @@ from veilog.privacy.account.guessing_advantage import worth
 from veilog.releasing.account_notes import LedgerStatus, counting
 from veilog.releasing.checks import Check, State, checks_of
 from veilog.report.explorer import clean, short
-from veilog.report.figures import figure
 from veilog.report.release_facts import Told
-from veilog.report.translation import stated
 from veilog.report.words import (
     TONES,
     by_delta,
     capital,
+    figure,
     headline,
     of_other_accounts,
     said_of_others,
+    stated,
     strength_in_words,
     title_of_budget,
 )

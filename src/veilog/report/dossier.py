@@ -33,14 +33,13 @@ from veilog.measures.persons import check_apart
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.result import Release
 from veilog.report import words
-from veilog.report.attacks import known_activities, unique
+from veilog.report.comparison import known_activities, unique
 from veilog.report.decision import CONFIRMED, of_person
 from veilog.report.explorer import clean
 from veilog.report.facts import dossier_facts
-from veilog.report.figures import figure
 from veilog.report.page import environment, style
 from veilog.report.release_facts import given_log, given_release
-from veilog.report.translation import stated
+from veilog.report.words import figure, stated
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -34,15 +34,20 @@ from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
 from veilog.releasing.owner import losses_after
 from veilog.releasing.result import Release
-from veilog.report.attacks import attacks_shown
-from veilog.report.attributes import OF_EVERY_LOG, AttributeShown, attributes_shown
+from veilog.report.comparison import (
+    OF_EVERY_LOG,
+    AttributeShown,
+    UseCaseShown,
+    attacks_shown,
+    attributes_shown,
+    judged_here,
+    shown,
+)
 from veilog.report.decision import Decision, OwnerSide, decided, owner_side
 from veilog.report.explorer import Explorer, clean, explorer, short
-from veilog.report.figures import figure, share_of
 from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
 from veilog.report.release_facts import Told, told_by
-from veilog.report.use_cases import UseCaseShown, judged_here, shown
-from veilog.report.words import percent_up, strength_in_words
+from veilog.report.words import figure, percent_up, share_of, strength_in_words
 
 COMPARED_AT_ONCE = 5_000
 """Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""

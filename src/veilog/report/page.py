@@ -22,13 +22,12 @@ from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.meaning import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
-from veilog.report.attacks import attacks_shown, known_activities, rate_in_words, unique
+from veilog.report.comparison import attacks_shown, known_activities, rate_in_words, unique
 from veilog.report.decision import CONFIRMED, MARKS
 from veilog.report.explorer import COLOURS, clean, in_two, short
 from veilog.report.facts import Facts
-from veilog.report.figures import figure, share_of, tied
 from veilog.report.flow_map import END, START
-from veilog.report.translation import stated
+from veilog.report.words import figure, share_of, stated, tied
 
 if TYPE_CHECKING:
     from jinja2 import Environment

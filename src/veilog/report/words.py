@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Literal
 
-from veilog._language import dated, gettext, localised, ngettext, pgettext
+from veilog._language import dated, gettext, localised, ngettext, percent, pgettext
 from veilog.ledger.accounts import Account
 from veilog.measures.use_cases import Grade
-from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
+from veilog.messages import Message, OwnerMessage
+from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength, up
 from veilog.releasing.account_notes import LedgerStatus, counting
 from veilog.releasing.checks import State
 from veilog.report.explorer import clean, short
-from veilog.report.figures import figure, share_of, tied
 
 Tone = Literal["good", "warn", "bad"]
 
@@ -175,3 +177,40 @@ def of_other_accounts(standing: LedgerStatus) -> str:
         standing.others,
         names=names + (", …" if standing.others > len(standing.names) else ""),
     )
+
+
+# Numbers as people read them on a page, in the language that is spoken: powers of ten as powers, and no line that
+# breaks inside a number.
+
+_RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
+_POWER = re.compile(r"(?:1(?=e)|([\d.]+))e([+-]?)0*(\d+)")
+
+
+def figure(value: Fraction | float | None, digits: int = 6) -> str:
+    """Return a number that is rounded up: 10⁻⁶ in place of 1e-06."""
+    if value is None:
+        return pgettext("number", "none")
+    return localised(_POWER.sub(_raised, up(value, digits)))
+
+
+def share_of(number: str) -> str:
+    """Return a number, written as in English, in percent."""
+    return tied(percent(number))
+
+
+def tied(text: str) -> str:
+    """Return the text with thin spaces where no line may break: before a percent sign, around the sign after ε or δ."""
+    return re.sub(r"(?<=[εδ]) = (?=\S)", "\u202f=\u202f", re.sub(r"(?<=\d)[ \u00a0]%", "\u202f%", text))
+
+
+def _raised(found: re.Match[str]) -> str:
+    power = "10" + (found[2].replace("+", "") + found[3]).translate(_RAISED)
+    return power if found[1] is None else f"{found[1]}·{power}"
+
+
+# What a release states of itself, in the language that is spoken.
+
+
+def stated(text: str | Message | OwnerMessage) -> str:
+    """Return the sentence of a message, or a marked text, in the language that is spoken; any other text as it is."""
+    return gettext(text) if isinstance(text, str) else str(text)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.rules.constraints import Constraint
+from veilog.rules.rule_files import Constraint
 
 MOST_TRIED = 20_000
 """So many states of a search are looked at, before it is given up."""

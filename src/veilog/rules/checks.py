@@ -17,8 +17,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, STAR
 from veilog.messages import Message
 from veilog.rules.attributes import ColumnValues, ValueCondition
 from veilog.rules.automata import Automata
-from veilog.rules.constraints import Constraint
-from veilog.rules.rule_files import ReleaseRule
+from veilog.rules.rule_files import Constraint, ReleaseRule
 from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import ANY
 

@@ -25,8 +25,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.rules.attributes import AttributeRule, AttributeTable, ColumnValues
 from veilog.rules.automata import Automata
-from veilog.rules.constraints import Constraint
-from veilog.rules.rule_files import ReleaseRule, RuleEntry, entries_of, rule_of
+from veilog.rules.rule_files import Constraint, ReleaseRule, RuleEntry, entries_of, rule_of
 from veilog.rules.times import TimeRule, possible
 
 RulesChoice: TypeAlias = "ReleaseRules | str | Path | Iterable[RuleEntry]"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from veilog import Variants
 from veilog.measures.disclosure import measure as disclosure
-from veilog.measures.disclosure import short as disclosure_short
+from veilog.measures.disclosure import measure as disclosure_short
 
 LOG = st.dictionaries(
     st.lists(st.sampled_from("abcd"), max_size=7).map(tuple), st.integers(1, 4), min_size=1, max_size=25

@@ -37,7 +37,7 @@ from veilog.measures.use_cases.attributes import (
     without,
 )
 from veilog.messages import Message
-from veilog.report.use_cases import shown
+from veilog.report.comparison import shown
 
 
 def log(

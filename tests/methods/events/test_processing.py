@@ -27,7 +27,7 @@ from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.report.translation import stated
+from veilog.report.words import stated
 
 OVERLAPPING = ("Blood test", "ECG")
 LOG = started(HOSPITAL, overlapping=OVERLAPPING)

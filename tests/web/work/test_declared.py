@@ -16,7 +16,7 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.partition import Partition
-from veilog.report.translation import stated
+from veilog.report.words import stated
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages

@@ -12,7 +12,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Matcher
-from veilog.measures.disclosure.perspectives import variant_of_cases
+from veilog.measures.disclosure.spaces import variant_of_cases
 from veilog.measures.durations import known_spans, timed
 from veilog.measures.measure import Reason
 from veilog.messages import OwnerMessage

@@ -11,7 +11,7 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.disclosure.perspectives import variant_of_cases
+from veilog.measures.disclosure.spaces import variant_of_cases
 from veilog.measures.persons import column_of, parted
 from veilog.measures.use_cases.attributes import ComparedAttribute, compared
 

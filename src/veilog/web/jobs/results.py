@@ -24,12 +24,11 @@ from veilog.messages import Message
 from veilog.privacy.account.guarantee import Guarantee
 from veilog.releasing.preview import Expected, Interval
 from veilog.releasing.result import OwnerOnly
-from veilog.report.attributes import AttributeShown
+from veilog.report.comparison import AttributeShown, UseCaseShown
 from veilog.report.decision import OwnerSide
 from veilog.report.explorer import Explorer
 from veilog.report.flow_map import FlowMap, FlowSteps
 from veilog.report.release_facts import Told
-from veilog.report.use_cases import UseCaseShown
 
 HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet", "object_type")
 """What may be chosen of how a log is read, as :func:`veilog.read` calls it."""

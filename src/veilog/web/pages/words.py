@@ -11,7 +11,7 @@ from veilog._language import dated, day_in_words, gettext, localised, percent
 from veilog.ledger.accounts import in_figures
 from veilog.ledger.entry import Cost
 from veilog.messages import Message, message_from
-from veilog.report.figures import figure
+from veilog.report.words import figure
 
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
 """What each language calls itself; of one that is not here its code is shown."""

@@ -12,11 +12,11 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison, Pair, compare, verdict_of
 from veilog.measures.use_cases import UseCaseOptions, judge
 from veilog.releasing.result import Release
+from veilog.report.comparison import Number, shown
 from veilog.report.facts import durations, gathered, standing_of
 from veilog.report.flow_map import FlowMap, FlowSteps, arranged, drawn, steps_of
 from veilog.report.page import kept_lines, rendered
 from veilog.report.release_facts import told_by_release
-from veilog.report.use_cases import Number, shown
 from veilog.web.jobs.results import Beside, ReleasedLog
 from veilog.web.jobs.worker import Progress
 from veilog.web.work.exposure import shown_rows

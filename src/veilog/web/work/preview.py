@@ -27,7 +27,7 @@ from veilog.releasing.preview import PATIENTS, Preview, guarantee_of
 from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
-from veilog.report.figures import figure
+from veilog.report.words import figure
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.work.accounts import InAccount, foreseen
 from veilog.web.work.columns import refuse_attributes

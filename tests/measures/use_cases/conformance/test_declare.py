@@ -12,7 +12,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance import read_model
 from veilog.measures.use_cases.conformance.declare import held, mined
 from veilog.measures.use_cases.conformance.use_case import support_error
-from veilog.rules.constraints import TEMPLATES, Constraint
+from veilog.rules.rule_files import TEMPLATES, Constraint
 
 ONE_OF_EACH = (
     *(Constraint(name, ("a",)) for name in ("existence", "absence", "exactly", "init", "end")),

@@ -15,7 +15,7 @@ import numpy as np
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.rules.automata import Automata
-from veilog.rules.constraints import Constraint
+from veilog.rules.rule_files import Constraint
 
 SUPPORT = 0.95
 """From which support on a constraint of the original's own is one that it is checked for."""

@@ -18,7 +18,7 @@ from veilog.measures.use_cases.conformance.elements import parsed
 from veilog.measures.use_cases.conformance.pnml import read_pnml
 from veilog.measures.use_cases.conformance.ptml import read_ptml
 from veilog.mining.replay import Net
-from veilog.rules.constraints import Constraint, constraint_in, constraint_of
+from veilog.rules.rule_files import Constraint, constraint_in, constraint_of
 
 Model: TypeAlias = Net | tuple[Constraint, ...]
 

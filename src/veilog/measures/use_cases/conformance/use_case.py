@@ -21,7 +21,7 @@ from veilog.measures.use_cases.conformance.nets import Acceptor
 from veilog.measures.use_cases.conformance.reading import Model, read_model
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 from veilog.mining.replay import Net
-from veilog.rules.constraints import Constraint
+from veilog.rules.rule_files import Constraint
 
 
 def conformance_rate(model: Model, variants: Variants) -> float:

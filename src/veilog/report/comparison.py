@@ -1,0 +1,333 @@
+"""What reports show of a comparison: what attacks achieved, attributes and use cases, in words and rows; for the owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from veilog._language import gettext, gettext_noop, localised, ngettext, percent, pgettext, quoted
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, START, TIMESTAMP, EventLog
+from veilog.logs.variants import Variants
+from veilog.logs.xes.columns import legal_keys
+from veilog.measures import Pair, Progress
+from veilog.measures.disclosure import RiskResult
+from veilog.measures.singling_out.inference import END, Inference, Inferred
+from veilog.measures.singling_out.linkage import Linkability, Linked
+from veilog.measures.singling_out.measure import SinglingOut
+from veilog.measures.singling_out.rates import Control, Rate, Success
+from veilog.measures.singling_out.words import begun, in_words, inferred_in_words, known_of, linked_in_words
+from veilog.measures.use_cases import Assessment, Grade, MetricResult, UseCaseOptions, judge
+from veilog.report.explorer import clean, short
+from veilog.report.words import share_of, tied
+
+CONTROLS: dict[Control, str] = {
+    "others' cases": gettext_noop("others' cases alone"),
+    "held out": gettext_noop("people held out"),
+}
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """What an attacker knows, and how often that is enough."""
+
+    known: str
+    people: int
+    original: str
+    released: str
+    control: str
+    gain: str
+    """In percentage points, with its interval; empty where it is not judged."""
+    more: bool
+    """Whether the release tells more than the control."""
+
+
+@dataclass(frozen=True)
+class AttackShown:
+    """One attack: whom it was tried on, what it is held against, and what came of it."""
+
+    title: str
+    said: str
+    control: str
+    rows: tuple[AttackRow, ...]
+
+    @property
+    def judged(self) -> bool:
+        """Whether the gain of the release is told."""
+        return any(row.gain for row in self.rows)
+
+
+def attacks_shown(
+    singled: SinglingOut | None, linked: Linkability | None, inferred: Inference | None
+) -> tuple[AttackShown, ...]:
+    """Return what was tried, by the risk that it is of."""
+    shown = []
+    if singled is not None:
+        found = singled.results
+        alone = [_row(known_of(k), k.people, k.singled_out, None, more=False) for k in found]
+        rest = [_row(known_of(k), k.people, k.guessed, k.beyond, more=k.more) for k in found]
+        control = gettext(CONTROLS[singled.control])
+        told = gettext("Exactly one case fits the known facts, and it has the person's whole variant.")
+        shown.append(AttackShown(gettext("Singling out"), told, control, tuple(alone)))
+        shown.append(AttackShown(gettext("Inference: the variant"), in_words(singled), control, tuple(rest)))
+    if linked is not None:
+        pairs = [_row(_lists(k), k.people, k.linked, k.beyond, more=k.more) for k in linked.results]
+        control = gettext(CONTROLS[linked.control])
+        shown.append(AttackShown(gettext("Linkability"), linked_in_words(linked), control, tuple(pairs)))
+    if inferred is not None:
+        ends = [
+            _row(
+                gettext("{known}; guessed: {secret}", known=begun(k), secret=_secret(k)),
+                k.people,
+                k.guessed,
+                k.beyond,
+                more=k.more,
+            )
+            for k in inferred.results
+        ]
+        title = gettext("Inference: how a case ends, and attributes")
+        control = gettext(CONTROLS[inferred.control])
+        shown.append(AttackShown(title, inferred_in_words(inferred), control, tuple(ends)))
+    return tuple(shown)
+
+
+def _lists(row: Linked) -> str:
+    if row.other_list == "activities":
+        both = ngettext(
+            "lists with the first activity and with the last activity",
+            "lists with the first {n} activities and with the last {n} activities",
+            row.size,
+        )
+    else:
+        both = ngettext(
+            "lists with the first activity and with attributes",
+            "lists with the first {n} activities and with attributes",
+            row.size,
+        )
+    return gettext("{lists} (two releases)", lists=both) if row.releases > 1 else both
+
+
+def _secret(row: Inferred) -> str:
+    return gettext("last activity") if row.secret == END else row.secret
+
+
+def unique(found: RiskResult) -> str:
+    """Return how many cases some knowledge singles out; where not all of it was tried and none did, it says so."""
+    if not found.exact and not found.unique:
+        return gettext("none of those tried")
+    if found.exact:
+        return gettext("{n} of {cases}", n=found.unique, cases=found.cases)
+    return gettext("at least {n} of {cases}", n=found.unique, cases=found.cases)
+
+
+def known_activities(found: RiskResult) -> str:
+    """Return which knowledge of how many activities it is."""
+    if found.background == "set":
+        return gettext("set of {n}", n=found.size)
+    return gettext("sequence of {n}", n=found.size)
+
+
+def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: bool) -> AttackRow:
+    return AttackRow(
+        known,
+        people,
+        rate_in_words(success.original),
+        rate_in_words(success.released),
+        rate_in_words(success.baseline),
+        "" if gain is None else _signed(gain),
+        more,
+    )
+
+
+def rate_in_words(rate: Rate) -> str:
+    """Return a share with its interval."""
+    value = tied(percent(_in_percent(rate.value)))
+    if rate.high - rate.low < 1e-9:
+        return value
+    low, high = localised(_in_percent(rate.low)), percent(_in_percent(rate.high))
+    return _together(value, low, high)
+
+
+def _in_percent(share: float) -> str:
+    """A share in percent, to three digits; what is below a thousandth of one is called nothing."""
+    return f"{100 * share:.3g}" if share >= 1e-5 else "0"
+
+
+def _signed(rate: Rate) -> str:
+    return _together(*(localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high)))
+
+
+def _together(value: str, low: str, high: str) -> str:
+    """A number with its interval, in which no line breaks."""
+    number, bracket, interval = gettext("{value} ({low} to {high})", value=value, low=low, high=high).partition("(")
+    return tied(number.rstrip()) + " " + bracket + tied(interval).replace(" ", "\u00a0")
+
+
+# The attributes of a release as rows of a table: what values they have, for the owner beside those of the original.
+
+OF_EVERY_LOG = frozenset({ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP})
+"""Columns that are no attributes."""
+_MOST = 40
+"""Attributes that are shown of cases, and of events."""
+_OFTEN = 3
+"""Values that are shown of one that has words."""
+
+
+@dataclass(frozen=True)
+class AttributeShown:
+    """One attribute, of what it is, and its values in words."""
+
+    name: str
+    of: str
+    released: str
+    original: str
+    """Empty where the original is not shown, or has no such attribute."""
+
+
+def attributes_shown(released: EventLog | None, original: EventLog | None) -> tuple[AttributeShown, ...]:
+    """Return the attributes of a release, those of its cases first."""
+    if released is None:
+        return ()
+    return (
+        *_of(released.cases, None if original is None else original.cases, pgettext("attribute of", "cases")),
+        *_of(released.events, None if original is None else original.events, pgettext("attribute of", "events")),
+    )
+
+
+def _of(released: pa.Table, original: pa.Table | None, of: str) -> list[AttributeShown]:
+    names = [name for name in released.column_names if name not in OF_EVERY_LOG and not _is_start(released, name)]
+    before = {} if original is None else _by_written_name(original)
+    return [
+        AttributeShown(
+            short(name, 80), of, _in_words(released.column(name)), _in_words(before[name]) if name in before else ""
+        )
+        for name in names[:_MOST]
+    ]
+
+
+def _is_start(table: pa.Table, name: str) -> bool:
+    """Whether a column says when events began: it is one of their times."""
+    return name == START and pa.types.is_temporal(table.column(name).type)
+
+
+def _by_written_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The columns by their names, and by those that they have in a file."""
+    written = legal_keys(table.slice(0, 0)).column_names
+    return {name: table.column(i) for names in (written, table.column_names) for i, name in enumerate(names)}
+
+
+def _in_words(column: pa.ChunkedArray) -> str:
+    """The values of an attribute: the range of numbers and dates, else the most frequent ones."""
+    known = column.drop_null()
+    if not len(known):
+        return gettext("no value")
+    kind = known.type
+    numbers = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    said = _range(known, numbers) if numbers or pa.types.is_temporal(kind) else _often(known)
+    if len(known) == len(column):
+        return said
+    return gettext("{values}; unknown: {share}", values=said, share=_share(column.null_count / len(column)))
+
+
+def _range(known: pa.ChunkedArray, numbers: bool) -> str:
+    whole = known.combine_chunks()
+    order = pc.array_sort_indices(whole)
+    found = [whole[order[i].as_py()].as_py() for i in (0, (len(order) - 1) // 2, len(order) - 1)]
+    low, middle, high = (localised(f"{value:,.6g}") if numbers else clean(str(value)[:16]) for value in found)
+    return gettext("{low} to {high}, half up to {middle}", low=low, middle=middle, high=high)
+
+
+def _often(known: pa.ChunkedArray) -> str:
+    counts = {str(one["values"]): one["counts"] for one in pc.value_counts(known.cast(pa.string())).to_pylist()}
+    first = sorted(counts, key=lambda value: (-counts[value], value))[:_OFTEN]
+    named = ", ".join(f"{quoted(short(value, 40))} ({_share(counts[value] / len(known))})" for value in first)
+    if len(counts) <= _OFTEN:
+        return named
+    return ngettext("{named} and {n} more value", "{named} and {n} more values", len(counts) - _OFTEN, named=named)
+
+
+def _share(part: float) -> str:
+    return share_of(f"{100 * part:.3g}")
+
+
+# What a release is good for, as a page shows it: a sentence a use case, and its numbers in words.
+
+ALWAYS = ("discovery", "conformance")
+"""Use cases that every page has; prediction takes longest and is for ``veilog compare --use-cases``."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number of a use case: of the release, of the original itself, of one half of it beside the other."""
+
+    title: str
+    released: str
+    original: str
+    half: str
+    kept: str
+    bar: float
+    """The share that is kept, at most 100."""
+
+
+@dataclass(frozen=True)
+class UseCaseShown:
+    """One use case on a page."""
+
+    grade: Grade
+    verdict: str
+    numbers: tuple[Number, ...]
+    remark: str = ""
+    title: str = ""
+
+
+def judged_here(
+    original: EventLog | Variants, released: EventLog | Variants, progress: Progress, person: str | bool = True
+) -> Mapping[str, Assessment]:
+    """Judge what a page always has, and times and attributes where the release has them; ``person`` says whose the
+    cases are (:class:`veilog.measures.UseCaseOptions`)."""
+    names, lacking = list(ALWAYS), None
+    if not isinstance(original, Variants) and not isinstance(released, Variants):
+        names += ["performance"]
+        more = {*released.events.column_names, *released.cases.column_names} - OF_EVERY_LOG
+        if more:
+            names += ["attributes"]
+        else:
+            from veilog.measures.use_cases.attributes import without  # not where attributes are judged anyway
+
+            lacking = without(original, released, person)
+    found = dict(judge(Pair(original, released, progress), names, UseCaseOptions(person=person)))
+    return found if lacking is None else {**found, "attributes": lacking}
+
+
+def shown(use_cases: Iterable[Assessment]) -> tuple[UseCaseShown, ...]:
+    """Return the use cases in words; of those that cannot be judged, why not."""
+    return tuple(
+        UseCaseShown(
+            one.grade,
+            one.verdict,
+            tuple(_number(j) for j in one.aspects.values() if j.value is not None),
+            " ".join(one.remarks),
+            gettext(one.use_case.title),
+        )
+        for one in use_cases
+    )
+
+
+def _number(judged: MetricResult) -> Number:
+    share = judged.share
+    return Number(
+        title=judged.aspect.heading + (f", {gettext(judged.aspect.unit)}" if judged.aspect.unit else ""),
+        released=_figure(judged.value),
+        original=_figure(judged.original),
+        half=_figure(judged.sample),
+        kept="–" if share is None else percent(f"{100 * share:.0f}"),
+        bar=round(100 * min(share or 0.0, 1.0), 1),
+    )
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return localised(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")
