@@ -1,4 +1,4 @@
-"""What reports show of a comparison: what attacks achieved, attributes and use cases, in words and rows; for the owner."""
+"""What reports show of a comparison, for the owner: what attacks achieved, attributes and use cases."""
 
 from __future__ import annotations
 
