@@ -81,7 +81,7 @@ def test_edits_are_as_likely_as_the_chain_has_them_beside_the_trace() -> None:
         assert likely(one, edits.chances) / likely(text, edits.chances) == pytest.approx(weight)
         chances[one] = chances.get(one, 0.0) + weight
     for _ in range(20_000):
-        first = edits.drawn(text, 0.0, rng)[0]
+        first = next(edits.drawn(text, 0.0, rng))
         found[first] = found.get(first, 0) + 1
     expected = np.array(list(chances.values())) / sum(chances.values()) * 20_000
     some = expected > 10

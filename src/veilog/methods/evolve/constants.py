@@ -189,6 +189,8 @@ class Constants:
     """but at least so many."""
     miner_noise: float = 0.2
     """The noise threshold with which models are discovered: the usual one."""
+    judged_events: int = 30_000
+    """Models are judged by the most frequent traces of the fine release that have so many events together."""
 
 
 DEFAULTS = Constants()

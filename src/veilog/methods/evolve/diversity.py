@@ -14,7 +14,7 @@ All of this is post-processing of noisy answers: nothing here can ask the curato
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,23 +99,25 @@ class Edits:
         taken, left = set(texts), fine.counts.copy()
         new: list[str] = []
         for row in np.flatnonzero(fine.counts > copies).tolist():
-            others = [text for text in self.drawn(texts[row], rarest, rng) if text not in taken]
-            allowed = self.obeys(traces_of(others)).tolist()
-            found = list(itertools.islice(itertools.compress(others, allowed), int(left[row] - copies[row])))
+            wanted, edits = int(left[row] - copies[row]), self.drawn(texts[row], rarest, rng)
+            found: list[str] = []
+            while len(found) < wanted and (some := list(itertools.islice(edits, 2 * wanted))):
+                others = [text for text in some if text not in taken]
+                found += itertools.compress(others, self.obeys(traces_of(others)).tolist())
+            found = found[:wanted]
             left[row] -= len(found)
             taken.update(found)
             new += found
         return Weighted(traces_of(texts + new), np.concatenate([left, np.ones(len(new), dtype=left.dtype)]), fine.real)
 
-    def drawn(self, text: str, rarest: float, rng: np.random.Generator) -> list[str]:
-        """Return the edits of a trace, each once, as if drawn one after the other by how likely they are.
+    def drawn(self, text: str, rarest: float, rng: np.random.Generator) -> Iterator[str]:
+        """Yield the edits of a trace, each once, as if drawn one after the other by how likely they are.
 
         By Gumbel's trick: the largest ``log weight + noise`` is a draw, the next one a draw of what is left.
         """
         kinds, places, events, weights = self._weighted(text, rarest)
         order = np.argsort(-(np.log(weights) + rng.gumbel(size=len(weights))), kind="stable")
-        edits = zip(kinds[order].tolist(), places[order].tolist(), events[order].tolist(), strict=True)
-        return list(dict.fromkeys(_with_edit(text, *edit) for edit in edits))
+        return _each_once(_with_edit(text, int(kinds[i]), int(places[i]), int(events[i])) for i in order)
 
     def _weighted(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
         """All possible edits: the kind of each, where, the new event, and how likely it is beside the trace."""
@@ -148,6 +150,14 @@ class Edits:
             np.concatenate([events for _, events in cells.values()]),
             np.concatenate([weights[kind][cell] for kind, cell in cells.items()]),
         )
+
+
+def _each_once(texts: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for text in texts:
+        if text not in seen:
+            seen.add(text)
+            yield text
 
 
 def _with_edit(text: str, kind: int, at: int, event: int) -> str:

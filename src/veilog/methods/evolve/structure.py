@@ -138,8 +138,11 @@ class Models:
 
     @staticmethod
     def judged_by(fine: Weighted, named: Named, settings: Constants) -> Models:
-        """Return how models are judged by this release."""
-        return Models(named, Prefixes.of(named(fine.traces, fine.counts)), settings.miner_noise)
+        """Return how models are judged by this release; of one of many events by its most frequent traces."""
+        order = np.argsort(-fine.counts, kind="stable")
+        enough = int(np.searchsorted(np.cumsum(fine.traces.lengths[order]), settings.judged_events)) + 1
+        kept = np.sort(order[:enough])
+        return Models(named, Prefixes.of(named(fine.traces.take(kept), fine.counts[kept])), settings.miner_noise)
 
     def f_score(self, release: Weighted) -> float:
         """Return F of the model that is discovered from a release."""
