@@ -14,6 +14,8 @@ import pytest
 from veilog._process import (
     ONE_THREAD,
     Child,
+    GivenUp,
+    Limited,
     child_environment,
     ends_in_time,
     exit_when_terminated,
@@ -23,6 +25,7 @@ from veilog._process import (
     machine_memory,
     pool,
 )
+from veilog.errors import ParameterError
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals and limits are POSIX")
 
@@ -108,6 +111,37 @@ def test_memory_is_limited() -> None:
         child = Child(take, 1 << 29, size)
         assert child.pipe.recv() == answer
         assert child.end(patience=30) == 0
+
+
+def halved(number: int) -> int:
+    """What is called beside: of an odd number there is no half, of a large one it takes for ever."""
+    if number > 1000:
+        time.sleep(600)
+    if number % 2:
+        raise ParameterError("processes-out-of-range", parameter="half", most=0, processes=number)
+    return number // 2
+
+
+def test_a_limited_call_answers_raises_or_is_given_up() -> None:
+    call = Limited(halved, seconds=60, patience=60, memory=1 << 30)
+    try:
+        assert call(8, call.over) == 4
+        with pytest.raises(ParameterError) as told:
+            call(7, call.over)
+        assert told.value.parameter == "half"
+        (kept,) = call._idle
+        assert call(6, call.over) == 3 and call._idle == [kept], "one process answers all"
+        call.patience = 0.2
+        with pytest.raises(GivenUp):
+            call(2000, call.over)
+        call.patience, over = 60, call.over
+        call.give_up()
+        with pytest.raises(GivenUp):
+            call(8, over)
+        assert call(8, call.over) == 4, "later calls are others"
+    finally:
+        call.end()
+    assert call._idle == []
 
 
 def test_an_interpreter_ends_with_the_block_and_in_time() -> None:

@@ -384,9 +384,17 @@ def test_every_page_is_walked_with_keys_and_looked_at_in_both_schemes(
     assert page.url.endswith("#labels-log") and page.locator("#labels-log").get_attribute("aria-invalid") == "true"
     page.get_by_label("All of these may be known").check()
     move_the_budget(page)
+    files.write(hospital(100, seed=903), tmp_path / "other.xes")
+    page.get_by_label("Public file").set_input_files(tmp_path / "other.xes")
+    page.get_by_role("button", name="Use this file").click()
+    page.locator("[data-shared]").wait_for(timeout=PATIENCE)
+    sync_api.expect(plan.locator("[data-says=prior]")).to_be_visible(timeout=PATIENCE)
+    assert page.get_by_label("All of these may be known").is_checked(), "what was answered is kept"
     sync_api.expect(plan.locator("[data-says=trying]")).to_have_count(0, timeout=PATIENCE)
     sync_api.expect(plan.locator("[data-says=similarity-expected]")).to_be_visible()
     visit.look()
+    page.get_by_label("Start from other.xes").uncheck()
+    sync_api.expect(plan.locator("[data-says=prior]")).to_have_count(0, timeout=PATIENCE)
     page.get_by_role("link", name="Expert options").click()
     visit.look()
     page.get_by_role("link", name="Back to the settings").click()

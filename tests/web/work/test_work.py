@@ -484,7 +484,7 @@ def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
     settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veilog.report.facts.COMPARED_AT_ONCE", 1)
-    monkeypatch.setattr("veilog.web.work.releasing.predicted", lambda sides, before, report, progress: before)
+    monkeypatch.setattr("veilog.web.work.releasing.predicted", lambda sides, before, progress: before)
     path = tmp_path / "log.xes"
     files.write(hospital(40, seed=3), path)
     for thorough in (False, True):

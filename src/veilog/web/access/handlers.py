@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -65,6 +65,7 @@ def _signed(key: bytes, session: str, text: str) -> str:
     return hmac.new(key, f"{session} {text}".encode("utf-8", "replace"), "sha256").hexdigest()
 
 
+T = TypeVar("T")
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -84,25 +85,24 @@ class Visits:
             raise HTTPException(404)
         return str(session)
 
+    def _found(self, request: Request, kind: str, find: Callable[[str, str], T | None]) -> T:
+        name = request.path_params[kind]
+        found = find(self.session(request), name) if _ID.fullmatch(name) else None
+        if found is None:
+            raise HTTPException(404)
+        return found
+
     def log(self, request: Request) -> LogRecord:
         """Return the log that the address names; 404 where it is not the visitor's."""
-        name = request.path_params["log"]
-        log = self.store.log(self.session(request), name) if _ID.fullmatch(name) else None
-        if log is None:
-            raise HTTPException(404)
-        return self.live(log)
+        return self.live(self._found(request, "log", self.store.log))
+
+    def job(self, request: Request) -> JobRecord:
+        """Return the job that the address names; 404 where it is not the visitor's."""
+        return self.jobs.now(self._found(request, "job", self.store.job))
 
     def live(self, log: LogRecord) -> LogRecord:
         """Return the log with how far its reading is."""
         return log if log.reading is None else replace(log, reading=self.jobs.now(log.reading))
-
-    def job(self, request: Request) -> JobRecord:
-        """Return the job that the address names; 404 where it is not the visitor's."""
-        name = request.path_params["job"]
-        job = self.store.job(self.session(request), name) if _ID.fullmatch(name) else None
-        if job is None:
-            raise HTTPException(404)
-        return self.jobs.now(job)
 
     def log_of(self, job: JobRecord) -> LogRecord:
         """Return the log of a job, with the columns that the job has."""

@@ -69,19 +69,12 @@ class _Running:
 
 def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
     """The order in which those will be served that wait (given oldest first), after sessions were ``served``."""
-    turns = dict(served)
-    number = max(turns.values(), default=0)
-    lines: dict[str, list[Waiting]] = {}
-    for job in waiting:
-        lines.setdefault(job.session, []).append(job)
-    order = []
-    while lines:
-        session = min(lines, key=lambda name: turns.get(name, 0))  # of equals, the one that has waited longest
-        order.append(lines[session].pop(0))
-        number += 1
-        turns[session] = number
-        if not lines[session]:
-            del lines[session]
+    turns, order, left = dict(served), list[Waiting](), list(waiting)
+    while left:
+        job = min(left, key=lambda job: turns.get(job.session, 0))  # of equals, the one that has waited longest
+        left.remove(job)
+        order.append(job)
+        turns[job.session] = max(turns.values(), default=0) + 1
     return order
 
 

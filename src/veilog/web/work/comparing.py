@@ -31,6 +31,8 @@ class ComparisonInput:
     released: Release
     log: EventLog
     files: tuple[Path, ...]
+    report: Path
+    """Where the report for the owner is written."""
     person: str | bool = True
     """Whose the cases are: :func:`veilog.web.work.request.whose`."""
 
@@ -48,21 +50,21 @@ class ComparisonInput:
         return self.original.variants, self.released.variants
 
 
-def beside(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+def beside(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
     """Return original and release side by side, and write the report for the owner."""
-    return _side_by_side(sides, None, report, progress)
+    return _side_by_side(sides, None, progress)
 
 
-def all_variants(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+def all_variants(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
     """Compare logs of so many variants that this was left out at first, which takes a while."""
     if before is None or before.kept is not None:
         return before
     asked = UseCaseOptions(person=sides.person)
     comparison = compare(sides.original, sides.logs[1], asked=asked, progress=progress)
-    return _side_by_side(sides, comparison, report, progress)
+    return _side_by_side(sides, comparison, progress)
 
 
-def predicted(sides: ComparisonInput, before: Beside | None, report: Path, progress: Progress) -> Beside | None:
+def predicted(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
     """Add how well a model that learnt from the release predicts the original's cases."""
     if before is None or not before.use_cases:
         return before
@@ -70,15 +72,13 @@ def predicted(sides: ComparisonInput, before: Beside | None, report: Path, progr
     return replace(before, use_cases=(*before.use_cases[:1], *found, *before.use_cases[1:]))
 
 
-def _side_by_side(
-    sides: ComparisonInput, comparison: Comparison | None, report: Path, progress: Progress
-) -> Beside | None:
+def _side_by_side(sides: ComparisonInput, comparison: Comparison | None, progress: Progress) -> Beside | None:
     released, log, told = sides.released, sides.original, told_by_release(sides.released)
     standing = standing_of(released, named=False)  # other browsers may have brought those files
     facts = gathered(
         told, released, log, comparison, progress, files=sides.files, account=standing, person=sides.person
     )
-    with atomic_target(report) as file:
+    with atomic_target(sides.report) as file:
         file.write(rendered(facts).encode("utf-8", "replace"))
     inside = facts.inside
     if inside is None:

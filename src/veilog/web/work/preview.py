@@ -48,6 +48,8 @@ class Refused:
     problem: str
     parameter: str | None = None
     """The parameter that it is about, if it is about one."""
+    again: bool = False
+    """Whether it may be another thing in a moment, when a public file was read."""
 
 
 _FIELD_OF = {"activities": "labels", "max_length": "longest"}
@@ -109,7 +111,8 @@ def preview_form(
     except (TimeoutError, GivenUp) as error:
         late, given_up = True, isinstance(error, GivenUp)
     except VeilogError as error:
-        return Refused(clean(str(error)), getattr(error, "parameter", None))
+        again = prior is not None and not prior.ended
+        return Refused(clean(str(error)), getattr(error, "parameter", None), again)
     cost = (planned.epsilon, planned.delta) if planned.bounded else None
     proven = cost is not None and (late or not dry_run or (found is not None and found.proven))
     preview = Preview(found, attribute_errors=tuple(planned.attribute_errors(log.cases).items()))

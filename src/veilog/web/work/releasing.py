@@ -111,7 +111,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
         _about(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
     )
     person = whose(task.columns, planned.unit.column)
-    sides = ComparisonInput(released, log, logs_in(out), person)
+    sides = ComparisonInput(released, log, logs_in(out), out / "internal-report.html", person)
     result = _compared(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
@@ -135,7 +135,7 @@ def _compared(
         stopped = gettext("The work was stopped before all of the release was compared with the original.")
         _written_down(replace(result, missing=(*result.missing, stopped)), out)
         try:
-            result = replace(result, beside=compared(sides, result.beside, out / "internal-report.html", progress))
+            result = replace(result, beside=compared(sides, result.beside, progress))
         except (VeilogError, MemoryError) as error:
             words = gettext("The release could not be compared with the original: {reason}", reason=_reason(error))
             return replace(result, missing=(*result.missing, words))
