@@ -20,6 +20,9 @@ from veilog.privacy.domain import Values
 
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
+FIRST = Fraction(1, 4)
+"""Part of the epsilon of an attribute that stays the same in a case for how often it has each value; the rest is for
+tables of two."""
 MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""
 
@@ -45,7 +48,7 @@ def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int
     domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
     sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
     weights = {name: size ** (1 / 3) for name, size in sizes.items()}
-    each = float(epsilon * (1 - PAIRS)) / max(sum(weights.values()), 1e-12)
+    each = float(epsilon * (1 - PAIRS) * FIRST) / max(sum(weights.values()), 1e-12)
     return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
 
 
@@ -75,7 +78,7 @@ def remark_together(
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
     pairs = [one.variable.name for one in asked if len(one.members) > 1]
-    pairs += [f"{one.variable.name} by kind of case" for one in asked if getattr(one.answer, "apart", False)]
+    pairs += [f"{one.name} by {one.kind[0].name}" for one in order if one.kind]
     for other in order:
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
         pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]

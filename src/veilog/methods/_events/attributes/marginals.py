@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -24,8 +24,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
 from veilog.methods._events.attributes.numbers import NumberBins
-from veilog.methods._events.attributes.variables import Variable
-from veilog.methods._events.cells import Kinds, apart_of
+from veilog.methods._events.cells import Kinds, Look, kind_shares
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -40,8 +39,6 @@ _RATIOS, _FINE = 28, 6
 _CLASS_SIZES = np.append(1.0, np.full(_RATIOS, float(_FINE)))
 _CLASSES = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
 _STEPS, _TILT = 40, 0.25
-FIRST = Fraction(1, 4)
-"""Part of the epsilon of an attribute of cases for how often each value occurs in all of them."""
 MISSING = 3.0
 """Values are missing where the noisy number of cases without one is so many deviations of its noise: of a thousand
 attributes that all cases have, noise alone makes one or two look otherwise."""
@@ -67,10 +64,6 @@ class Marginal:
     """Of the noise of each count."""
     cases: float
     """What all counts add up to, which is about the number of cases."""
-    given: FloatArray
-    """The shares in cases of each kind."""
-    apart: bool = False
-    """Whether kinds of case have other values than all, beyond what noise explains."""
 
 
 def joint_values(block: Cases, codings: tuple[Coding, ...]) -> IntArray:
@@ -132,52 +125,21 @@ def expected_error(cells: int, scale: float, cases: float) -> float:
 # Questions ----------------------------------------------------------------------------------------------------------
 
 
-def asked_values(
-    curator: Curator, epsilon: Fraction, together: tuple[Chosen, ...], cases: int, cell: Variable, kinds: Kinds
-) -> Marginal:
-    """Return how often cases of each kind have each value, or all of several attributes: first of all cases (``FIRST``
-    of epsilon), then of each cell, many values and numbers in groups. A case adds 1 to one count of each answer.
-    """
-    attribute = ", ".join(one.column for one in together)
-    of_cell = cell.of_block
+def asked_values(curator: Curator, epsilon: Fraction, together: tuple[Chosen, ...], cases: int) -> Marginal:
+    """Return how often cases have each value, or all of several attributes; a case adds 1 to one count of an answer."""
+    purpose = Message("values-by-case", attribute=", ".join(one.column for one in together))
 
-    def asked(codings: tuple[Coding, ...], share: Fraction, group: IntArray | None = None) -> FloatArray:
-        """Counts of values, or, where these are ``grouped``, of the groups by kind."""
-        size = math.prod(coding.size + 1 for coding in codings)
-        width, cells = (size, 1) if group is None else (int(group.max()) + 1, cell.size)
-
+    def asked(codings: tuple[Coding, ...], share: Fraction) -> FloatArray:
         def of_cases(block: Cases) -> Triples:
-            place = joint_values(block, codings)
-            if group is not None:
-                place = of_cell(block) * width + group[place]
-            return np.arange(len(block)), place, np.ones(len(block), dtype=np.int64)
+            return np.arange(len(block)), joint_values(block, codings), np.ones(len(block), dtype=np.int64)
 
-        purpose = Message("values-by-case" if group is None else "values-by-cell", attribute=attribute)
-        found = curator.events.sums(
-            of_cases, cells * width, 1, share, alphabet=cell.labels, codings=codings, purpose=purpose
-        )
-        return found.astype(np.float64).reshape(cells, width)
+        size = math.prod(coding.size + 1 for coding in codings)
+        return curator.events.sums(of_cases, size, 1, share, codings=codings, purpose=purpose).astype(np.float64)
 
-    first = epsilon * FIRST if cell.size > 1 else epsilon
-    codings = tuple(one.coding() for one in together)
     if together[0].range is not None:
-        found = asked_bins(lambda one, part: asked((one,), part)[0], first, together[0], cases)
-    else:
-        counts = asked(codings, first)[0]
-        found = _likely(codings, counts, 1 / float(first))
-    if cell.size == 1:
-        return found
-    group = grouped(found.shares, epsilon - first, cases, ordered=together[0].numeric)
-    table, scale = asked(found.codings, epsilon - first, group), 1 / float(epsilon - first)
-    sizes = [int(group.max()) + 1]
-    if together[0].range is None and sizes[0] == len(group):
-        alone, all_ = float(first) ** 2, 1 / (scale**2 * cell.size)
-        counts = (counts * alone + table.sum(axis=0) * all_) / (alone + all_)
-        found, sizes = _likely(codings, counts, (alone + all_) ** -0.5), [coding.size + 1 for coding in codings]
-    shares = np.asarray(np.bincount(group, weights=found.shares), dtype=np.float64)
-    by_group, apart = _by_kind(table.reshape(-1, *sizes), shares.reshape(sizes), scale, kinds)
-    given = by_group[:, group] * (found.shares / np.maximum(shares, 1e-15)[group])
-    return replace(found, given=given, apart=apart)
+        return asked_bins(lambda one, part: asked((one,), part), epsilon, together[0], cases)
+    codings = tuple(one.coding() for one in together)
+    return _likely(codings, asked(codings, epsilon), 1 / float(epsilon))
 
 
 def _likely(codings: tuple[Coding, ...], counts: FloatArray, scale: float) -> Marginal:
@@ -189,30 +151,32 @@ def _likely(codings: tuple[Coding, ...], counts: FloatArray, scale: float) -> Ma
         if float(np.moveaxis(table, axis, 0)[-1].sum()) < MISSING * scale * (2 * table.size / table.shape[axis]) ** 0.5:
             np.moveaxis(found, axis, 0)[-1] = 0.0
     shares = found.reshape(-1) / max(float(found.sum()), 1e-12)
-    return Marginal(codings, shares, scale, max(float(counts.sum()), 1.0), shares[None, :])
+    return Marginal(codings, shares, scale, max(float(counts.sum()), 1.0))
 
 
-def _by_kind(table: FloatArray, shares: FloatArray, scale: float, kinds: Kinds) -> tuple[FloatArray, bool]:
-    """Return the shares of values in each kind, from noisy counts by cell, and whether any is apart from all.
+def by_kind(looks: list[Look], shares: FloatArray, kinds: Kinds) -> FloatArray:
+    """Return the shares of values in each kind, from noisy counts by cell. ``shares`` has an axis for each attribute.
 
     Each of several attributes is estimated alone, with less noise than all of them together. The joint table is then
     fitted to these estimates, and to how often values occur together in all cases.
     """
-    rows = table.reshape(len(table), -1).sum(axis=1) / max(float(table.sum()), 1.0)
-    given, apart, wanted = np.repeat(shares[None], len(kinds.cell), axis=0), False, []
+    there, wanted = shares > 0, []
+    given = np.repeat(shares[None], len(kinds.shares), axis=0)
     for axis, size in enumerate(shares.shape):
         others = tuple(other for other in range(shares.ndim) if other != axis)
         beside = tuple(1 + other for other in others)
-        own, margin, variance = table.sum(axis=beside), shares.sum(axis=others), 2 * scale**2 * shares.size / size
-        by_kind = np.repeat(margin[None], len(kinds.cell), axis=0)
-        if apart_of(own, rows, margin, variance):
-            apart, by_kind = True, kinds.shares_in(own, margin, variance)
-        wanted.append((beside, by_kind.reshape([-1, *(size if at == axis else 1 for at in range(shares.ndim))])))
-    for _ in range(_FITTING):
+        summed = int(there.sum()) / max(int(there.any(axis=others).sum()), 1)
+        own = [
+            Look((one.table.reshape(-1, *shares.shape) * there).sum(axis=beside), one.variance * summed, one.cell)
+            for one in looks
+        ]
+        found = kind_shares(own, shares.sum(axis=others), kinds)
+        wanted.append((beside, found.reshape([-1, *(size if at == axis else 1 for at in range(shares.ndim))])))
+    for _ in range(_FITTING if shares.ndim > 1 else 1):
         given *= shares / np.maximum(np.tensordot(kinds.shares, given, axes=1), 1e-15)
-        for beside, by_kind in wanted:
-            given *= by_kind / np.maximum(given.sum(axis=beside, keepdims=True), 1e-15)
-    return given.reshape(len(given), -1) / given.sum(axis=tuple(range(1, given.ndim))).reshape(-1, 1), apart
+        for beside, found in wanted:
+            given *= found / np.maximum(given.sum(axis=beside, keepdims=True), 1e-15)
+    return given.reshape(len(given), -1) / given.sum(axis=tuple(range(1, given.ndim))).reshape(-1, 1)
 
 
 def asked_bins(
@@ -233,7 +197,7 @@ def asked_bins(
             if counts[-1] < MISSING * 2**0.5 * bins.scale:
                 shares[-1] = 0.0
                 shares /= shares.sum()
-            return Marginal((coding,), shares, bins.scale, max(float(counts.sum()), 1.0), shares[None, :])
+            return Marginal((coding,), shares, bins.scale, max(float(counts.sum()), 1.0))
         least = max(SPLIT * float(counts.sum()), SPLIT_NOISES / float(share))
         full = (counts >= least) & (np.append(np.diff(bins.places), 1) > 1)
         bins.split(np.where(full, np.clip(counts * float(share), SPLIT_NOISES, PARTS), 1.0))

@@ -14,6 +14,7 @@ what values are drawn by along a case (:mod:`courses`). So what changes may go w
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -21,8 +22,9 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.attributes.variables import Variable
-from veilog.methods._events.cells import fit_margins
+from veilog.methods._events.attributes.marginals import by_kind
+from veilog.methods._events.attributes.variables import Variable, of_the_flow
+from veilog.methods._events.cells import CellRule, Kinds, Look, fit_margins
 from veilog.methods._events.orders import by_row, counted
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases, Coding
@@ -31,185 +33,179 @@ from veilog.privacy.curator import Curator
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
+LAST = 3
+"""The last table is asked when less than so many rounds are left."""
 SELECTING = Fraction(1, 5)
 RESOLUTION = 1024
 _FITTING = 25
 
 
-def rounds_paid(epsilon: Fraction, cases: int, staying: int, changing: int, times: int, cells: int) -> int:
-    """Return how many pairs are worth asking for: none where noise would drown all of them. Of attributes that do not
-    change within cases it is known how they go with cells."""
-    possible = sum(
-        min(MOST_PARENTS, times + cells * (before >= staying) + before) for before in range(staying + changing)
-    )
+def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int) -> int:
+    """Return how many tables are worth asking for: none where noise would drown all of them."""
+    possible = attributes + sum(min(MOST_PARENTS, flow + before) for before in range(attributes))
     return int(min(float(epsilon) * cases / CASES_A_ROUND, possible))
 
 
 # Select, measure, generate ------------------------------------------------------------------------------------------
 
 
-def drawn_together(
-    curator: Curator,
-    epsilon: Fraction,
-    rounds: int,
-    flow: list[Variable],
-    attributes: list[Variable],
-    codings: tuple[Coding, ...],
-    cases: Repeated,
-    number: float,
-    rng: np.random.Generator,
-) -> list[Variable]:
-    """Draw the attributes of the released cases, of which the original has about ``number``; each round costs an equal
-    part of epsilon. Return them in an order in which each is behind what it is drawn given."""
-    # Of what changes within cases, that of many values mostly tells that of few, not the other way round.
-    order = sorted(attributes, key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)))
-    labels = cases.labels
-    _draw(order, rng)
-    # How attributes that stay the same go with the kind of case was asked with them.
-    open_ = [
-        (one, other)
-        for i, other in enumerate(order)
-        for one in (*flow, *order[:i])
-        if one in order or one.look or other.in_events is not None
-    ]
-    measured = {id(other): 0 for other in order}
-    for _ in range(rounds):
-        open_ = [pair for pair in open_ if measured[id(pair[1])] < MOST_PARENTS]
-        share = epsilon / rounds
-        pair = open_.pop(_selected(curator, share, open_, codings, labels, number))
-        one, other = pair
-        open_ = [(a, b) for a, b in open_ if b is not other or not one.look or a.look != one.look]
-        if other.in_events is None or one in flow:
-            other.parents.append((one, _measured(curator, share * (1 - SELECTING), pair, codings, cases, number)))
+@dataclass(eq=False)
+class Drawing:
+    """The attributes of released cases, drawn again after each table that is asked."""
+
+    curator: Curator
+    cases: Repeated
+    codings: tuple[Coding, ...]
+    number: float
+    """About how many cases the original has."""
+    flow: list[Variable]
+    """What times say of cases."""
+    order: list[Variable]
+    """Each attribute is behind those that it is drawn given."""
+    rng: np.random.Generator
+    asked: dict[tuple[Variable, Variable], tuple[FloatArray, float]] = field(default_factory=dict)
+    """The noisy table of each pair, and the variance of its noise."""
+
+    def together(self, epsilon: Fraction, rounds: int) -> None:
+        """Draw the attributes. Each round costs an equal part of epsilon; where no pair stands out by what a table
+        would cost, it is chosen once more, for a table of twice the price. The last round takes what is left."""
+        draw(self.order, self.rng)
+        kinds, left, share = Kinds.of(self.cases), epsilon, epsilon / max(rounds, 1)
+        while left:
+            last = left < LAST * share
+            share = left if last else share
+            known = float(share * (1 - SELECTING)) * self.number / max(one.joined for one in self.order)
+            cells, cell, kind = of_the_flow(self.cases, kinds, CellRule.of(kinds, known, self.rng))
+            pairs = self._open(cell)
+            place = self._selected(share * SELECTING, pairs, 1 / float(share * (1 - SELECTING)), last=last)
+            left -= share * SELECTING
+            if place == len(pairs):
+                share = min(2 * share, left)
+                continue
+            one, other = pairs[place]
+            left -= share * (1 - SELECTING)
+            table, variance = self._measured(share * (1 - SELECTING), one, other)
+            if one is cell:
+                other.looks.append(Look(table, variance, cells))
+                other.kind = kind, by_kind(other.looks, other.shares.reshape(other.sizes), kinds)
+            else:
+                self._fit(one, other, table, variance)
+            draw(self.order[self.order.index(other) :], self.rng)
+
+    def _open(self, cell: Variable) -> list[tuple[Variable, Variable]]:
+        """The pairs that may be asked: for each attribute the cell, and ``MOST_PARENTS`` others at most."""
+        found = [(cell, other) for other in self.order if cell.size > 1]
+        for i, other in enumerate(self.order):
+            ours = [one for one, second in self.asked if second is other]
+            looks = {one.look for one in ours if one.look}
+            for one in (*self.flow, *self.order[:i]):
+                if one in ours or (len(ours) < MOST_PARENTS and one.look not in looks):
+                    found.append((one, other))
+        return found
+
+    def _selected(
+        self, share: Fraction, pairs: list[tuple[Variable, Variable]], scale: float, *, last: bool
+    ) -> int:
+        """The pair that the noisy maximum finds farthest from what was drawn, less what chance and noise alone explain;
+        the number of pairs where that is none, which is not possible in the ``last`` round."""
+        expected, less = [], []
+        variables = list(dict.fromkeys(one for pair in pairs for one in pair))
+        for one, other in pairs:
+            drawn = one.drawn
+            counts = np.bincount(drawn * other.size + other.drawn, minlength=one.size * other.size)
+            counts = counts * (self.number / len(drawn))
+            expected.append(np.round(counts).astype(np.int64))
+            chance = float(np.sqrt(2 / np.pi * counts).sum())
+            # Noise moves a count by its scale, but no further than down to none.
+            less.append(round(chance + float(np.minimum(counts, scale).sum())))
+        starts = np.concatenate([[0], np.cumsum([len(counts) for counts in expected])]).tolist()
+        if not last:  # a table that no case is in, and that is as expected
+            expected, less = [*expected, np.zeros(1, dtype=np.int64)], [*less, 0]
+
+        # What is asked may travel to other machines, so it holds on to no values of released cases.
+        told = [one.of_block for one in variables]
+        cells = [(variables.index(one), variables.index(other), other.size) for one, other in pairs]
+
+        def of_pairs(block: Cases) -> Triples:
+            values = [of_block(block) for of_block in told]
+            columns = [
+                start + values[first] * size + values[second]
+                for start, (first, second, size) in zip(starts, cells, strict=False)
+            ]
+            rows = np.tile(np.arange(len(block)), len(cells))
+            return rows, np.concatenate(columns), np.ones(len(rows), dtype=np.int64)
+
+        return self.curator.events.most_apart(
+            of_pairs,
+            expected,
+            less,
+            share,
+            alphabet=self.cases.labels,
+            codings=self.codings,
+            purpose="asked-most-telling-pair",
+        )
+
+    def _measured(self, epsilon: Fraction, one: Variable, other: Variable) -> tuple[FloatArray, float]:
+        """Return how many cases have each value of both, and the variance of the noise; a case adds 1 to one number.
+
+        Where the second changes within cases and the first is an attribute, it is how many events have both: a case
+        adds 1 for each of its events that has a value, so much at most.
+        """
+        ours = other.in_events if one in self.order else None
+        # As above: what is asked holds on to no values of released cases.
+        if ours is None:
+            first, second, size, bound, resolution = one.of_block, other.of_block, other.size, 1, 1
         else:
-            table = _measured_in_events(curator, share * (1 - SELECTING), pair, codings, cases, number)
-            other.in_events.parents.append((one, table))
-        measured[id(other)] += 1
-        _draw(order[order.index(other) :], rng)
-    return order
+            first, second, size, bound, resolution = one.of_events, ours.of_block, other.size - 1, ours.bound, RESOLUTION
+
+        def of_both(block: Cases) -> Triples:
+            values = second(block)
+            known = np.flatnonzero(values < size)
+            rows = known if resolution == 1 else block.owners[known]
+            return rows, first(block)[known] * size + values[known], np.ones(len(known), dtype=np.int64)
+
+        code = "values-by-other" if ours is None else "values-by-other-per-event"
+        purpose = Message(code, name=other.name, name_2=one.name)
+        asked = self.curator.events.sums(
+            of_both,
+            one.size * size,
+            bound,
+            epsilon,
+            alphabet=self.cases.labels,
+            codings=self.codings,
+            resolution=resolution,
+            purpose=Message("values-by-cell", attribute=other.name) if one.by_cell else purpose,
+        )
+        return asked.reshape(one.size, size) / resolution, 2 * (bound / float(epsilon)) ** 2
+
+    def _fit(self, one: Variable, other: Variable, table: FloatArray, variance: float) -> None:
+        """Make the second go with the first as a noisy table says, and the one before of the same pair."""
+        if (one, other) in self.asked:
+            before, noise = self.asked[one, other]
+            table = (table / variance + before / noise) / (1 / variance + 1 / noise)
+            variance = 1 / (1 / variance + 1 / noise)
+        self.asked[one, other] = table, variance
+        ours = other.in_events if one in self.order else None
+        if ours is None:
+            rows = np.bincount(one.drawn, minlength=one.size) / len(self.cases)
+            put(other.parents, one, fit_margins(table, rows, other.shares, variance))
+            return
+        if one.in_events is None:
+            lengths = np.minimum(self.cases.lengths, ours.bound)
+            rows = np.bincount(one.drawn, weights=lengths, minlength=one.size)
+        else:
+            rows = np.append(one.in_events.shares, 0.0)
+        known, none = fit_margins(table, rows / rows.sum(), ours.shares, variance), other.shares[-1]
+        put(ours.parents, one, np.append(known * (1 - none), np.full((one.size, 1), none), axis=1))
 
 
-def _cells(pair: tuple[Variable, Variable]) -> int:
-    return pair[0].size * pair[1].size
+def put(parents: list[tuple[Variable, FloatArray]], one: Variable, shares: FloatArray) -> None:
+    """Put the shares given a variable among those that a value is drawn given, in the place of older ones."""
+    place = next((i for i, (parent, _) in enumerate(parents) if parent is one), len(parents))
+    parents[place : place + 1] = [(one, shares)]
 
 
-def _selected(
-    curator: Curator,
-    share: Fraction,
-    pairs: list[tuple[Variable, Variable]],
-    codings: tuple[Coding, ...],
-    labels: tuple[str, ...],
-    number: float,
-) -> int:
-    """The pair that the noisy maximum finds farthest from what was drawn, less what chance and noise alone explain."""
-    expected, less = [], []
-    variables = list({id(one): one for pair in pairs for one in pair}.values())
-    place = {id(one): number for number, one in enumerate(variables)}
-    for one, other in pairs:
-        drawn = one.drawn
-        counts = np.bincount(drawn * other.size + other.drawn, minlength=_cells((one, other))) * (number / len(drawn))
-        expected.append(np.round(counts).astype(np.int64))
-        chance = float(np.sqrt(2 / np.pi * counts).sum())
-        # Noise moves a count by its scale, but no further than down to none.
-        noise = np.minimum(counts, 1 / float(share * (1 - SELECTING))).sum()
-        less.append(round(chance + float(noise)))
-    starts = np.concatenate([[0], np.cumsum([_cells(pair) for pair in pairs])]).tolist()
-
-    # What is asked may travel to other machines, so it holds on to no values of released cases.
-    told = [one.of_block for one in variables]
-    cells = [(place[id(one)], place[id(other)], other.size) for one, other in pairs]
-
-    def of_pairs(block: Cases) -> Triples:
-        values = [of_block(block) for of_block in told]
-        columns = [
-            start + values[first] * size + values[second]
-            for start, (first, second, size) in zip(starts, cells, strict=False)
-        ]
-        rows = np.tile(np.arange(len(block)), len(cells))
-        return rows, np.concatenate(columns), np.ones(len(rows), dtype=np.int64)
-
-    return curator.events.most_apart(
-        of_pairs,
-        expected,
-        less,
-        share * SELECTING,
-        alphabet=labels,
-        codings=codings,
-        purpose="asked-most-telling-pair",
-    )
-
-
-def _measured(
-    curator: Curator,
-    epsilon: Fraction,
-    pair: tuple[Variable, Variable],
-    codings: tuple[Coding, ...],
-    cases: Repeated,
-    number: float,
-) -> FloatArray:
-    """The shares of the second given each value of the first; a case adds 1 to one cell."""
-    one, other = pair
-    first, second, size = one.of_block, other.of_block, other.size
-
-    def of_both(block: Cases) -> Triples:
-        cells = first(block) * size + second(block)
-        return np.arange(len(block)), cells, np.ones(len(block), dtype=np.int64)
-
-    asked = curator.events.sums(
-        of_both,
-        _cells(pair),
-        1,
-        epsilon,
-        alphabet=cases.labels,
-        codings=codings,
-        purpose=Message("values-by-other", name=other.name, name_2=one.name),
-    )
-    rows = np.bincount(one.drawn, minlength=one.size) / len(cases)
-    return fit_margins(asked.reshape(one.size, -1).astype(np.float64), rows, other.shares, 2 / float(epsilon) ** 2)
-
-
-def _measured_in_events(
-    curator: Curator,
-    epsilon: Fraction,
-    pair: tuple[Variable, Variable],
-    codings: tuple[Coding, ...],
-    cases: Repeated,
-    number: float,
-) -> FloatArray:
-    """The shares of the second, which changes within cases, given what an event has of the first; a case adds 1 for
-    each of its events, so much at most."""
-    one, other = pair
-    ours = other.in_events
-    assert ours is not None
-    # As above: what is asked holds on to no values of released cases.
-    first, second, size = one.of_events, ours.of_block, other.size - 1
-
-    def of_both(block: Cases) -> Triples:
-        values = second(block)
-        known = np.flatnonzero(values < size)
-        cells = first(block)[known] * size + values[known]
-        return block.owners[known], cells, np.ones(len(known), dtype=np.int64)
-
-    asked = curator.events.sums(
-        of_both,
-        one.size * (other.size - 1),
-        ours.bound,
-        epsilon,
-        alphabet=cases.labels,
-        codings=codings,
-        resolution=RESOLUTION,
-        purpose=Message("values-by-other-per-event", name=other.name, name_2=one.name),
-    )
-    if one.in_events is None:
-        rows = np.bincount(one.drawn, weights=np.minimum(cases.lengths, ours.bound), minlength=one.size)
-    else:
-        rows = np.append(one.in_events.shares, 0.0)
-    table, none = asked.reshape(one.size, -1) / RESOLUTION, other.shares[-1]
-    known = fit_margins(table, rows / rows.sum(), ours.shares, 2 * (ours.bound / float(epsilon)) ** 2)
-    return np.append(known * (1 - none), np.full((one.size, 1), none), axis=1)
-
-
-def _draw(order: list[Variable], rng: np.random.Generator) -> None:
+def draw(order: list[Variable], rng: np.random.Generator) -> None:
     """Draw these attributes, each given its parents, which come before it."""
     for one in order:
         one.values = _drawn_given(one, rng)
@@ -220,7 +216,7 @@ def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
     number = len(one.values)
     # Tables of all events say how cases differ, but what is known of first values has the last word on these.
     beside = one.in_events.parents if one.in_events is not None else []
-    parents = [*beside, *one.parents]
+    parents = [*beside, *([one.kind] if one.kind else []), *one.parents]
     key = np.zeros(number, dtype=np.int64)
     for parent, _ in parents:
         key = key * parent.size + parent.drawn

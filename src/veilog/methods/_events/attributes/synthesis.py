@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -28,17 +27,12 @@ from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.courses import ValueContext, courses
 from veilog.methods._events.attributes.domains import Chosen, typed
-from veilog.methods._events.attributes.errors import PAIRS, AttributeQuery, remark_errors, remark_together
+from veilog.methods._events.attributes.errors import FIRST, PAIRS, AttributeQuery, remark_errors, remark_together
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, grouped, groups_known, joint_values
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.pairs import (
-    drawn_together,
-    placed,
-    rounds_paid,
-)
-from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow, of_the_times
-from veilog.methods._events.cells import Kinds
+from veilog.methods._events.attributes.pairs import Drawing, placed, rounds_paid
+from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times
 from veilog.methods._events.orders import CaseBlock, counted, in_blocks
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -48,7 +42,7 @@ RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
 """Part of the epsilon for where events hold attributes, such that it times the cases is this at most, within these
 bounds."""
-FEW_VALUES, TOGETHER = 4, 256
+FEW_VALUES, TOGETHER = 4, 0
 """Attributes of cases of up to so few values are asked together, up to so many combinations."""
 _DAY = 86_400_000_000
 _CALENDAR = (-719_162 * _DAY, 2_932_897 * _DAY - 1)
@@ -90,30 +84,31 @@ def released_attributes(
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
     parts = _together(chosen, records)
     weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
-    rest = (epsilon - price) * (1 - PAIRS) / sum(weights)
-    enough = min(_known(rest * weight, part, cases) for part, weight in zip(parts, weights, strict=True))
-    cell, kind, kinds = of_the_flow(cases, enough, rng)
-    changing = sum(part[0].name in records and records[part[0].name].changes for part in parts)
-    flow = [cell] if changing and cell.size > 1 else []
-    priced = partial(rounds_paid, epsilon * PAIRS, len(cases), len(parts) - changing, changing)
+    staying = [part[0].name not in records or not records[part[0].name].changes for part in parts]
+    prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
+    alone = [one * FIRST if stays else one for one, stays in zip(prices, staying, strict=True)]
+    for_pairs = epsilon - price - sum(alone)
+    flow = []
     if times is not None:
-        groups = groups_known(epsilon * PAIRS / max(1, priced(2, len(flow))), len(cases))
-        flow += of_the_times(cases, times, groups, calendar=calendar)
-    rounds = priced(len({one.look for one in flow if one.look}), cell in flow)
-    for_pairs = epsilon * PAIRS if rounds else Fraction(0)
-    a_pair = for_pairs / max(1, rounds)
-    share = (epsilon - price - for_pairs) / sum(weights)
+        flow = of_the_times(cases, times, groups_known(for_pairs / (4 * len(parts)), len(cases)), calendar=calendar)
+    rounds = rounds_paid(for_pairs, len(cases), len(parts), len({one.look for one in flow}))
+    if not rounds:
+        for_pairs, alone = Fraction(0), [one * (epsilon - price) / sum(alone) for one in alone]
     asked = [
-        _asked(curator, share * weight, part, records.get(part[0].name), cases, a_pair, (cell, kind, kinds), rng)
-        for part, weight in zip(parts, weights, strict=True)
+        _asked(curator, share, part, records.get(part[0].name), cases, for_pairs / max(1, rounds), rng)
+        for part, share in zip(parts, alone, strict=True)
     ]
     remark_errors(remark, asked, float(epsilon), len(cases))
     of_cases = [one.answer for one in asked if isinstance(one.answer, Marginal)]
     known = [(answer.scale * len(answer.shares) ** 0.5, answer.cases) for answer in of_cases]
     number = min(known)[1] if known else float(len(cases))
     codings = tuple(coding for one in asked for coding in one.answer.codings)
-    variables = [one.variable for one in asked]
-    order = drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases, number, rng)
+    # Of what changes within cases, that of many values mostly tells that of few, not the other way round.
+    order = sorted(
+        (one.variable for one in asked),
+        key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
+    )
+    Drawing(curator, cases, codings, number, flow, order, rng).together(for_pairs, rounds)
     remark_together(remark, asked, order, flow, len(cases))
     asked.sort(key=lambda one: order.index(one.variable))
     columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
@@ -151,13 +146,6 @@ def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Repeated)
     return int(100 * size ** (1 / 3))
 
 
-def _known(epsilon: Fraction, part: tuple[Chosen, ...], cases: Repeated) -> float:
-    """Return how many cases there are over the scale of the noise of what one attribute has in a kind of case, which is
-    a sum where several are asked together."""
-    sizes = [one.coding().size + 1 for one in part]
-    return float(float(epsilon) * len(cases) / (math.prod(sizes) / max(sizes)) ** 0.5)
-
-
 def _asked(
     curator: Curator,
     epsilon: Fraction,
@@ -165,20 +153,18 @@ def _asked(
     records: Recorded | None,
     cases: Repeated,
     a_pair: Fraction,
-    flow: tuple[Variable, Variable, Kinds],
     rng: np.random.Generator,
 ) -> AttributeQuery:
     """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
     answer: Marginal | Persisting
-    cell, kind, kinds = flow
     decimals, price = asked_decimals(curator, epsilon, part[0], len(cases))
     part, epsilon = (replace(part[0], decimals=decimals), *part[1:]), epsilon - price
     if records is None or not records.changes:
-        answer = asked_values(curator, epsilon, part, len(cases), cell, kinds)
+        answer = asked_values(curator, epsilon, part, len(cases))
         group = grouped(answer.shares, a_pair or epsilon / 2, answer.cases, ordered=part[0].numeric)
         variable = _variable(part, answer.codings, group, answer.shares, len(cases))
-        if len(answer.given) > 1:
-            variable.parents.append((kind, _by_group(answer.given, group)))
+        if variable.size == len(group):
+            variable.sizes = tuple(coding.size + 1 for coding in answer.codings)
         if records is None:
             return AttributeQuery(part, records, answer, variable, group)
         held = records.events(cases, 1 - float(answer.shares[-1]), rng)
@@ -266,7 +252,7 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
     """The value of each released case: one of the group that was drawn for it."""
     groups, size = one.variable.drawn, one.variable.size
-    given = one.answer.given if isinstance(one.answer, Marginal) else one.answer.first
+    given = one.answer.shares[None] if isinstance(one.answer, Marginal) else one.answer.first
     first = one.variable.parents[0][0].drawn if len(given) > 1 else np.zeros(len(groups), dtype=np.int64)
     kinds, rows, _ = counted(first * size + groups, len(given) * size)
     shares, own = given[kinds // size], kinds % size

@@ -4,6 +4,7 @@ cases."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,7 +14,7 @@ import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.cells import CellRule, Kinds
+from veilog.methods._events.cells import CellRule, Kinds, Look
 from veilog.methods._events.orders import CaseBlock
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -55,6 +56,12 @@ class Variable:
     """Its value in each released case; of an attribute as of now."""
     parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
     """What it is drawn given, and its shares given each value of these."""
+    kind: tuple[Variable, FloatArray] | None = None
+    """The kind of case, and the shares given each kind, where that was asked."""
+    sizes: tuple[int, ...] = (-1,)
+    """How many values each of several attributes has, whose values these are together."""
+    looks: list[Look] = field(default_factory=list)
+    """What was asked by cells."""
     in_events: InEvents | None = None
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
     look: str = ""
@@ -63,6 +70,16 @@ class Variable:
     """The activities that ``of_block`` takes codes of."""
     owner: npt.NDArray[np.integer] | None = None
     """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether it is the cell of a case."""
+        return self.owner is not None
+
+    @property
+    def joined(self) -> float:
+        """Return how much wider the noise of a count of one attribute is where several were asked together."""
+        return float((math.prod(self.sizes) / max(self.sizes)) ** 0.5)
 
     @property
     def drawn(self) -> IntArray:
@@ -86,19 +103,17 @@ def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
     return np.repeat(of_block(block), block.lengths)
 
 
-def of_the_flow(cases: Repeated, known: float, rng: np.random.Generator) -> tuple[Variable, Variable, Kinds]:
-    """Return the cell of each case by its activities (:mod:`veilog.methods._events.cells`), which is asked for, and
-    its kind, a part of a cell that is known of released cases only."""
-    rule = CellRule.of(cases, known, rng)
-    kinds = Kinds.of(cases, rule, rng)
+def of_the_flow(cases: Repeated, kinds: Kinds, rule: CellRule) -> tuple[IntArray, Variable, Variable]:
+    """Return the cell of each kind (:mod:`veilog.methods._events.cells`) and of each case, which is asked for, and the
+    kind of each case, which is known of released cases only."""
 
     def variable(size: int, values: IntArray) -> Variable:
         return Variable(
             "kind of case", size, rule.of_cases, np.zeros(0), values, labels=cases.labels, owner=cases.owner
         )
 
-    cell = variable(rule.number, kinds.cell[kinds.of_sequence])
-    return cell, variable(len(kinds.cell), kinds.of_sequence), kinds
+    cells = rule.of_profiles(kinds.profiles)
+    return cells, variable(rule.number, cells[kinds.of_sequence]), variable(len(kinds.shares), kinds.of_sequence)
 
 
 def of_the_times(cases: Repeated, times: IntArray, most: int, *, calendar: bool) -> list[Variable]:
