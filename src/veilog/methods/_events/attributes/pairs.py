@@ -35,6 +35,10 @@ CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
 LAST = 3
 """The last table is asked when less than so many rounds are left."""
+import os
+NOISE = float(os.environ.get("NOISE", 0.5))
+POLICY = int(os.environ.get('POLICY', 0))
+THRESH = float(os.environ.get("THRESH", 1))
 SELECTING = Fraction(1, 5)
 RESOLUTION = 1024
 _FITTING = 25
@@ -74,23 +78,36 @@ class Drawing:
         while left:
             last = left < LAST * share
             share = left if last else share
-            known = float(share * (1 - SELECTING)) * self.number / max(one.joined for one in self.order)
-            cells, cell, kind = of_the_flow(self.cases, kinds, CellRule.of(kinds, known, self.rng))
+            cells, cell, kind = self._cells(kinds, share)
             pairs = self._open(cell)
             place = self._selected(share * SELECTING, pairs, 1 / float(share * (1 - SELECTING)), last=last)
             left -= share * SELECTING
             if place == len(pairs):
+                found = [*((None, one) for one in self.order if one.looks), *self.asked]
+                if POLICY and found:
+                    for one, other in found:
+                        cells, cell, kind = self._cells(kinds, left / len(found))
+                        self._ask(left / len(found), one or cell, other, kinds, cells, kind)
+                    draw(self.order, self.rng)
+                    return
                 share = min(2 * share, left)
                 continue
-            one, other = pairs[place]
             left -= share * (1 - SELECTING)
-            table, variance = self._measured(share * (1 - SELECTING), one, other)
-            if one is cell:
-                other.looks.append(Look(table, variance, cells))
-                other.kind = kind, by_kind(other.looks, other.shares.reshape(other.sizes), kinds)
-            else:
-                self._fit(one, other, table, variance)
+            one, other = pairs[place]
+            self._ask(share * (1 - SELECTING), one, other, kinds, cells, kind)
             draw(self.order[self.order.index(other) :], self.rng)
+
+    def _cells(self, kinds, share):
+        known = float(share * (1 - SELECTING)) * self.number / max(one.joined for one in self.order)
+        return of_the_flow(self.cases, kinds, CellRule.of(kinds, known, self.rng))
+
+    def _ask(self, epsilon, one, other, kinds, cells, kind):
+        table, variance = self._measured(epsilon, one, other)
+        if one.by_cell:
+            other.looks.append(Look(table, variance, cells))
+            other.kind = kind, by_kind(other.looks, other.shares.reshape(other.sizes), kinds)
+        else:
+            self._fit(one, other, table, variance)
 
     def _open(self, cell: Variable) -> list[tuple[Variable, Variable]]:
         """The pairs that may be asked: for each attribute the cell, and ``MOST_PARENTS`` others at most."""
@@ -117,10 +134,10 @@ class Drawing:
             expected.append(np.round(counts).astype(np.int64))
             chance = float(np.sqrt(2 / np.pi * counts).sum())
             # Noise moves a count by its scale, but no further than down to none.
-            less.append(round(chance + float(np.minimum(counts, scale).sum())))
+            less.append(round(chance + NOISE * float(np.minimum(counts, scale).sum())))
         starts = np.concatenate([[0], np.cumsum([len(counts) for counts in expected])]).tolist()
         if not last:  # a table that no case is in, and that is as expected
-            expected, less = [*expected, np.zeros(1, dtype=np.int64)], [*less, 0]
+            expected, less = [*expected, np.zeros(1, dtype=np.int64)], [*less, -round(THRESH * np.log(len(pairs)) * 2 / float(share))]
 
         # What is asked may travel to other machines, so it holds on to no values of released cases.
         told = [one.of_block for one in variables]
