@@ -33,7 +33,7 @@ from veilog.privacy.curator import Curator
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
-LAST = 3
+LAST = float(__import__('os').environ.get('LAST', 3))
 """The last table is asked when less than so many rounds are left."""
 import os
 NOISE = float(os.environ.get("NOISE", 0.5))
@@ -77,19 +77,19 @@ class Drawing:
         kinds, left, share = Kinds.of(self.cases), epsilon, epsilon / max(rounds, 1)
         while left:
             last = left < LAST * share
+            found = [*((None, one) for one in self.order if one.looks), *self.asked]
+            if last and found:
+                for one, other in found:
+                    cells, cell, kind = self._cells(kinds, left / len(found))
+                    self._ask(left / len(found), one or cell, other, kinds, cells, kind)
+                draw(self.order, self.rng)
+                return
             share = left if last else share
             cells, cell, kind = self._cells(kinds, share)
             pairs = self._open(cell)
             place = self._selected(share * SELECTING, pairs, 1 / float(share * (1 - SELECTING)), last=last)
             left -= share * SELECTING
             if place == len(pairs):
-                found = [*((None, one) for one in self.order if one.looks), *self.asked]
-                if POLICY and found:
-                    for one, other in found:
-                        cells, cell, kind = self._cells(kinds, left / len(found))
-                        self._ask(left / len(found), one or cell, other, kinds, cells, kind)
-                    draw(self.order, self.rng)
-                    return
                 share = min(2 * share, left)
                 continue
             left -= share * (1 - SELECTING)
