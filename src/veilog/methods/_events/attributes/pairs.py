@@ -33,10 +33,12 @@ from veilog.privacy.curator import Curator
 MOST_PARENTS = 2
 CASES_A_ROUND = 150
 """Epsilon for pairs times cases, for each pair that is asked."""
-LAST = float(__import__('os').environ.get('LAST', 3))
+LAST = float(__import__('os').environ.get('LAST', 1))
 """The last table is asked when less than so many rounds are left."""
 import os
-NOISE = float(os.environ.get("NOISE", 0.5))
+NOISE = float(os.environ.get("NOISE", 0.3))
+START = Fraction(os.environ.get('START', '2'))
+CELLW = int(os.environ.get('CELLW', 3))
 POLICY = int(os.environ.get('POLICY', 0))
 THRESH = float(os.environ.get("THRESH", 1))
 SELECTING = Fraction(1, 5)
@@ -75,27 +77,32 @@ class Drawing:
         would cost, it is chosen once more, for a table of twice the price. The last round takes what is left."""
         draw(self.order, self.rng)
         kinds, left, share = Kinds.of(self.cases), epsilon, epsilon / max(rounds, 1)
+        share *= START
         while left:
             last = left < LAST * share
             found = [*((None, one) for one in self.order if one.looks), *self.asked]
-            if last and found:
-                for one, other in found:
-                    cells, cell, kind = self._cells(kinds, left / len(found))
-                    self._ask(left / len(found), one or cell, other, kinds, cells, kind)
-                draw(self.order, self.rng)
-                return
             share = left if last else share
-            cells, cell, kind = self._cells(kinds, share)
-            pairs = self._open(cell)
-            place = self._selected(share * SELECTING, pairs, 1 / float(share * (1 - SELECTING)), last=last)
-            left -= share * SELECTING
-            if place == len(pairs):
-                share = min(2 * share, left)
-                continue
-            left -= share * (1 - SELECTING)
-            one, other = pairs[place]
-            self._ask(share * (1 - SELECTING), one, other, kinds, cells, kind)
-            draw(self.order[self.order.index(other) :], self.rng)
+            if not (last and found):
+                cells, cell, kind = self._cells(kinds, share)
+                pairs = self._open(cell)
+                place = self._selected(share * SELECTING, pairs, 1 / float(share * (1 - SELECTING)), last=last)
+                left -= share * SELECTING
+                if place < len(pairs):
+                    left -= share * (1 - SELECTING)
+                    one, other = pairs[place]
+                    self._ask(share * (1 - SELECTING), one, other, kinds, cells, kind)
+                    draw(self.order[self.order.index(other) :], self.rng)
+                    continue
+                if not found:
+                    share = min(2 * share, left)
+                    continue
+            weights = [1 if one else Fraction(CELLW) for one, other in found]
+            for weight, (one, other) in zip(weights, found):
+                price = left * weight / sum(weights)
+                cells, cell, kind = self._cells(kinds, price)
+                self._ask(price, one or cell, other, kinds, cells, kind)
+            draw(self.order, self.rng)
+            return
 
     def _cells(self, kinds, share):
         known = float(share * (1 - SELECTING)) * self.number / max(one.joined for one in self.order)
