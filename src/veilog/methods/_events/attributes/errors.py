@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from veilog._typing import BoolArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen
@@ -23,15 +21,17 @@ PAIRS = Fraction(1, 4)
 FIRST = Fraction(1, 4)
 """Part of the epsilon of an attribute that stays the same in a case for how often it has each value; the rest is for
 tables of two."""
+CASES_ALONE = 100
+"""Such a question gets the epsilon that times the cases is so many, if that is more."""
 MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""
 
 
 @dataclass(eq=False)
 class AttributeQuery:
-    """An attribute with the answers about it, or several of cases that have few values and were asked together."""
+    """An attribute with the answers about it."""
 
-    members: tuple[Chosen, ...]
+    chosen: Chosen
     records: Recorded | None
     """Where events hold it; None for a column of cases."""
     answer: Marginal | Persisting
@@ -54,7 +54,7 @@ def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int
 
 def remark_errors(remark: Callable[[Message], None], asked: list[AttributeQuery], epsilon: float, cases: int) -> None:
     """Say how far noise alone moves the shares of values: public numbers only."""
-    errors = {member.column: _error(one, member, cases) for one in asked for member in one.members}
+    errors = {one.chosen.column: _error(one, cases) for one in asked}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
     remark(Message("attribute-noise-parts", told=told))
     noisy = [name for name, error in errors.items() if error >= MOSTLY_NOISE]
@@ -71,14 +71,12 @@ def remark_errors(remark: Callable[[Message], None], asked: list[AttributeQuery]
 
 def remark_together(
     remark: Callable[[Message], None],
-    asked: list[AttributeQuery],
     order: list[Variable],
     flow: list[Variable],
     cases: int,
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
-    pairs = [one.variable.name for one in asked if len(one.members) > 1]
-    pairs += [f"{one.name} by {one.kind[0].name}" for one in order if one.kind]
+    pairs = [f"{one.name} by {one.kind[0].name}" for one in order if one.kind]
     for other in order:
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
         pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]
@@ -94,15 +92,11 @@ def remark_together(
         )
 
 
-def _error(one: AttributeQuery, member: Chosen, cases: int) -> float:
+def _error(one: AttributeQuery, cases: int) -> float:
     """How large a part of what has a value, by the noisy answer, noise puts in a wrong one."""
     if isinstance(one.answer, Persisting):
         assert one.known is not None
         events = cases * one.answer.bound * float(one.known.mean())
         return expected_error(one.answer.by_activity.size, one.answer.scale, events)
-    # Of attributes that were asked together, each count of one is a sum of several.
-    table = one.answer.shares.reshape([coding.size + 1 for coding in one.answer.codings])
-    at = one.members.index(member)
-    known, size = 1 - float(np.moveaxis(table, at, 0)[-1].sum()), table.shape[at]
-    scale = one.answer.scale * (len(one.answer.shares) / size) ** 0.5
-    return expected_error(size, scale, cases * known)
+    shares = one.answer.shares
+    return expected_error(len(shares), one.answer.scale, cases * (1 - float(shares[-1])))

@@ -4,7 +4,6 @@ cases."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -58,8 +57,6 @@ class Variable:
     """What it is drawn given, and its shares given each value of these."""
     kind: tuple[Variable, FloatArray] | None = None
     """The kind of case, and the shares given each kind, where that was asked."""
-    sizes: tuple[int, ...] = (-1,)
-    """How many values each of several attributes has, whose values these are together."""
     looks: list[Look] = field(default_factory=list)
     """What was asked by cells."""
     in_events: InEvents | None = None
@@ -75,11 +72,6 @@ class Variable:
     def by_cell(self) -> bool:
         """Whether it is the cell of a case."""
         return self.owner is not None
-
-    @property
-    def joined(self) -> float:
-        """Return how much wider the noise of a count of one attribute is where several were asked together."""
-        return float((math.prod(self.sizes) / max(self.sizes)) ** 0.5)
 
     @property
     def drawn(self) -> IntArray:
@@ -103,9 +95,9 @@ def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
     return np.repeat(of_block(block), block.lengths)
 
 
-def of_the_flow(cases: Repeated, kinds: Kinds, rule: CellRule) -> tuple[IntArray, Variable, Variable]:
-    """Return the cell of each kind (:mod:`veilog.methods._events.cells`) and of each case, which is asked for, and the
-    kind of each case, which is known of released cases only."""
+def of_the_flow(cases: Repeated, kinds: Kinds, rule: CellRule) -> tuple[Variable, Variable, IntArray]:
+    """Return the cell of each case (:mod:`veilog.methods._events.cells`), which is asked for, its kind, which is known
+    of released cases only, and the cell of each kind."""
 
     def variable(size: int, values: IntArray) -> Variable:
         return Variable(
@@ -113,7 +105,7 @@ def of_the_flow(cases: Repeated, kinds: Kinds, rule: CellRule) -> tuple[IntArray
         )
 
     cells = rule.of_profiles(kinds.profiles)
-    return cells, variable(rule.number, cells[kinds.of_sequence]), variable(len(kinds.shares), kinds.of_sequence)
+    return variable(rule.number, cells[kinds.of_sequence]), variable(len(kinds.shares), kinds.of_sequence), cells
 
 
 def of_the_times(cases: Repeated, times: IntArray, most: int, *, calendar: bool) -> list[Variable]:
