@@ -11,18 +11,16 @@ from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen
 from veilog.methods._events.attributes.marginals import Marginal, expected_error
 from veilog.methods._events.attributes.memory import Persisting, Recorded
-from veilog.methods._events.attributes.pairs import CASES_A_ROUND
+from veilog.methods._events.attributes.pairs import LEAST_CASES
 from veilog.methods._events.attributes.variables import Variable
 from veilog.methods.method import advised
 from veilog.privacy.domain import Values
 
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
-FIRST = Fraction(1, 4)
-"""Part of the epsilon of an attribute that stays the same in a case for how often it has each value; the rest is for
-tables of two."""
-CASES_ALONE = 100
-"""Such a question gets the epsilon that times the cases is so many, if that is more."""
+FIRST, CASES_ALONE = Fraction(1, 4), 100
+"""Of the epsilon of an attribute that stays the same in a case, this part is for how often it has each value, or as much
+as times the cases is so many. With nothing but the part the shapes of Sepsis fall from .916 to .768 (five seeds)."""
 MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""
 
@@ -48,8 +46,15 @@ def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int
     domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
     sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
     weights = {name: size ** (1 / 3) for name, size in sizes.items()}
-    each = float(epsilon * (1 - PAIRS) * FIRST) / max(sum(weights.values()), 1e-12)
-    return {name: expected_error(size, 1 / (each * weights[name]), cases) for name, size in sizes.items()}
+    total = max(sum(weights.values()), 1e-12)
+    prices = {name: price_alone(epsilon * (1 - PAIRS) * Fraction(weights[name] / total), cases) for name in sizes}
+    return {name: expected_error(size, 1 / float(prices[name]), cases) for name, size in sizes.items()}
+
+
+def price_alone(price: Fraction, cases: int) -> Fraction:
+    """Return what of the price of an attribute that stays the same in a case is for how often it has each value; the
+    rest is for tables of two."""
+    return min(price, max(price * FIRST, Fraction(CASES_ALONE, cases)))
 
 
 def remark_errors(remark: Callable[[Message], None], asked: list[AttributeQuery], epsilon: float, cases: int) -> None:
@@ -83,7 +88,7 @@ def remark_together(
     if pairs:
         remark(Message("attributes-asked-together", names="; ".join(pairs)))
     elif len(order) + len(flow) > 1:
-        needed = CASES_A_ROUND / (float(PAIRS) * cases)
+        needed = LEAST_CASES / (float(PAIRS) * cases)
         remark(
             Message(
                 "attributes-asked-singly",

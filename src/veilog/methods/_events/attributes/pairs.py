@@ -30,8 +30,10 @@ from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
 MOST_PARENTS = 2
-CASES_A_ROUND = 150
-"""Epsilon for tables of two times cases, for each table that is asked, at least."""
+CASES_A_ROUND = 350
+"""Epsilon for tables of two times cases, for each table that is asked."""
+LEAST_CASES = 150
+"""Below this epsilon times cases noise would drown all of them."""
 SELECTING = Fraction(1, 5)
 """Part of the epsilon of a round for choosing the pair."""
 OF_CELLS = 3
@@ -47,10 +49,10 @@ _Pair = tuple[Variable, Variable]
 
 
 def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int, *, cells: bool) -> int:
-    """Return for how many tables epsilon is enough, none where noise would drown all; half of those that there may be
-    at most, as few pairs stand out."""
+    """Return for how many tables epsilon is enough, none where noise would drown all."""
     possible = attributes * cells + sum(min(MOST_PARENTS, flow + before) for before in range(attributes))
-    return min(int(float(epsilon) * cases / CASES_A_ROUND), -(-possible // 2))
+    known = float(epsilon) * cases
+    return min(max(int(known / CASES_A_ROUND), int(known >= LEAST_CASES)), possible)
 
 
 # Select, measure, generate ------------------------------------------------------------------------------------------

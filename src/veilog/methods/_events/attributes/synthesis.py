@@ -26,7 +26,13 @@ from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.courses import ValueContext, courses
 from veilog.methods._events.attributes.domains import Chosen, typed
-from veilog.methods._events.attributes.errors import CASES_ALONE, FIRST, PAIRS, AttributeQuery, remark_errors, remark_together
+from veilog.methods._events.attributes.errors import (
+    PAIRS,
+    AttributeQuery,
+    price_alone,
+    remark_errors,
+    remark_together,
+)
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped, groups_known
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
@@ -83,10 +89,7 @@ def released_attributes(
     weights = [_weight(one, records.get(one.name), cases) for one in chosen]
     changing = [one.name in records and records[one.name].changes for one in chosen]
     prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
-    enough = Fraction(CASES_ALONE, len(cases))
-    alone = [
-        one if changes else min(one, max(one * FIRST, enough)) for one, changes in zip(prices, changing, strict=True)
-    ]
+    alone = [one if changes else price_alone(one, len(cases)) for one, changes in zip(prices, changing, strict=True)]
     total = sum(alone, Fraction(0))
     for_pairs, kinds, flow = epsilon - price - total, Kinds.of(cases), list[Variable]()
     if times is not None:
