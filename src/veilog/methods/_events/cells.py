@@ -199,12 +199,14 @@ def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, pro
     tried = [(a, b) for a, b in pairs if (b < a or a == b == 0 if x.any() else a == 0)]
     totals = np.concatenate([look.table.sum(axis=1) for look in looks])
     variance = np.repeat([look.variance for look in looks], [len(look.table) for look in looks])
+    # A count of hardly any cases says nothing of how these share out: its noise is taken to be as wide as it is.
     mass = np.maximum(totals, (number * variance) ** 0.5)
+    precise = np.maximum(mass**2 - number * variance, 1e-3 * number * variance)
     found = np.repeat(usual[None], len(shares), axis=0)
     for column in np.flatnonzero(usual > 0):
         own = usual[column]
         y = (np.concatenate([look.table[:, column] for look in looks]) - totals * own) / mass
-        noise = variance * ((1 - own) ** 2 + (number - 1) * own**2) / mass**2
+        noise = variance * ((1 - own) ** 2 + (number - 1) * own**2) / precise
         likely, answers = [], []
         for slope, effect in tried:
             covariance = slope**2 * alike + effect**2 * same + np.diag(noise + 1e-12)
