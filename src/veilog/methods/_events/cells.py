@@ -187,21 +187,23 @@ def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, pro
     cell of many cases keeps what was counted in it, and one that hardly any case of the log has is as its profile lets
     expect. Means of these shares may fall below 0.
     """
-    x, number = profiles - shares @ profiles, int((usual > 0).sum())
+    number = int((usual > 0).sum())
     member = [(look.cell == np.arange(len(look.table))[:, None]).astype(np.float64) for look in looks]
     inside = [one * shares for one in member]
     parts = np.concatenate([one / np.maximum(one.sum(axis=1, keepdims=True), 1e-12) for one in inside])
+    totals = np.concatenate([look.table.sum(axis=1) for look in looks])
+    variance = np.repeat([look.variance for look in looks], [len(look.table) for look in looks])
+    # A count of hardly any cases says nothing of how these share out: its noise is taken to be as wide as it is.
+    mass = np.maximum(totals, (number * variance) ** 0.5)
+    precise = np.maximum(mass**2 - number * variance, 1e-3 * number * variance)
+    # Profiles are seen from the mean of the cases that were counted, of which the usual shares are.
+    x = profiles - mass @ (parts @ profiles) / mass.sum()
     effects = np.concatenate(member)
     by_profile, by_effect = parts @ x, parts @ effects.T
     alike, same = by_profile @ by_profile.T, by_effect @ by_effect.T
     # Where both would explain the same, it is the profile that does: what cells have alone is no more than that.
     pairs = itertools.product(_DEVIATIONS, repeat=2)
     tried = [(a, b) for a, b in pairs if (b < a or a == b == 0 if x.any() else a == 0)]
-    totals = np.concatenate([look.table.sum(axis=1) for look in looks])
-    variance = np.repeat([look.variance for look in looks], [len(look.table) for look in looks])
-    # A count of hardly any cases says nothing of how these share out: its noise is taken to be as wide as it is.
-    mass = np.maximum(totals, (number * variance) ** 0.5)
-    precise = np.maximum(mass**2 - number * variance, 1e-3 * number * variance)
     found = np.repeat(usual[None], len(shares), axis=0)
     for column in np.flatnonzero(usual > 0):
         own = usual[column]

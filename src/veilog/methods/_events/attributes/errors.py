@@ -19,7 +19,7 @@ from veilog.privacy.domain import Values
 PAIRS = Fraction(1, 4)
 """Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
 FIRST, CASES_ALONE = Fraction(1, 4), 100
-"""Of the epsilon of an attribute that stays the same in a case, this part is for how often it has each value, or as much
+"""Of the epsilon of an attribute that stays the same in a case this part is for how often it has each value, or as much
 as times the cases is so many. With nothing but the part the shapes of Sepsis fall from .916 to .768 (five seeds)."""
 MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""

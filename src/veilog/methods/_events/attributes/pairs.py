@@ -80,29 +80,31 @@ class Drawing:
         """Draw the attributes. Each round costs an equal part of epsilon; where no pair stands out by a table of this
         price, what is left is for those that were asked, once more. The price is doubled where none was asked yet."""
         self._draw(self.order)
-        left, share = epsilon, epsilon / max(rounds, 1)
+        left, share, found = epsilon, epsilon / max(rounds, 1), list[tuple[Variable | None, Variable]]()
         while left:
-            share, found = min(share, left), [*((None, one) for one in self.order if one.looks), *self.asked]
-            if share < left or not found:
-                cells = self._cells(share)
-                pairs = self._open(cells[0])
-                place = self._selected(share * SELECTING, pairs, share * (1 - SELECTING), last=share == left)
-                left -= share * SELECTING
-                if place < len(pairs):
-                    left -= share * (1 - SELECTING)
-                    self._ask(share * (1 - SELECTING), *pairs[place], cells)
-                    self._draw(self.order[self.order.index(pairs[place][1]) :])
-                    continue
-                if not found:
-                    share *= 2
-                    continue
-            weights = [OF_CELLS if one is None else 1 for one, _ in found]
-            for weight, (one, other) in zip(weights, found, strict=True):
-                price = left * weight / sum(weights)
-                cells = self._cells(price)
-                self._ask(price, one or cells[0], other, cells)
+            share = min(share, left)
+            found = [*((None, one) for one in self.order if one.looks), *self.asked]
+            cells = self._cells(share)
+            pairs, last = self._open(cells[0]), share == left and not found
+            if not pairs:
+                break
+            place = self._selected(share * SELECTING, pairs, share * (1 - SELECTING), last=last)
+            left -= share * SELECTING
+            if place < len(pairs):
+                left -= share * (1 - SELECTING)
+                self._ask(share * (1 - SELECTING), *pairs[place], cells)
+                self._draw(self.order[self.order.index(pairs[place][1]) :])
+            elif found:
+                break
+            else:
+                share *= 2
+        total = sum(1 if one else OF_CELLS for one, _ in found)
+        for one, other in found if left else []:
+            price = left * (1 if one else OF_CELLS) / total
+            cells = self._cells(price)
+            self._ask(price, one or cells[0], other, cells)
+        if left:
             self._draw(self.order)
-            left = Fraction(0)
 
     def _draw(self, order: list[Variable]) -> None:
         for one in order:
