@@ -195,28 +195,29 @@ def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, pro
     variance = np.repeat([look.variance for look in looks], [len(look.table) for look in looks])
     # A count of hardly any cases says nothing of how these share out: its noise is taken to be as wide as it is.
     mass = np.maximum(totals, (number * variance) ** 0.5)
-    precise = np.maximum(mass**2 - number * variance, 1e-3 * number * variance)
+    precise = np.maximum(mass**2 / variance - number, 1e-3 * number)
     # Profiles are seen from the mean of the cases that were counted, of which the usual shares are.
     x = profiles - mass @ (parts @ profiles) / mass.sum()
-    effects = np.concatenate(member)
-    by_profile, by_effect = parts @ x, parts @ effects.T
-    alike, same = by_profile @ by_profile.T, by_effect @ by_effect.T
+    columns, each = np.flatnonzero(usual > 0), 1 / precise**0.5
+    own, effects = usual[columns], np.concatenate(member)
+    y = (np.concatenate([look.table[:, columns] for look in looks]) - totals[:, None] * own) / mass[:, None]
+    noise, found = ((1 - own) ** 2 + (number - 1) * own**2), np.repeat(usual[None], len(shares), axis=0)
+    # Seen in units of the noise, which is wider by a factor for each column.
+    by_profile, by_effect, y = (part / each[:, None] for part in (parts @ x, parts @ effects.T, y))
+    likeliest = np.full(len(columns), -np.inf)
     # Where both would explain the same, it is the profile that does: what cells have alone is no more than that.
     pairs = itertools.product(_DEVIATIONS, repeat=2)
-    tried = [(a, b) for a, b in pairs if (b < a or a == b == 0 if x.any() else a == 0)]
-    found = np.repeat(usual[None], len(shares), axis=0)
-    for column in np.flatnonzero(usual > 0):
-        own = usual[column]
-        y = (np.concatenate([look.table[:, column] for look in looks]) - totals * own) / mass
-        noise = variance * ((1 - own) ** 2 + (number - 1) * own**2) / precise
-        likely, answers = [], []
-        for slope, effect in tried:
-            covariance = slope**2 * alike + effect**2 * same + np.diag(noise + 1e-12)
-            solved = np.linalg.solve(covariance, y)
-            likely.append(-(y @ solved + np.linalg.slogdet(covariance)[1]) / 2)
-            answers.append((slope**2 * (by_profile.T @ solved), effect**2 * (by_effect.T @ solved)))
-        slopes, alone = answers[int(np.argmax(likely))]
-        found[:, column] += x @ slopes + effects.T @ alone
+    for slope, effect in [(a, b) for a, b in pairs if (b < a or a == b == 0 if x.any() else a == 0)]:
+        known = np.concatenate([slope * by_profile, effect * by_effect], axis=1)
+        sizes, turned = np.linalg.eigh(known @ known.T)
+        sums = np.maximum(sizes, 0.0)[:, None] + noise
+        z = turned.T @ y
+        likely = -(z**2 / sums + np.log(sums)).sum(axis=0) / 2
+        better = np.flatnonzero(likely > likeliest)
+        likeliest[better] = likely[better]
+        answers = known.T @ turned @ (z / sums)[:, better]
+        all_of = np.concatenate([slope * x, effect * effects.T], axis=1)
+        found[:, columns[better]] = own[better] + all_of @ answers
     return found
 
 
