@@ -127,17 +127,13 @@ class Drawing:
         other.looks.append(Look(table, variance, cells[2]))
         other.kind = cells[1], kind_shares(other.looks, other.shares, self.kinds)
 
-    def _open(self, cell: Variable) -> list[tuple[Variable, Variable]]:
-        """The pairs that may be asked: for each attribute the cell, and ``MOST_PARENTS`` others at most."""
-        found = [(cell, other) for other in self.order if cell.size > 1]
+    def _open(self, cell: Variable) -> list[_Pair]:
+        """The pairs that may be asked next: for each attribute the cell, and ``MOST_PARENTS`` others at most."""
+        found = [(cell, other) for other in self.order if cell.size > 1 and not other.looks]
         for i, other in enumerate(self.order):
             ours = [one for one, second in self.asked if second is other]
-            looks = {one.look for one in ours if one.look}
-            found += [
-                (one, other)
-                for one in (*self.flow, *self.order[:i])
-                if one in ours or (len(ours) < MOST_PARENTS and one.look not in looks)
-            ]
+            if len(ours) < MOST_PARENTS:
+                found += [(one, other) for one in (*self.flow, *self.order[:i]) if one not in ours]
         return found
 
     def _selected(self, share: Fraction, pairs: list[_Pair], price: Fraction, *, last: bool) -> int:

@@ -33,7 +33,7 @@ from veilog.methods._events.attributes.errors import (
     remark_errors,
     remark_together,
 )
-from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped, groups_known
+from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
 from veilog.methods._events.attributes.pairs import Drawing, placed, rounds_paid
@@ -91,12 +91,9 @@ def released_attributes(
     prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
     alone = [one if changes else price_alone(one, len(cases)) for one, changes in zip(prices, changing, strict=True)]
     total = sum(alone, Fraction(0))
-    for_pairs, kinds, flow = epsilon - price - total, Kinds.of(cases), list[Variable]()
-    if times is not None:
-        groups = groups_known(for_pairs / (4 * len(chosen)), len(cases))
-        flow = of_the_times(cases, times, groups, calendar=calendar)
-    looks = len({one.look for one in flow})
-    rounds = rounds_paid(for_pairs, len(cases), len(chosen), looks, cells=len(kinds.shares) > 1)
+    for_pairs, kinds = epsilon - price - total, Kinds.of(cases)
+    flow = [] if times is None else of_the_times(cases, times, calendar=calendar)
+    rounds = rounds_paid(for_pairs, len(cases), len(chosen), len(flow), cells=len(kinds.shares) > 1)
     if not rounds:
         for_pairs, alone = Fraction(0), [one * (epsilon - price) / total for one in alone]
     asked = [
