@@ -166,7 +166,7 @@ def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> Float
         sums = as_shares(_sums(margin, each * found), usual)
         wanted.append(sums * _sums(margin, each))
     fitted = each * usual
-    for _ in range(_FITTING):
+    for _ in range(_ROUNDS):
         for margin, sums in zip(margins, wanted, strict=True):
             fitted *= (sums / np.maximum(_sums(margin, fitted), 1e-15))[margin]
         fitted *= (kinds.shares / np.maximum(fitted.sum(axis=1), 1e-15))[:, None]
