@@ -89,7 +89,10 @@ def released_attributes(
     weights = [_weight(one, records.get(one.name), cases) for one in chosen]
     changing = [one.name in records and records[one.name].changes for one in chosen]
     prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
-    alone = [one if changes else price_alone(one, len(cases)) for one, changes in zip(prices, changing, strict=True)]
+    alone = [
+        price if changes else price_alone(price, len(cases), _size(one))
+        for one, price, changes in zip(chosen, prices, changing, strict=True)
+    ]
     total = sum(alone, Fraction(0))
     for_pairs, kinds = epsilon - price - total, Kinds.of(cases)
     flow = [] if times is None else of_the_times(cases, times, calendar=calendar)
@@ -120,9 +123,14 @@ def released_attributes(
     )
 
 
+def _size(chosen: Chosen) -> int:
+    """About how many numbers are asked of an attribute by itself."""
+    return (chosen.coding().size + 1) * (1 if chosen.range is None else 2)
+
+
 def _weight(chosen: Chosen, records: Recorded | None, cases: Repeated) -> int:
     """The part of the epsilon that attributes get: more where more numbers are asked, but less than in proportion."""
-    size = (chosen.coding().size + 1) * (1 if chosen.range is None else 2)
+    size = _size(chosen)
     size *= len(cases.labels) if records is not None and records.changes else 1
     return int(100 * size ** (1 / 3))
 
