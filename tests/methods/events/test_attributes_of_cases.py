@@ -208,7 +208,7 @@ def test_what_is_mostly_noise_is_said() -> None:
 
 
 def test_what_was_asked_together_is_said() -> None:
-    """Two attributes of six values that say the same, and two of two values, which are one question."""
+    """Two attributes of six values that say the same, and one of two values that goes with both."""
     cases = [{"ward": f"w{i % 6}", "unit": f"u{i % 6}", "fast": i % 2 == 0, "new": i % 4 < 2} for i in range(3000)]
     log = log_of([(values, [{"activity": "a"}]) for values in cases])
     yes_no = ("false", "true")
@@ -216,7 +216,7 @@ def test_what_was_asked_together_is_said() -> None:
     domain = Domain(attributes={**six, "fast": yes_no, "new": yes_no})
     told = released(log, attributes=["ward", "unit", "fast", "new"], epsilon=8, domain=domain, seed=1).remarks
     (together,) = [remark.values["names"] for remark in told if remark.code == "attributes-asked-together"]
-    assert "fast, new" in together and ("unit by ward" in together or "ward by unit" in together)
+    assert "by fast" in together and ("unit by ward" in together or "ward by unit" in together)
     poor = released(log, attributes=["ward", "unit"], epsilon="0.1", domain=Domain(attributes=six), seed=1).remarks
     assert "attributes-asked-singly" in [remark.code for remark in poor]
 
@@ -253,7 +253,7 @@ def test_what_the_budget_can_carry_is_said_before() -> None:
     planned = veilog.plan("df-laplace", epsilon=1, domain=many_values, **given)
     few, many = planned.attribute_errors(1000), planned.attribute_errors(100_000)
     assert list(few) == ["kind", "size"]
-    assert few["kind"] > 0.3 > 0.02 > many["kind"] > many["size"]
+    assert few["kind"] > 0.3 > 0.03 > many["kind"] > many["size"]
     of_persons = veilog.plan("df-laplace", epsilon=1, attributes=["kind"], attributes_share="0.5", unit="person",
                              max_cases=5, domain=Domain(attributes={"kind": ("a", "b")}))  # fmt: skip
     assert of_persons.attribute_errors(1000)["kind"] > 0

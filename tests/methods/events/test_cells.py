@@ -1,5 +1,7 @@
 """Cells of cases: a rule for each case by itself, and what is likely of noisy counts by cell."""
 
+import itertools
+
 import numpy as np
 import pytest
 from event_questions import exact, heard
@@ -10,9 +12,10 @@ from time_tools import HOSPITAL, durations_of, timed
 
 from veilog import Domain
 from veilog.logs.variants import Repeated, Variants
+from veilog.methods._events import cells
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes
-from veilog.methods._events.cells import CellRule, Kinds, apart_of, fit_margins, row_shares
+from veilog.methods._events.cells import CellRule, Kinds, Look, apart_of, fit_margins, kind_shares, row_shares
 from veilog.methods._events.times.histogram import last_standing_out
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
@@ -47,27 +50,69 @@ def test_there_are_no_cells_where_noise_would_hide_them() -> None:
     assert CellRule.of(repeated(CASES), 5, np.random.default_rng(1)).number == 1
 
 
-def test_kinds_lie_in_their_cells() -> None:
-    cases, rng = repeated(CASES), np.random.default_rng(1)
-    rule = CellRule.of(cases, 1_000, rng)
-    kinds = Kinds.of(cases, rule, rng)
-    assert kinds.cell[kinds.of_sequence].tolist() == rule.of_cases(cases.distinct).tolist()
-    assert kinds.shares.sum() == pytest.approx(1)
-    rows, _ = kinds.of_cells(rule.number)
-    assert rows.sum() == pytest.approx(1)
+def test_sequences_of_a_kind_have_one_profile_and_one_cell() -> None:
+    cases = repeated(CASES)
+    rule, kinds = CellRule.of(cases, 1_000, np.random.default_rng(1)), Kinds.of(cases)
+    assert rule.of_profiles(kinds.profiles)[kinds.of_sequence].tolist() == rule.of_cases(cases.distinct).tolist()
+    assert kinds.shares[kinds.of_sequence].tolist() == pytest.approx((cases.counts / 100).tolist())
+
+
+def test_of_too_many_profiles_entries_that_hardly_vary_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "MOST_KINDS", 3)
+    cases = repeated(CASES)
+    kinds = Kinds.of(cases)
+    assert len(kinds.shares) == 3 and kinds.shares.sum() == pytest.approx(1)
+    varying = kinds.profiles.std(axis=0) > 0
+    assert "a" not in {cases.labels[i % 4] for i in np.flatnonzero(varying)}
+    rule = CellRule.of(kinds, 1_000, np.random.default_rng(1))
+    assert rule.of_profiles(kinds.profiles)[kinds.of_sequence].tolist() == rule.of_cases(cases.distinct).tolist()
+
+
+def of_rows(table: list[list[float]], profiles: list[list[float]] | None = None) -> np.ndarray:
+    """The likely shares of two columns that all cases have as often, in rows with noise of variance 25."""
+    rows, number = np.array(table), len(table)
+    x = np.zeros((number, 1)) if profiles is None else np.array(profiles)
+    looks = [Look(rows, 25.0, np.arange(number))]
+    return row_shares(looks, np.array([0.5, 0.5]), np.full(number, 1 / number), x)
 
 
 def test_rows_of_many_cases_keep_their_shares_and_rows_of_none_are_as_all() -> None:
-    table = np.array([[900.0, 100], [100, 900], [3, -4]])
-    found, _ = row_shares(table, np.array([0.5, 0.5]), 25.0, np.zeros((3, 1)))
+    found = of_rows([[900, 100], [100, 900], [3, -4]])
     assert found[:2] == pytest.approx(np.array([[0.9, 0.1], [0.1, 0.9]]), abs=0.02)
-    assert found[2] == pytest.approx([0.5, 0.5], abs=0.25)
+    assert found[2] == pytest.approx([0.5, 0.5], abs=0.05)
 
 
 def test_what_goes_with_an_activity_goes_with_it_in_cells_that_no_case_has() -> None:
-    table, profiles = np.array([[900.0, 100], [100, 900], [0, 0]]), np.array([[0.0], [1.0], [1.0]])
-    found, _ = row_shares(table, np.array([0.5, 0.5]), 25.0, profiles)
+    found = of_rows([[900, 100], [100, 900], [0, 0]], [[0], [1], [1]])
     assert found[2] == pytest.approx([0.1, 0.9], abs=0.05)
+
+
+def test_asking_again_about_no_case_changes_nothing() -> None:
+    """Counts of a cell that no case of the log has are noise, however often they are asked."""
+    table, profiles = np.array([[900.0, 100], [100, 900], [2, -1]]), np.array([[0.0], [1], [1]])
+    looks = [Look(table, 25.0, np.arange(3))] * 4
+    found = row_shares(looks, np.array([0.5, 0.5]), np.full(3, 1 / 3), profiles)
+    assert found[2] == pytest.approx([0.1, 0.9], abs=0.05)
+
+
+@given(seed=st.integers(0, 100))
+@settings(max_examples=20)
+def test_odds_of_independent_steps_multiply(seed: int) -> None:
+    """Of six independent steps four are more or less frequent where the value is the second one. Without noise the
+    shares of kinds are those of the naive Bayes rule, though cells know only a part of them."""
+    rng = np.random.default_rng(seed)
+    often = rng.uniform(0.3, 0.7, 6)
+    among = np.stack([often, often + np.array([0.2, -0.2, 0.15, -0.25, 0, 0])])
+    profiles = np.array(list(itertools.product([0.0, 1.0], repeat=6)))
+    chance = np.array([np.prod(np.where(profiles > 0, p, 1 - p), axis=1) for p in among]) * [[0.7], [0.3]]
+    kinds = Kinds(np.arange(64), profiles, chance.sum(axis=0))
+    rule = CellRule.of(kinds, 1_000, rng)
+    cell = rule.of_profiles(profiles)
+    table = np.zeros((rule.number, 2))
+    np.add.at(table, cell, 1e6 * chance.T)
+    found = kind_shares([Look(table, 1.0, cell)], np.array([0.7, 0.3]), kinds)
+    assert found.sum(axis=1) == pytest.approx(np.ones(64))
+    assert kinds.shares @ np.abs(found[:, 1] - chance[1] / chance.sum(axis=0)) < 0.06
 
 
 @given(seed=st.integers(0, 200))
@@ -89,7 +134,7 @@ def test_noise_alone_rarely_stands_out() -> None:
 
 @pytest.mark.parametrize("more", [["a", "b", "d"], ["c"], []])
 def test_a_case_adds_one_to_one_count_of_a_cell_and_value(more: list[str]) -> None:
-    """Sensitivity of the questions by cell: exact answers of neighbouring logs differ by 1 in all."""
+    """Sensitivity of the questions: exact answers of neighbouring logs differ by 1 in all."""
     cases = [({"ward": f"w{i % 3}"}, [{"activity": a} for a in ("a", "bc"[i % 2])]) for i in range(300)]
     first = log_of(cases)
     second = log_of([*cases, ({"ward": "w1"}, [{"activity": a} for a in more])])
@@ -102,7 +147,8 @@ def test_a_case_adds_one_to_one_count_of_a_cell_and_value(more: list[str]) -> No
     chosen, rest = choose(curator, ("ward",), 8, 0, lambda text: None)  # type: ignore[arg-type]
     with heard() as asked:
         released_attributes(curator, rest, repeated(first.variants), chosen)
-    assert len(asked) == 2, "of all cases, then by cell"
+    codes = [question[3]["purpose"].code for question in asked]
+    assert codes[0] == "values-by-case" and set(codes[1:]) == {"values-by-cell"}
     for question in asked:
         apart = np.abs(exact(second, question) - exact(first, question))
         assert apart.sum() == 1

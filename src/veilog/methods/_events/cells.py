@@ -12,7 +12,8 @@ The sum is least where K grows with (n / s) to the power of two thirds; :data:`F
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,17 +30,46 @@ seeds, of which one is off by .01 more or less than another)."""
 MOST_CELLS = 32
 LEAST_CELLS = 4
 """Fewer tell hardly any activities apart, and would cost as much as more: then all cases are one cell."""
-MOST_KINDS = 128
-"""Number of finer parts that cut the released cases, and with them the cells."""
+MOST_KINDS = 4_096
+"""Up to so many profiles are told apart; of more, entries are left out, first those in which cases differ least."""
 _DEVIATIONS = (0.0, 0.02, 0.06, 0.2, 0.6)
 """How much more often a value occurs with an activity, or in a cell: standard deviations that are tried."""
-_ALONE = [(0.0, deviation) for deviation in _DEVIATIONS]
 STANDING_OUT = 2.0
 """A table is other than the product of its margins if its distance is so many standard deviations above that of noise
 alone."""
 _SCALE = 64
 """Centres are multiples of one over this."""
 _ROUNDS, _FITTING, _BLOCK = 12, 30, 4_096
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """The released cases by kind: those of a kind have the same profile."""
+
+    of_sequence: IntArray
+    """The kind of each distinct sequence."""
+    profiles: FloatArray
+    """Of each kind; entries that are left out are 0."""
+    shares: FloatArray
+    """Of each kind, of all cases."""
+
+    @staticmethod
+    def of(cases: Repeated) -> Kinds:
+        """Return kinds of released cases."""
+        distinct, size = cases.distinct, len(cases.labels)
+        blocks = [block > 0 for block in _profiles(distinct.codes, distinct.offsets, size)]
+        entries = np.concatenate([*blocks, np.zeros((0, 2 * size), dtype=np.bool_)])
+        mean = cases.counts @ entries / max(len(cases), 1)
+        order = np.argsort(-mean * (1 - mean), kind="stable")
+        kept, dropped = 0, len(order) + 1  # so many entries tell few enough kinds apart, and so many do not
+        while dropped - kept > 1:
+            tried = len(order) if not kept and dropped > len(order) else (kept + dropped) // 2
+            found = np.unique(np.packbits(entries[:, order[:tried]], axis=1), axis=0, return_inverse=True)[1]
+            kept, dropped = (tried, dropped) if found.max(initial=0) < MOST_KINDS else (kept, tried)
+        entries[:, order[kept:]] = False
+        _, first, kind = np.unique(np.packbits(entries, axis=1), axis=0, return_index=True, return_inverse=True)
+        weight = np.bincount(kind.reshape(-1), weights=cases.counts, minlength=len(first))
+        return Kinds(kind.reshape(-1), entries[first].astype(np.float64), weight / max(float(weight.sum()), 1.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,30 +85,26 @@ class CellRule:
         """Number of cells."""
         return len(self.base)
 
+    def of_profiles(self, profiles: FloatArray) -> IntArray:
+        """Return the nearest centre of each; sums of whole numbers are exact in whatever order they are made."""
+        return np.asarray((profiles @ self.weights - self.base).argmax(axis=1), dtype=np.int64)
+
     def of_cases(self, cases: Cases | Sequences) -> IntArray:
-        """Return the cell of each case; sums of whole numbers are exact in whatever order they are made."""
+        """Return the cell of each case."""
         if self.number == 1:
             return np.zeros(len(cases), dtype=np.int64)
         blocks = _profiles(cases.codes, cases.offsets, len(self.weights) // 2)
-        found = [(profiles @ self.weights - self.base).argmax(axis=1) for profiles in blocks]
-        return np.concatenate([*found, np.zeros(0)]).astype(np.int64)
+        return np.concatenate([*map(self.of_profiles, blocks), np.zeros(0, dtype=np.int64)])
 
     @staticmethod
-    def of(cases: Repeated, known: float, rng: np.random.Generator, least: int = LEAST_CELLS) -> CellRule:
+    def of(cases: Repeated | Kinds, known: float, rng: np.random.Generator, least: int = LEAST_CELLS) -> CellRule:
         """Return cells where there are so many cases over the scale of the noise of a count; one cell where these are
         too few for the ``least`` number."""
-        number = min(int(known ** (2 / 3) / FEWER), MOST_CELLS)
-        return _rule(cases, number if number >= least else 1, rng)
-
-
-def _rule(cases: Repeated, number: int, rng: np.random.Generator) -> CellRule:
-    """Return so many cells or fewer, from the most frequent of the released sequences."""
-    frequent = np.sort(np.argsort(-cases.counts, kind="stable")[:_BLOCK])
-    some, size = cases.distinct.take(frequent), len(cases.labels)
-    profiles = np.concatenate([*_profiles(some.codes, some.offsets, size), np.zeros((0, 2 * size))])
-    centres = _centres(profiles, cases.counts[frequent], number, rng)
-    whole = np.unique(np.round(centres * _SCALE), axis=0)
-    return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
+        kinds = cases if isinstance(cases, Kinds) else Kinds.of(cases)
+        number = min(int(max(known, 0.0) ** (2 / 3) / FEWER), MOST_CELLS)
+        centres = _centres(kinds.profiles, kinds.shares, number if number >= least else 1, rng)
+        whole = np.unique(np.round(centres * _SCALE), axis=0)
+        return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
 
 
 def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[FloatArray]:
@@ -93,113 +119,120 @@ def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> I
         yield np.concatenate([often > 0, often > 1], axis=1).astype(np.float64)
 
 
-def _centres(profiles: FloatArray, counts: IntArray, number: int, rng: np.random.Generator) -> FloatArray:
+def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
     """Return centres of about so many clusters of profiles: the first ones far apart (Arthur, Vassilvitskii 2007)."""
-    there = np.flatnonzero(counts > 0)
+    there = np.flatnonzero(weights > 0)
     if number == 1 or not len(there):
         return np.zeros((1, profiles.shape[1]))
-    profiles, counts = profiles[there], counts[there].astype(np.float64)
-    centres = profiles[[rng.choice(len(counts), p=counts / counts.sum())]]
+    profiles, weights = profiles[there], weights[there]
+    centres = profiles[[rng.choice(len(weights), p=weights / weights.sum())]]
     away = ((profiles - centres) ** 2).sum(axis=1)
-    while len(centres) < number and (counts * away).any():
-        far = (counts * away).astype(np.float64)
+    while len(centres) < number and (weights * away).any():
+        far = weights * away
         centres = np.append(centres, profiles[[rng.choice(len(far), p=far / far.sum())]], axis=0)
         away = np.minimum(away, ((profiles - centres[-1]) ** 2).sum(axis=1))
     for _ in range(_ROUNDS):
         nearest = (2 * profiles @ centres.T - (centres**2).sum(axis=1)).argmax(axis=1)
-        weight = np.bincount(nearest, weights=counts, minlength=len(centres))
-        member = np.zeros((len(centres), len(counts)), dtype=np.float64)
-        member[nearest, np.arange(len(counts))] = counts
+        member = np.zeros((len(centres), len(weights)), dtype=np.float64)
+        member[nearest, np.arange(len(weights))] = weights
+        weight = member.sum(axis=1)
         full = weight > 0
         centres = (member @ profiles)[full] / weight[full, None]
     return centres
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
-    """The released cases by kind: a cell, and inside it a part of alike profiles."""
+class Look:
+    """Noisy counts of what cases of each cell have, with noise of this variance in each."""
 
-    of_sequence: IntArray
-    """The kind of each distinct sequence."""
+    table: FloatArray
+    variance: float
     cell: IntArray
-    """Of each kind."""
-    shares: FloatArray
-    """Of each kind, of all cases."""
-    means: FloatArray
-    """The mean profile of each kind."""
-
-    @staticmethod
-    def of(cases: Repeated, rule: CellRule, rng: np.random.Generator) -> Kinds:
-        """Return kinds of released cases, each wholly in one cell."""
-        distinct, size, counts = cases.distinct, len(cases.labels), cases.counts.astype(np.float64)
-        fine = _rule(cases, MOST_KINDS if rule.number > 1 else 1, rng)
-        key = rule.of_cases(distinct) * fine.number + fine.of_cases(distinct)
-        cells, of_sequence = np.unique(key, return_inverse=True)
-        weight = np.maximum(np.bincount(of_sequence, weights=counts), 1e-9)
-        sums, first = np.zeros((len(cells), 2 * size)), 0
-        for profiles in _profiles(distinct.codes, distinct.offsets, size):
-            ours = slice(first, first + len(profiles))
-            np.add.at(sums, of_sequence[ours], profiles * counts[ours, None])
-            first += len(profiles)
-        return Kinds(of_sequence, cells // fine.number, weight / weight.sum(), sums / weight[:, None])
-
-    def of_cells(self, number: int) -> tuple[FloatArray, FloatArray]:
-        """Return the shares and the mean profiles of cells."""
-        rows = np.bincount(self.cell, weights=self.shares, minlength=number)
-        means = np.zeros((number, self.means.shape[1]))
-        np.add.at(means, self.cell, self.means * self.shares[:, None])
-        return np.asarray(rows, dtype=np.float64), means / np.maximum(rows, 1e-12)[:, None]
-
-    def shares_in(self, table: FloatArray, usual: FloatArray, variance: float) -> FloatArray:
-        """Return the shares of columns in each kind, from noisy counts by cell: what goes with activities from cell to
-        cell goes with them inside cells, too."""
-        _, means = self.of_cells(len(table))
-        by_cell, along = row_shares(table, usual, variance, means)
-        found = by_cell[self.cell] + (self.means - means[self.cell]) @ along
-        return _as_shares(found, usual)
+    """The cell of each kind."""
 
 
-def row_shares(
-    table: FloatArray, usual: FloatArray, variance: float, profiles: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return the shares of columns in each row of noisy counts with noise of this variance in each, and by how much
-    each part of a profile makes them more.
+def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> FloatArray:
+    """Return the shares of columns in each kind, from noisy counts by cells, which may be others in each look.
 
-    A share is the ``usual`` one, and more or less by a linear function of the profile of its row and by an effect of
-    the row, both normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris
-    1983). So a row of many cases keeps what was counted in it, and one that hardly any case of the log has is as its
-    profile lets expect.
+    What is likely of kinds (:func:`row_shares`) says how often columns occur with each entry of profiles, and in each
+    cell. Shares that have these sums are then fitted (iterative proportional fitting; Deming, Stephan 1940): the odds
+    of a column are multiplied by a factor for each entry and cell, as they are where steps are independent.
     """
-    mass = np.maximum(table.sum(axis=1), (table.shape[1] * variance) ** 0.5)
-    noise = variance / mass**2
-    x = profiles - mass @ profiles / mass.sum()
-    alike, found = x @ x.T, np.repeat(usual[None], len(table), axis=0)
-    slopes = np.zeros((x.shape[1], table.shape[1]))
-    # Where both would explain the same, it is the profile that does: what rows have alone is no more than that.
-    tried = [(a, b) for a in _DEVIATIONS for b in _DEVIATIONS if b < a or a == b == 0] if x.any() else _ALONE
-    for column in range(table.shape[1]):
-        y = (table[:, column] - table.sum(axis=1) * usual[column]) / mass
-        likely, answers = [], []
-        for slope, effect in tried:
-            covariance = slope**2 * alike + np.diag(effect**2 + noise)
-            solved = np.linalg.solve(covariance, y)
-            likely.append(-(y @ solved + np.linalg.slogdet(covariance)[1]) / 2)
-            answers.append((slope**2 * (x.T @ solved), effect**2 * solved))
-        slopes[:, column], alone = answers[int(np.argmax(likely))]
-        found[:, column] += x @ slopes[:, column] + alone
-    return found, slopes
+    found = row_shares(looks, usual, kinds.shares, kinds.profiles)
+    margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
+    margins += [look.cell for look in looks]
+    wanted, each = [], kinds.shares[:, None]
+    for margin in margins:
+        sums = as_shares(_sums(margin, each * found), usual)
+        wanted.append(sums * _sums(margin, each))
+    fitted = each * usual
+    for _ in range(_ROUNDS):
+        for margin, sums in zip(margins, wanted, strict=True):
+            fitted *= (sums / np.maximum(_sums(margin, fitted), 1e-15))[margin]
+        fitted *= (kinds.shares / np.maximum(fitted.sum(axis=1), 1e-15))[:, None]
+    return as_shares(fitted, usual)
 
 
-def _as_shares(found: FloatArray, usual: FloatArray) -> FloatArray:
-    found = np.maximum(found, 1e-3 * usual) + 1e-15
+def _sums(margin: IntArray, table: FloatArray) -> FloatArray:
+    """Return the sums of rows that have the same of a margin."""
+    number = int(margin.max(initial=0)) + 1
+    return np.stack([np.bincount(margin, weights=column, minlength=number) for column in table.T], axis=1)
+
+
+def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray) -> FloatArray:
+    """Return the likely shares of columns in each kind, which has these ``shares`` of all cases, by noisy counts.
+
+    A share is the ``usual`` one, and more or less by a linear function of the profile and by an effect of each cell,
+    both normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris 1983). So a
+    cell of many cases keeps what was counted in it, and one that hardly any case of the log has is as its profile lets
+    expect. Means of these shares may fall below 0.
+    """
+    number = int((usual > 0).sum())
+    member = [(look.cell == np.arange(len(look.table))[:, None]).astype(np.float64) for look in looks]
+    inside = [one * shares for one in member]
+    parts = np.concatenate([one / np.maximum(one.sum(axis=1, keepdims=True), 1e-12) for one in inside])
+    totals = np.concatenate([look.table.sum(axis=1) for look in looks])
+    variance = np.repeat([look.variance for look in looks], [len(look.table) for look in looks])
+    # A count of hardly any cases says nothing of how these share out: its noise is taken to be as wide as it is.
+    mass = np.maximum(totals, (number * variance) ** 0.5)
+    precise = np.maximum(mass**2 / variance - number, 1e-3 * number)
+    # Profiles are seen from the mean of the cases that were counted, of which the usual shares are.
+    x = profiles - mass @ (parts @ profiles) / mass.sum()
+    columns, each = np.flatnonzero(usual > 0), 1 / precise**0.5
+    own, effects = usual[columns], np.concatenate(member)
+    y = (np.concatenate([look.table[:, columns] for look in looks]) - totals[:, None] * own) / mass[:, None]
+    noise, found = ((1 - own) ** 2 + (number - 1) * own**2), np.repeat(usual[None], len(shares), axis=0)
+    # Seen in units of the noise, which is wider by a factor for each column.
+    by_profile, by_effect, y = (part / each[:, None] for part in (parts @ x, parts @ effects.T, y))
+    likeliest = np.full(len(columns), -np.inf)
+    # Where both would explain the same, it is the profile that does: what cells have alone is no more than that.
+    pairs = itertools.product(_DEVIATIONS, repeat=2)
+    for slope, effect in [(a, b) for a, b in pairs if (b < a or a == b == 0 if x.any() else a == 0)]:
+        known = np.concatenate([slope * by_profile, effect * by_effect], axis=1)
+        sizes, turned = np.linalg.eigh(known @ known.T)
+        sums = np.maximum(sizes, 0.0)[:, None] + noise
+        z = turned.T @ y
+        likely = -(z**2 / sums + np.log(sums)).sum(axis=0) / 2
+        better = np.flatnonzero(likely > likeliest)
+        likeliest[better] = likely[better]
+        answers = known.T @ turned @ (z / sums)[:, better]
+        all_of = np.concatenate([slope * x, effect * effects.T], axis=1)
+        found[:, columns[better]] = own[better] + all_of @ answers
+    return found
+
+
+def as_shares(found: FloatArray, usual: FloatArray) -> FloatArray:
+    """Return rows that add up to 1, with nothing much below the ``usual`` shares."""
+    found = np.maximum(found, 1e-3 * usual * np.maximum(found.sum(axis=1, keepdims=True), 0.0)) + 1e-15
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def fit_margins(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:
     """Return the distribution of each row of noisy counts that has these shares of rows and of columns: what is likely
     of each row (:func:`row_shares`), fitted to both in turns (iterative proportional fitting; Deming, Stephan 1940)."""
-    found, _ = row_shares(table, columns, variance, np.zeros((len(table), 1)))
-    found = rows[:, None] * _as_shares(found, columns)
+    looks = [Look(table, variance, np.arange(len(table)))]
+    found = row_shares(looks, columns, rows + 1e-9, np.zeros((len(table), 1)))
+    found = rows[:, None] * as_shares(found, columns)
     for _ in range(_FITTING):
         found *= (rows / np.maximum(found.sum(axis=1), 1e-15))[:, None]
         found *= columns / np.maximum(found.sum(axis=0), 1e-15)

@@ -12,10 +12,8 @@ likeliest one: Kiefer and Wolfowitz 1956).
 
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -24,8 +22,6 @@ from veilog._typing import FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
 from veilog.methods._events.attributes.numbers import NumberBins
-from veilog.methods._events.attributes.variables import Variable
-from veilog.methods._events.cells import Kinds, apart_of
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -40,16 +36,9 @@ _RATIOS, _FINE = 28, 6
 _CLASS_SIZES = np.append(1.0, np.full(_RATIOS, float(_FINE)))
 _CLASSES = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
 _STEPS, _TILT = 40, 0.25
-FIRST = Fraction(1, 4)
-"""Part of the epsilon of an attribute of cases for how often each value occurs in all of them."""
 MISSING = 3.0
 """Values are missing where the noisy number of cases without one is so many deviations of its noise: of a thousand
 attributes that all cases have, noise alone makes one or two look otherwise."""
-_FITTING = 20
-_TOGETHER, _EVEN = 4, 0.005
-"""So many times at most a table is believed beside the product of its shares, and of this each cell has so much."""
-
-
 MOST_GROUPS = 48
 CELLS_KNOWN = 0.5
 """Values are grouped so that of a table's cells each has about so many noise scales of cases."""
@@ -59,38 +48,25 @@ CELLS_KNOWN = 0.5
 class Marginal:
     """How often an attribute has each value."""
 
-    codings: tuple[Coding, ...]
-    """Of attributes that were asked together, several: their values are numbered as :func:`joint_values` does."""
+    coding: Coding
     shares: FloatArray
     """Of each value, the last one of having none."""
     scale: float
     """Of the noise of each count."""
     cases: float
     """What all counts add up to, which is about the number of cases."""
-    given: FloatArray
-    """The shares in cases of each kind."""
-    apart: bool = False
-    """Whether kinds of case have other values than all, beyond what noise explains."""
 
 
-def joint_values(block: Cases, codings: tuple[Coding, ...]) -> IntArray:
-    """Return one number for the values that each case has of attributes; having none counts as the last value."""
-    found = np.zeros(len(block), dtype=np.int64)
-    for coding in codings:
-        values = case_values(block, coding.name)
-        found = found * (coding.size + 1) + np.where(values >= 0, values, coding.size)
-    return found
-
-
-def case_values(block: Cases, name: str) -> IntArray:
-    """Return the place of the value of each case: of an attribute that events hold, of the first that has one."""
-    values = block.attributes[name]
-    if name not in block.of_events:
-        return values
+def case_values(block: Cases, coding: Coding) -> IntArray:
+    """Return the place of the value of each case, the last one for none: of an attribute that events hold, of the first
+    that has one."""
+    values = block.attributes[coding.name]
+    if coding.name not in block.of_events:
+        return np.where(values >= 0, values, coding.size)
     known = np.flatnonzero(values >= 0)
     owners = block.owners[known]
     first = np.flatnonzero(np.diff(owners, prepend=-1))
-    found = np.full(len(block), -1, dtype=np.int64)
+    found = np.full(len(block), coding.size, dtype=np.int64)
     found[owners[first]] = values[known[first]]
     return found
 
@@ -132,87 +108,25 @@ def expected_error(cells: int, scale: float, cases: float) -> float:
 # Questions ----------------------------------------------------------------------------------------------------------
 
 
-def asked_values(
-    curator: Curator, epsilon: Fraction, together: tuple[Chosen, ...], cases: int, cell: Variable, kinds: Kinds
-) -> Marginal:
-    """Return how often cases of each kind have each value, or all of several attributes: first of all cases (``FIRST``
-    of epsilon), then of each cell, many values and numbers in groups. A case adds 1 to one count of each answer.
-    """
-    attribute = ", ".join(one.column for one in together)
-    of_cell = cell.of_block
+def asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> Marginal:
+    """Return how often cases have each value; a case adds 1 to one count of each answer."""
+    purpose = Message("values-by-case", attribute=chosen.column)
 
-    def asked(codings: tuple[Coding, ...], share: Fraction, group: IntArray | None = None) -> FloatArray:
-        """Counts of values, or, where these are ``grouped``, of the groups by kind."""
-        size = math.prod(coding.size + 1 for coding in codings)
-        width, cells = (size, 1) if group is None else (int(group.max()) + 1, cell.size)
-
+    def asked(coding: Coding, share: Fraction) -> FloatArray:
         def of_cases(block: Cases) -> Triples:
-            place = joint_values(block, codings)
-            if group is not None:
-                place = of_cell(block) * width + group[place]
-            return np.arange(len(block)), place, np.ones(len(block), dtype=np.int64)
+            return np.arange(len(block)), case_values(block, coding), np.ones(len(block), dtype=np.int64)
 
-        purpose = Message("values-by-case" if group is None else "values-by-cell", attribute=attribute)
-        found = curator.events.sums(
-            of_cases, cells * width, 1, share, alphabet=cell.labels, codings=codings, purpose=purpose
-        )
-        return found.astype(np.float64).reshape(cells, width)
+        found = curator.events.sums(of_cases, coding.size + 1, 1, share, codings=(coding,), purpose=purpose)
+        return found.astype(np.float64)
 
-    first = epsilon * FIRST if cell.size > 1 else epsilon
-    codings = tuple(one.coding() for one in together)
-    if together[0].range is not None:
-        found = asked_bins(lambda one, part: asked((one,), part)[0], first, together[0], cases)
-    else:
-        counts = asked(codings, first)[0]
-        found = _likely(codings, counts, 1 / float(first))
-    if cell.size == 1:
-        return found
-    group = grouped(found.shares, epsilon - first, cases, ordered=together[0].numeric)
-    table, scale = asked(found.codings, epsilon - first, group), 1 / float(epsilon - first)
-    sizes = [int(group.max()) + 1]
-    if together[0].range is None and sizes[0] == len(group):
-        alone, all_ = float(first) ** 2, 1 / (scale**2 * cell.size)
-        counts = (counts * alone + table.sum(axis=0) * all_) / (alone + all_)
-        found, sizes = _likely(codings, counts, (alone + all_) ** -0.5), [coding.size + 1 for coding in codings]
-    shares = np.asarray(np.bincount(group, weights=found.shares), dtype=np.float64)
-    by_group, apart = _by_kind(table.reshape(-1, *sizes), shares.reshape(sizes), scale, kinds)
-    given = by_group[:, group] * (found.shares / np.maximum(shares, 1e-15)[group])
-    return replace(found, given=given, apart=apart)
-
-
-def _likely(codings: tuple[Coding, ...], counts: FloatArray, scale: float) -> Marginal:
-    """Return what is likely of values, or of several together, by noisy counts."""
-    sizes = [coding.size + 1 for coding in codings]
-    table = counts.reshape(sizes)
-    found = believed_together(table, scale) if table.ndim > 1 else believed(counts, evenly(counts), scale)[0]
-    for axis in range(table.ndim):
-        if float(np.moveaxis(table, axis, 0)[-1].sum()) < MISSING * scale * (2 * table.size / table.shape[axis]) ** 0.5:
-            np.moveaxis(found, axis, 0)[-1] = 0.0
-    shares = found.reshape(-1) / max(float(found.sum()), 1e-12)
-    return Marginal(codings, shares, scale, max(float(counts.sum()), 1.0), shares[None, :])
-
-
-def _by_kind(table: FloatArray, shares: FloatArray, scale: float, kinds: Kinds) -> tuple[FloatArray, bool]:
-    """Return the shares of values in each kind, from noisy counts by cell, and whether any is apart from all.
-
-    Each of several attributes is estimated alone, with less noise than all of them together. The joint table is then
-    fitted to these estimates, and to how often values occur together in all cases.
-    """
-    rows = table.reshape(len(table), -1).sum(axis=1) / max(float(table.sum()), 1.0)
-    given, apart, wanted = np.repeat(shares[None], len(kinds.cell), axis=0), False, []
-    for axis, size in enumerate(shares.shape):
-        others = tuple(other for other in range(shares.ndim) if other != axis)
-        beside = tuple(1 + other for other in others)
-        own, margin, variance = table.sum(axis=beside), shares.sum(axis=others), 2 * scale**2 * shares.size / size
-        by_kind = np.repeat(margin[None], len(kinds.cell), axis=0)
-        if apart_of(own, rows, margin, variance):
-            apart, by_kind = True, kinds.shares_in(own, margin, variance)
-        wanted.append((beside, by_kind.reshape([-1, *(size if at == axis else 1 for at in range(shares.ndim))])))
-    for _ in range(_FITTING):
-        given *= shares / np.maximum(np.tensordot(kinds.shares, given, axes=1), 1e-15)
-        for beside, by_kind in wanted:
-            given *= by_kind / np.maximum(given.sum(axis=beside, keepdims=True), 1e-15)
-    return given.reshape(len(given), -1) / given.sum(axis=tuple(range(1, given.ndim))).reshape(-1, 1), apart
+    if chosen.range is not None:
+        return asked_bins(asked, epsilon, chosen, cases)
+    coding, scale = chosen.coding(), 1 / float(epsilon)
+    counts = asked(coding, epsilon)
+    found = believed(counts, scale)
+    if counts[-1] < MISSING * 2**0.5 * scale:
+        found[-1] = 0.0
+    return Marginal(coding, found / max(float(found.sum()), 1e-12), scale, max(float(counts.sum()), 1.0))
 
 
 def asked_bins(
@@ -233,7 +147,7 @@ def asked_bins(
             if counts[-1] < MISSING * 2**0.5 * bins.scale:
                 shares[-1] = 0.0
                 shares /= shares.sum()
-            return Marginal((coding,), shares, bins.scale, max(float(counts.sum()), 1.0), shares[None, :])
+            return Marginal(coding, shares, bins.scale, max(float(counts.sum()), 1.0))
         least = max(SPLIT * float(counts.sum()), SPLIT_NOISES / float(share))
         full = (counts >= least) & (np.append(np.diff(bins.places), 1) > 1)
         bins.split(np.where(full, np.clip(counts * float(share), SPLIT_NOISES, PARTS), 1.0))
@@ -241,63 +155,29 @@ def asked_bins(
             share = left  # nothing to split: one better look at the same bins
 
 
-def evenly(counts: FloatArray) -> FloatArray:
-    """Return what is expected of counts of which only the sum is known."""
-    return np.full(counts.shape, max(float(counts.sum()), 1.0) / counts.size)
+def believed(noisy: FloatArray, scale: float) -> FloatArray:
+    """Return counts as far as noise of this scale lets them be believed.
 
-
-def believed(
-    noisy: FloatArray, expected: FloatArray, scale: float, *, typical: bool = False
-) -> tuple[FloatArray, float]:
-    """Return counts as far as noise of this scale lets them be believed, in the shape of the noisy ones, and the
-    logarithm of how likely the noisy ones are if so much is ``expected``.
-
-    A count is a ratio times what is expected of it; how ratios are spread is learnt from all counts. A count is then
-    its mean given the noisy one, or its median where it is to be ``typical``: of many that are mostly 0 means add up.
+    A count is a ratio times the mean of all; how ratios are spread is learnt from all counts. A count is then its mean
+    given the noisy one.
     """
-    places, logs = _possible(noisy.reshape(-1), expected.reshape(-1), scale)
-    top = logs.max(axis=1, keepdims=True)
-    likely = np.exp(logs - top)
+    places, logs = _possible(noisy, np.full(len(noisy), max(float(noisy.sum()), 1.0) / len(noisy)), scale)
+    likely = np.exp(logs - logs.max(axis=1, keepdims=True))
     by_class = _by_class(likely) / _CLASS_SIZES
     weights = np.full(_RATIOS + 1, 1 / (_RATIOS + 1))
     for _ in range(_STEPS):
         given = by_class * weights
-        total = given.sum(axis=1, keepdims=True)
-        weights = (given / total).mean(axis=0)
+        weights = (given / given.sum(axis=1, keepdims=True)).mean(axis=0)
     chance = likely * (weights / _CLASS_SIZES)[_CLASSES]
-    found = _median(chance, places) if typical else (chance * places).sum(axis=1) / chance.sum(axis=1)
-    evidence = float((np.log(total) + top).sum())
-    return np.asarray(np.maximum(found, 1e-12).reshape(noisy.shape)), evidence
-
-
-def believed_together(noisy: FloatArray, scale: float) -> FloatArray:
-    """Return typical counts of a table of several attributes, believed beside what these would have if each was by
-    itself: the product of their shares, or at first the same for every cell.
-
-    Shares of single attributes are sums of many cells, and better known than these. What is believed gives new shares,
-    and these are expected next, as long as that makes the noisy counts likelier.
-    """
-    even = evenly(noisy)
-    found, evidence = believed(noisy, even, scale, typical=True)
-    for _ in range(_TOGETHER):
-        beside = (1 - _EVEN) * _by_themselves(found) * (even.sum() / found.sum()) + _EVEN * even
-        new, likelier = believed(noisy, beside, scale, typical=True)
-        if likelier <= evidence:
-            break
-        found, evidence = new, likelier
-    return found
-
-
-def _by_themselves(table: FloatArray) -> FloatArray:
-    """The counts of a table of this sum in which nothing goes with anything else."""
-    alone = [table.sum(axis=tuple(other for other in range(table.ndim) if other != axis)) for axis in range(table.ndim)]
-    return np.asarray(functools.reduce(np.multiply.outer, alone) / table.sum() ** (table.ndim - 1))
+    return np.asarray(np.maximum((chance * places).sum(axis=1) / chance.sum(axis=1), 1e-12))
 
 
 def believed_in_rows(
     noisy: FloatArray, expected: FloatArray, scale: float, sums: FloatArray, doubt: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return the same, typical counts, of a table of which the ``sums`` of rows are known.
+    """Return typical counts of a table of which the ``sums`` of rows are known and so much is ``expected``, as far as
+    noise lets them be believed, and the logarithm of how likely the noisy ones then are. Of many counts that are mostly
+    0 means would add up; these are medians.
 
     That counts of a row add up to so much makes each of them likelier by a factor that rises or falls exponentially
     with it, such that their means add up: large noisy counts in a row that has that much are believed sooner, and those

@@ -26,7 +26,6 @@ from veilog.methods._events.attributes.marginals import (
     asked_bins,
     believed,
     believed_in_rows,
-    evenly,
     groups_of,
 )
 from veilog.privacy.case_functions import Triples
@@ -238,7 +237,7 @@ def _recorded(counts: FloatArray, patterns: IntArray, activities: int, chosen: C
 class Persisting:
     """Values of events: which each activity has, the last of having none, and how often a value stays."""
 
-    codings: tuple[Coding]
+    coding: Coding
     by_activity: FloatArray
     staying: FloatArray
     """The part of those events of each activity that follow one with a value."""
@@ -287,7 +286,7 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
     table = _leaning(asked.reshape(-1, width), scale, _events_counted(cases, bound))
     full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
     staying = _asked_staying(curator, price, labels, coding, chosen)
-    return Persisting((coding,), full, staying, scale, bound)
+    return Persisting(coding, full, staying, scale, bound)
 
 
 def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[Coding, FloatArray]:
@@ -305,10 +304,10 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
 
     if chosen.range is not None:
         found = asked_bins(asked, epsilon, chosen, cases)
-        return found.codings[0], found.shares[:-1] * found.cases + 1e-9
+        return found.coding, found.shares[:-1] * found.cases + 1e-9
     coding = chosen.coding()
     counts = asked(coding, epsilon)[:-1]
-    return coding, believed(counts, evenly(counts), 1 / float(epsilon))[0]
+    return coding, believed(counts, 1 / float(epsilon))
 
 
 def _events_counted(cases: Repeated, bound: int) -> FloatArray:
@@ -324,7 +323,7 @@ def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     makes the answer likelier. In released cases rows have the ``usual`` sums, and about these in the original."""
     number, columns = noisy.shape
     sums, masses = noisy.sum(axis=0), np.maximum(usual, 1.0)
-    total, _ = believed(sums, evenly(sums), scale * number**0.5)
+    total = believed(sums, scale * number**0.5)
     ways = [masses[:, None] * total / total.sum(), np.repeat(masses[:, None] / columns, columns, axis=1)]
     # A row is apart from the release by chance, and by what the noise of its numbers does not explain.
     doubt = np.maximum((noisy.sum(axis=1) - masses) ** 2 - 2 * columns * scale**2, 0.0) + masses

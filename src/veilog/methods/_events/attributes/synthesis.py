@@ -13,11 +13,9 @@ few tables of two, chosen with noise, of attributes of cases with each other and
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -28,16 +26,18 @@ from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.courses import ValueContext, courses
 from veilog.methods._events.attributes.domains import Chosen, typed
-from veilog.methods._events.attributes.errors import PAIRS, AttributeQuery, remark_errors, remark_together
-from veilog.methods._events.attributes.marginals import Marginal, asked_values, grouped, groups_known, joint_values
+from veilog.methods._events.attributes.errors import (
+    PAIRS,
+    AttributeQuery,
+    price_alone,
+    remark_errors,
+    remark_together,
+)
+from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.pairs import (
-    drawn_together,
-    placed,
-    rounds_paid,
-)
-from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow, of_the_times
+from veilog.methods._events.attributes.pairs import Drawing, placed, rounds_paid
+from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times
 from veilog.methods._events.cells import Kinds
 from veilog.methods._events.orders import CaseBlock, counted, in_blocks
 from veilog.privacy.cases import Cases, Coding
@@ -48,8 +48,6 @@ RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
 """Part of the epsilon for where events hold attributes, such that it times the cases is this at most, within these
 bounds."""
-FEW_VALUES, TOGETHER = 4, 256
-"""Attributes of cases of up to so few values are asked together, up to so many combinations."""
 _DAY = 86_400_000_000
 _CALENDAR = (-719_162 * _DAY, 2_932_897 * _DAY - 1)
 """The first and the last moment of the years 1 to 9999, beyond which files have no dates."""
@@ -88,115 +86,89 @@ def released_attributes(
     if price:
         found, price = asked_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
-    parts = _together(chosen, records)
-    weights = [_weight(part, records.get(part[0].name), cases) for part in parts]
-    rest = (epsilon - price) * (1 - PAIRS) / sum(weights)
-    enough = min(_known(rest * weight, part, cases) for part, weight in zip(parts, weights, strict=True))
-    cell, kind, kinds = of_the_flow(cases, enough, rng)
-    changing = sum(part[0].name in records and records[part[0].name].changes for part in parts)
-    flow = [cell] if changing and cell.size > 1 else []
-    priced = partial(rounds_paid, epsilon * PAIRS, len(cases), len(parts) - changing, changing)
-    if times is not None:
-        groups = groups_known(epsilon * PAIRS / max(1, priced(2, len(flow))), len(cases))
-        flow += of_the_times(cases, times, groups, calendar=calendar)
-    rounds = priced(len({one.look for one in flow if one.look}), cell in flow)
-    for_pairs = epsilon * PAIRS if rounds else Fraction(0)
-    a_pair = for_pairs / max(1, rounds)
-    share = (epsilon - price - for_pairs) / sum(weights)
+    weights = [_weight(one, records.get(one.name), cases) for one in chosen]
+    changing = [one.name in records and records[one.name].changes for one in chosen]
+    prices = [(epsilon - price) * (1 - PAIRS) * weight / sum(weights) for weight in weights]
+    alone = [
+        price if changes else price_alone(price, len(cases), _size(one))
+        for one, price, changes in zip(chosen, prices, changing, strict=True)
+    ]
+    total = sum(alone, Fraction(0))
+    for_pairs, kinds = epsilon - price - total, Kinds.of(cases)
+    flow = [] if times is None else of_the_times(cases, times, calendar=calendar)
+    rounds = rounds_paid(for_pairs, len(cases), len(chosen), len(flow), cells=len(kinds.shares) > 1)
+    if not rounds:
+        for_pairs, alone = Fraction(0), [one * (epsilon - price) / total for one in alone]
     asked = [
-        _asked(curator, share * weight, part, records.get(part[0].name), cases, a_pair, (cell, kind, kinds), rng)
-        for part, weight in zip(parts, weights, strict=True)
+        _asked(curator, share, one, records.get(one.name), cases, for_pairs / max(1, rounds), rng)
+        for one, share in zip(chosen, alone, strict=True)
     ]
     remark_errors(remark, asked, float(epsilon), len(cases))
     of_cases = [one.answer for one in asked if isinstance(one.answer, Marginal)]
     known = [(answer.scale * len(answer.shares) ** 0.5, answer.cases) for answer in of_cases]
     number = min(known)[1] if known else float(len(cases))
-    codings = tuple(coding for one in asked for coding in one.answer.codings)
-    variables = [one.variable for one in asked]
-    order = drawn_together(curator, for_pairs, rounds, flow, variables, codings, cases, number, rng)
-    remark_together(remark, asked, order, flow, len(cases))
+    codings = tuple(one.answer.coding for one in asked)
+    # Of what changes within cases, that of many values mostly tells that of few, not the other way round.
+    order = sorted(
+        (one.variable for one in asked),
+        key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
+    )
+    Drawing(curator, cases, codings, number, flow, order, rng, kinds).together(for_pairs, rounds)
+    remark_together(remark, order, flow, len(cases))
     asked.sort(key=lambda one: order.index(one.variable))
-    columns = {one.name: column for part in asked for one, column in _columns(part, cases, times, rng)}
+    columns = {one.chosen.name: _values(one, cases, times, rng) for one in asked}
     return ReleasedColumns(
         events={one.column: columns[one.name] for one in chosen if one.level == "event"},
         cases={one.column: columns[one.name] for one in chosen if one.level == "case"},
     )
 
 
-def _together(chosen: tuple[Chosen, ...], records: dict[str, Recorded]) -> list[tuple[Chosen, ...]]:
-    """The attributes, those of cases that have few values and are recorded in the same place in parts of several: one
-    answer about all of them has less noise than an answer about each, and tells how they hang together."""
-    parts: list[tuple[Chosen, ...]] = []
-    open_: dict[object, int] = {}
-    for one in chosen:
-        where = records.get(one.name)
-        size = one.coding().size
-        if one.numeric or size > FEW_VALUES or (where is not None and where.changes):
-            parts.append((one,))
-            continue
-        key = None if where is None else where.place
-        at = open_.get(key)
-        if at is not None and math.prod(other.coding().size + 1 for other in parts[at]) * (size + 1) <= TOGETHER:
-            parts[at] += (one,)
-        else:
-            open_[key] = len(parts)
-            parts.append((one,))
-    return parts
+def _size(chosen: Chosen) -> int:
+    """About how many numbers are asked of an attribute by itself."""
+    return (chosen.coding().size + 1) * (1 if chosen.range is None else 2)
 
 
-def _weight(part: tuple[Chosen, ...], records: Recorded | None, cases: Repeated) -> int:
+def _weight(chosen: Chosen, records: Recorded | None, cases: Repeated) -> int:
     """The part of the epsilon that attributes get: more where more numbers are asked, but less than in proportion."""
-    size = math.prod(one.coding().size + 1 for one in part) * (1 if part[0].range is None else 2)
+    size = _size(chosen)
     size *= len(cases.labels) if records is not None and records.changes else 1
     return int(100 * size ** (1 / 3))
-
-
-def _known(epsilon: Fraction, part: tuple[Chosen, ...], cases: Repeated) -> float:
-    """Return how many cases there are over the scale of the noise of what one attribute has in a kind of case, which is
-    a sum where several are asked together."""
-    sizes = [one.coding().size + 1 for one in part]
-    return float(float(epsilon) * len(cases) / (math.prod(sizes) / max(sizes)) ** 0.5)
 
 
 def _asked(
     curator: Curator,
     epsilon: Fraction,
-    part: tuple[Chosen, ...],
+    chosen: Chosen,
     records: Recorded | None,
     cases: Repeated,
     a_pair: Fraction,
-    flow: tuple[Variable, Variable, Kinds],
     rng: np.random.Generator,
 ) -> AttributeQuery:
-    """Ask about an attribute by itself, or some together. ``a_pair`` is what each table of two will cost."""
-    answer: Marginal | Persisting
-    cell, kind, kinds = flow
-    decimals, price = asked_decimals(curator, epsilon, part[0], len(cases))
-    part, epsilon = (replace(part[0], decimals=decimals), *part[1:]), epsilon - price
+    """Ask about an attribute by itself. ``a_pair`` is what each table of two will cost."""
+    decimals, price = asked_decimals(curator, epsilon, chosen, len(cases))
+    chosen, epsilon = replace(chosen, decimals=decimals), epsilon - price
     if records is None or not records.changes:
-        answer = asked_values(curator, epsilon, part, len(cases), cell, kinds)
-        group = grouped(answer.shares, a_pair or epsilon / 2, answer.cases, ordered=part[0].numeric)
-        variable = _variable(part, answer.codings, group, answer.shares, len(cases))
-        if len(answer.given) > 1:
-            variable.parents.append((kind, _by_group(answer.given, group)))
+        answer = asked_values(curator, epsilon, chosen, len(cases))
+        group = grouped(answer.shares, a_pair, answer.cases, ordered=chosen.numeric)
+        variable = _variable(chosen, answer.coding, group, answer.shares, len(cases))
         if records is None:
-            return AttributeQuery(part, records, answer, variable, group)
+            return AttributeQuery(chosen, records, answer, variable, group)
         held = records.events(cases, 1 - float(answer.shares[-1]), rng)
         variable.parents.append(_given_recorded(held, cases, variable.shares))
-        return AttributeQuery(part, records, answer, variable, group, held)
-    answer = asked_persisting(curator, epsilon, cases, part[0])
-    first, known = _first_known(answer, cases, rng)
-    usual = np.bincount(first.drawn, minlength=first.size) @ answer.first / max(len(cases), 1)
-    group = grouped(usual, a_pair, len(cases), ordered=part[0].numeric)
-    variable = _variable(part, answer.codings, group, usual, len(cases))
-    variable.parents.append((first, _by_group(answer.first, group)))
-    variable.in_events = _in_events(answer, group, cases)
-    return AttributeQuery(part, records, answer, variable, group, known)
+        return AttributeQuery(chosen, records, answer, variable, group, held)
+    persisting = asked_persisting(curator, epsilon, cases, chosen)
+    first, known = _first_known(persisting, cases, rng)
+    usual = np.bincount(first.drawn, minlength=first.size) @ persisting.first / max(len(cases), 1)
+    group = grouped(usual, a_pair, len(cases), ordered=chosen.numeric)
+    variable = _variable(chosen, persisting.coding, group, usual, len(cases))
+    variable.parents.append((first, _by_group(persisting.first, group)))
+    variable.in_events = _in_events(persisting, group, cases)
+    return AttributeQuery(chosen, records, persisting, variable, group, known)
 
 
 def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
     """The attribute event by event, for tables of two."""
-    (coding,), distinct = answer.codings, cases.distinct
+    coding, distinct = answer.coding, cases.distinct
     counts = np.repeat(cases.counts, distinct.lengths)
     often = np.bincount(distinct.codes, weights=counts, minlength=len(cases.labels))
 
@@ -210,13 +182,10 @@ def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents
     return InEvents(of_block, shares / max(float(shares.sum()), 1e-12), answer.bound, mass)
 
 
-def _variable(
-    part: tuple[Chosen, ...], codings: tuple[Coding, ...], group: IntArray, shares: FloatArray, cases: int
-) -> Variable:
-    name, size = ", ".join(one.column for one in part), int(group.max()) + 1
+def _variable(chosen: Chosen, coding: Coding, group: IntArray, shares: FloatArray, cases: int) -> Variable:
     drawn = np.zeros(cases, dtype=np.int64)
     of_group = _by_group(shares[None, :], group)[0]
-    return Variable(name, size, lambda block: group[joint_values(block, codings)], of_group, drawn)
+    return Variable(chosen.column, len(of_group), lambda block: group[case_values(block, coding)], of_group, drawn)
 
 
 def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> tuple[Variable, FloatArray]:
@@ -266,52 +235,48 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
     """The value of each released case: one of the group that was drawn for it."""
     groups, size = one.variable.drawn, one.variable.size
-    given = one.answer.given if isinstance(one.answer, Marginal) else one.answer.first
+    given = one.answer.shares[None] if isinstance(one.answer, Marginal) else one.answer.first
     first = one.variable.parents[0][0].drawn if len(given) > 1 else np.zeros(len(groups), dtype=np.int64)
     kinds, rows, _ = counted(first * size + groups, len(given) * size)
     shares, own = given[kinds // size], kinds % size
     return placed(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
 
 
-def _columns(
+def _values(
     one: AttributeQuery, cases: Repeated, times: IntArray | None, rng: np.random.Generator
-) -> Iterator[tuple[Chosen, pa.Array]]:
-    """The columns of attributes that were asked together."""
+) -> pa.Array | pa.ChunkedArray:
+    """The column of an attribute."""
     values, starts = _case_values(one, rng), _starts(cases, times)
+    codes = np.where(values < one.answer.coding.size, values, -1)
     if isinstance(one.answer, Persisting):
-        yield one.members[0], _changing(one, one.answer, cases, values, starts, rng)
-        return
-    for member, coding in reversed(list(zip(one.members, one.answer.codings, strict=True))):
-        values, codes = np.divmod(values, coding.size + 1)
-        codes = np.where(codes < coding.size, codes, -1)
-        column = _column(member, coding, codes, starts, np.arange(len(cases)), rng)
-        if one.known is not None:
-            yield member, _held(column, one.known, cases, rng)
-        else:  # where they hold it was not asked: it is of cases, or there are no events
-            yield member, column if member.level == "case" else column.slice(0, 0)
+        return _changing(one, one.answer, cases, codes, starts, rng)
+    column = _column(one.chosen, one.answer.coding, codes, starts, np.arange(len(cases)), rng)
+    if one.known is not None:
+        return _held(column, one.known, cases, rng)
+    # Where events hold it was not asked: it is of cases, or there are no events.
+    return column if one.chosen.level == "case" else column.slice(0, 0)
 
 
 def _changing(
     one: AttributeQuery,
     answer: Persisting,
     cases: Repeated,
-    values: IntArray,
+    first: IntArray,
     starts: IntArray,
     rng: np.random.Generator,
 ) -> pa.ChunkedArray:
     """The column of an attribute that changes within cases, from the first value of each case."""
-    member, known, coding, parts = one.members[0], one.known, answer.codings[0], {}
+    known, coding, parts = one.known, answer.coding, {}
     ours, course = one.variable.in_events, np.empty(cases.events, dtype=np.int32)
     assert known is not None
     assert ours is not None
-    first = np.where(values < coding.size, values, -1)
 
     def of_block(block: CaseBlock) -> None:
         given = [ValueContext(parent.in_block(block), shares) for parent, shares in ours.parents]
         codes, origin = courses(answer, one.group, block, known[block.events], first[block.cases], given)
         course[block.events] = one.group[np.where(codes >= 0, codes, coding.size)]
         since = starts[block.cases][block.owners]
-        parts[block.cases.start] = _column(member, coding, codes, since, origin, block.rng)
+        parts[block.cases.start] = _column(one.chosen, coding, codes, since, origin, block.rng)
 
     in_blocks(of_block, cases, rng)
     ours.course = course

@@ -3,7 +3,6 @@ cases."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,11 +12,11 @@ import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.cells import CellRule, Kinds
+from veilog.methods._events.cells import CellRule, Kinds, Look
 from veilog.methods._events.orders import CaseBlock
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
-PARTS_OF_TIME = ((4, ""), (16, " in fine parts"))
+PARTS_OF_TIME = 8
 
 _OfEnds = Callable[[IntArray, IntArray], IntArray]
 """What cases have, by their last and first times."""
@@ -55,14 +54,21 @@ class Variable:
     """Its value in each released case; of an attribute as of now."""
     parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
     """What it is drawn given, and its shares given each value of these."""
+    kind: tuple[Variable, FloatArray] | None = None
+    """The kind of case, and the shares given each kind, where that was asked."""
+    looks: list[Look] = field(default_factory=list)
+    """What was asked by cells."""
     in_events: InEvents | None = None
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
-    look: str = ""
-    """Of which it is one of several looks, coarse or fine; one of them is enough."""
     labels: tuple[str, ...] = ()
     """The activities that ``of_block`` takes codes of."""
     owner: npt.NDArray[np.integer] | None = None
     """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
+
+    @property
+    def by_cell(self) -> bool:
+        """Whether it is the cell of a case."""
+        return self.owner is not None
 
     @property
     def drawn(self) -> IntArray:
@@ -86,38 +92,34 @@ def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
     return np.repeat(of_block(block), block.lengths)
 
 
-def of_the_flow(cases: Repeated, known: float, rng: np.random.Generator) -> tuple[Variable, Variable, Kinds]:
-    """Return the cell of each case by its activities (:mod:`veilog.methods._events.cells`), which is asked for, and
-    its kind, a part of a cell that is known of released cases only."""
-    rule = CellRule.of(cases, known, rng)
-    kinds = Kinds.of(cases, rule, rng)
+def of_the_flow(cases: Repeated, kinds: Kinds, rule: CellRule) -> tuple[Variable, Variable, IntArray]:
+    """Return the cell of each case (:mod:`veilog.methods._events.cells`), which is asked for, its kind, which is known
+    of released cases only, and the cell of each kind."""
 
     def variable(size: int, values: IntArray) -> Variable:
         return Variable(
             "kind of case", size, rule.of_cases, np.zeros(0), values, labels=cases.labels, owner=cases.owner
         )
 
-    cell = variable(rule.number, kinds.cell[kinds.of_sequence])
-    return cell, variable(len(kinds.cell), kinds.of_sequence), kinds
+    cells = rule.of_profiles(kinds.profiles)
+    return variable(rule.number, cells[kinds.of_sequence]), variable(len(kinds.shares), kinds.of_sequence), cells
 
 
-def of_the_times(cases: Repeated, times: IntArray, most: int, *, calendar: bool) -> list[Variable]:
-    """Return how long a case lasts, and with a ``calendar`` when it starts, each in few parts and in many, though not
-    in more than so many: which tells more beside its noise the choice of pairs finds out. Parts hold as many released
-    cases, by rules made of the release; a case of which no time is known has a part of its own."""
+def of_the_times(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
+    """Return how long a case lasts, and with a ``calendar`` when it starts. Parts hold as many released cases, by rules
+    made of the release; a case of which no time is known has a part of its own."""
     going = np.flatnonzero(cases.lengths)
     first, last = times[cases.offsets[going]], times[cases.offsets[going + 1] - 1]
     found = []
     rules: list[tuple[str, _OfEnds]] = [("duration", _duration), *([("start", _start)] if calendar else [])]
-    for (name, of_ends), (parts, how) in itertools.product(rules, PARTS_OF_TIME):
+    for name, of_ends in rules:
         told = of_ends(last, first)
-        if how and parts > most:
-            continue
-        edges = np.unique(np.quantile(told, np.arange(1, parts) / parts, method="higher")).astype(np.int64)
+        quantiles = np.quantile(told, np.arange(1, PARTS_OF_TIME) / PARTS_OF_TIME, method="higher")
+        edges = np.unique(quantiles).astype(np.int64)
         values = np.full(len(cases), len(edges) + 1, dtype=np.int64)
         values[going] = np.searchsorted(edges, told, side="right")
         of_block = partial(_part_of_time, of_ends, edges)
-        found.append(Variable(name + how, len(edges) + 2, of_block, np.zeros(0), values, look=name))
+        found.append(Variable(name, len(edges) + 2, of_block, np.zeros(0), values))
     return [one for one in found if np.count_nonzero(np.bincount(one.drawn)) > 1]
 
 
