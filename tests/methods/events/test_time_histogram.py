@@ -19,7 +19,8 @@ from veilog.methods._events.times.histogram import (
     Histograms,
     LogBins,
     ReleasedRows,
-    _Likely,
+    _Answer,
+    _likely,
     _log_normals,
     fineness_of,
 )
@@ -83,8 +84,8 @@ def test_whatever_the_noise_says_distributions_come_out(
     noisy: list[float], expected: float, scale: float, gaussian: bool
 ) -> None:
     bins = LogBins(1)
-    models = np.append(_log_normals(bins, np.inf), np.full((1, len(bins)), 1 / len(bins)), axis=0)
-    found = _Likely(models, 1, scale, gaussian).of(np.array(noisy), expected, bins.cells(0))
+    families = [_log_normals(bins, np.inf), np.full((1, len(bins)), 1 / len(bins))]
+    (found,) = _likely([_Answer(np.array(noisy), bins.cells(0), expected)], [families], scale, gaussian=gaussian)
     for row in (least_squares(np.array(noisy)), found):
         assert (row >= 0).all()
         assert row.sum() == pytest.approx(1)
@@ -97,7 +98,8 @@ def test_a_row_that_noise_hides_is_log_normal() -> None:
     far: list[tuple[float, float]] = []
     for _ in range(40):
         noisy = 1_000 * exact + rng.laplace(0, 30, len(exact))
-        found = _Likely(_log_normals(bins, np.inf), 0, 30.0, False).of(noisy, 1_000.0, bins.cells(0))
+        answer = _Answer(noisy, bins.cells(0), 1_000.0)
+        (found,) = _likely([answer], [[_log_normals(bins, np.inf)]], 30.0, gaussian=False)
         far.append(tuple(float(np.abs(one - exact).sum()) for one in (found, least_squares(noisy))))
     believed, noise_too = np.mean(far, axis=0)
     assert believed < 0.6 * noise_too

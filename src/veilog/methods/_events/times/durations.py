@@ -19,6 +19,7 @@ from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
 from veilog.methods._events.times.histogram import LogBins, fineness_of, last_standing_out
 from veilog.methods._events.times.prices import Price
+from veilog.methods._events.times.prior import leaned
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -51,6 +52,8 @@ class DurationsByKind:
     """The noisy number of cases that last longer."""
     apart: bool
     """Whether kinds of case last longer than others, beyond what noise explains."""
+    believed: float | None = None
+    """The weight of the durations of a prior; None without one."""
 
 
 def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationsByKind:
@@ -68,6 +71,15 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     end = 1 + bins.parts * last_standing_out(octaves, scale * (2 * bins.parts) ** 0.5)
     everything = np.zeros(len(asked))
     everything[:end] = least_squares(likely(asked[:end], scale, bins.parts, gaussian=price.rounds is not None))
+    prior, believed = price.of_prior(of_all, len(bins), 1), None
+    if prior is not None:
+        noisy, shares = asked / max(number, 1), prior / prior.sum()
+        noisy[end:] = np.minimum(noisy, shares)[end:]  # what noise alone may have made longer
+        everything, believed = leaned(everything, noisy, shares, 2 * (scale / max(number, 1)) ** 2)
+        longest = int(np.flatnonzero(everything * number >= 1).max(initial=0))
+        end = max(end, 1 - (-longest // bins.parts) * bins.parts)
+        everything[end:] = 0.0
+        everything /= everything.sum()
     rule = CellRule.of(cases, number * epsilon_kinds, rng, least=2)
     groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
     group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
@@ -83,10 +95,20 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     wanted = np.bincount(kinds, minlength=rule.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
     q, variance = np.repeat(everything[None], rule.number, axis=0), 2 / epsilon_kinds**2
-    if apart := apart_of(table, wanted, masses, variance):
-        shares = fit_margins(table, wanted, masses, variance)
+    prior = price_kinds.of_prior(of_kinds, table.size, 1, alphabet=cases.labels)
+    apart = apart_of(table, wanted, masses, variance)
+    if apart or prior is not None:
+        shares = fit_margins(table, wanted, masses, variance) if apart else np.repeat(masses[None], rule.number, axis=0)
+        if prior is not None:
+            expected = fit_margins(prior.reshape(-1, groups), wanted, masses, 1.0)
+            total, rows = max(number, 1), wanted[:, None]
+            shares, kinds_believed = leaned(
+                rows * shares, table / total, rows * expected, variance / total**2, rows * masses
+            )
+            apart |= kinds_believed > 1 / 2
+            shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-15)
         q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return DurationsByKind(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart)
+    return DurationsByKind(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart, believed)
 
 
 def drawn_durations(

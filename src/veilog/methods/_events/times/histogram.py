@@ -64,6 +64,8 @@ _ALL_BEYOND = 0.01
 """A log-normal time of which no more than this is shorter than the longest is none that there can be."""
 _TINY = 1e-12
 REDRAWN = 10
+LEARNING = 30
+FEW = 2.0
 """Times outside of public bounds are drawn again so often."""
 
 
@@ -215,12 +217,15 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
     cells = np.stack([bins.cells(level) for level in range(FINEST + 1)])
     starts = np.concatenate([[0], np.cumsum(cells[fineness, -1] + 1)])
 
-    def features(block: Cases) -> Triples:
+    def in_bins(block: Cases) -> Triples:
         owners, row, took = told(block)
         ours = row < len(rows.keys)
-        row = row[ours]
-        cell = starts[row] + cells[fineness[row], bins.told(took[ours])]
-        return owners[ours], cell, np.ones(len(row), dtype=np.int64)
+        return owners[ours], row[ours] * len(bins) + bins.told(took[ours]), np.ones(int(ours.sum()), dtype=np.int64)
+
+    def features(block: Cases) -> Triples:
+        owners, place, ones = in_bins(block)
+        row, of_row = np.divmod(place, len(bins))
+        return owners, starts[row] + cells[fineness[row], of_row], ones
 
     sums = price.sums(features, int(starts[-1]), bound, bound, resolution=RESOLUTION, **question) / RESOLUTION
     often = rows.often(np.minimum(1.0, bound / np.maximum(norm, 1e-9)))
@@ -231,16 +236,29 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
     together = np.bincount(octave, weights=sums).astype(np.float64)
     deviations = np.sqrt(2 * np.bincount(octave)) * bound / price.epsilon()
     models = _log_normals(bins, min(longest, 2.0 ** last_standing_out(together[1:], deviations[1:])))
-    q, pools = np.empty((len(expected), len(bins))), np.zeros((0, len(bins)))
+    prior = price.of_prior(in_bins, len(rows.keys) * len(bins), bound, resolution=RESOLUTION, **question)
+    priors = None
+    if prior is not None:
+        priors = prior.reshape(-1, len(bins))
+        priors[:, bins.edges[:-1] >= longest] = 0.0
+        everything = priors.sum(axis=0)
+        priors = priors + FEW * everything / max(everything.sum(), _TINY)
+        priors /= np.maximum(priors.sum(axis=1, keepdims=True), _TINY)
+    answers = [
+        _Answer(sums[starts[row] : starts[row + 1]], cells[level], float(expected[row]))
+        for row, level in enumerate(fineness.tolist())
+    ]
+    scale, q = bound / price.epsilon(), np.empty((len(answers), len(bins)))
+    pool: FloatArray | None = None
     for _ in range(2):
-        likely = _Likely(
-            np.append(models, pools, axis=0), len(pools), bound / price.epsilon(), price.rounds is not None
-        )
-        for row, level in enumerate(fineness.tolist()):
-            noisy = sums[starts[row] : starts[row + 1]]
-            q[row] = likely.of(noisy, float(expected[row]), cells[level])
-        pools = (expected @ q / expected.sum())[None]
-    return Histograms(bins, np.append(q, pools, axis=0))
+        families = [
+            [models, *([] if pool is None else [pool]), *([] if priors is None else [priors[row : row + 1]])]
+            for row in range(len(answers))
+        ]
+        q = _likely(answers, families, scale, gaussian=price.rounds is not None)
+        pool = (expected @ q / expected.sum())[None]
+    assert pool is not None
+    return Histograms(bins, np.append(q, pool, axis=0))
 
 
 def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
@@ -259,33 +277,57 @@ def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Likely:
-    """How the things of a row are spread over bins, by noisy numbers of them in cells: as models let expect, and up to
-    the last cell that stands out otherwise, as far as noise does not explain what is apart."""
+class _Answer:
+    """What was answered about a row."""
 
-    models: FloatArray
-    """Distributions over the bins, each as likely as another beforehand."""
-    pools: int
-    """So many of the last ones have no parameters: they are as likely as all others together, and more by the root of
-    the number of cells for each parameter that these have (Schwarz 1978)."""
-    scale: float
-    """Of the noise of each number."""
-    gaussian: bool
+    noisy: FloatArray
+    """The number of its things in each cell."""
+    cell: IntArray
+    """Of each bin."""
+    expected: float
+    """How many things there should be."""
 
-    def of(self, noisy: FloatArray, expected: float, cell: IntArray) -> FloatArray:
-        """Return the shares of bins, given how many things there should be."""
-        masses = np.add.reduceat(self.models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
-        away = np.abs(noisy - expected * masses) / self.scale
-        unlikely = (away**2 / 4 if self.gaussian else away).sum(axis=1)
-        weights = np.exp(unlikely.min() - unlikely)
-        weights[len(weights) - self.pools :] *= (len(weights) - self.pools) * len(noisy) ** (PARAMETERS / 2)
-        like, beside = (weights @ of / weights.sum() for of in (self.models, masses))
-        counts = shrunk(noisy, expected * beside, 2 * self.scale**2)
-        end = last_standing_out(noisy, self.scale * 2**0.5)
-        counts[end:] = np.minimum(counts, expected * beside)[end:]
+    def masses(self, models: FloatArray) -> FloatArray:
+        """Return what distributions over the bins let expect of the cells."""
+        return np.add.reduceat(models, np.flatnonzero(np.diff(self.cell, prepend=-1)), axis=1)
+
+
+def _likely(answers: list[_Answer], families: list[list[FloatArray]], scale: float, *, gaussian: bool) -> FloatArray:
+    """Return how the things of each row are spread over bins, by noisy numbers of them in cells.
+
+    Each family of a row has distributions over the bins that are as likely as each other beforehand. How often rows are
+    of a family is learned from all of them (empirical Bayes). Where a cell is apart from their mean, it is believed as
+    far as noise does not explain it, and beyond the last cell that stands out not at all.
+    """
+    means, evidence = [], np.empty((len(answers), len(families[0]) if families else 1))
+    for row, (answer, ours) in enumerate(zip(answers, families, strict=True)):
+        of_row = []
+        for number, models in enumerate(ours):
+            away = np.abs(answer.noisy - answer.expected * answer.masses(models)) / scale
+            unlikely = (away**2 / 4 if gaussian else away).sum(axis=1)
+            weights = np.exp(unlikely.min() - unlikely)
+            evidence[row, number] = np.log(weights.mean()) - unlikely.min()
+            of_row.append(weights @ models / weights.sum())
+        means.append(np.stack(of_row))
+    often = np.full(evidence.shape[1], 1 / evidence.shape[1])
+    chance = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+    for _ in range(LEARNING):
+        of_family = chance * often
+        of_family /= of_family.sum(axis=1, keepdims=True)
+        often = (of_family.sum(axis=0) + 1) / (len(answers) + len(often))
+    q = np.empty((len(answers), families[0][0].shape[1]))
+    possible = families[0][0].any(axis=0)
+    for row, answer in enumerate(answers):
+        like = of_family[row] @ means[row]
+        beside = answer.masses(like[None])[0]
+        counts = shrunk(answer.noisy, answer.expected * beside, 2 * scale**2)
+        end = last_standing_out(answer.noisy, scale * 2**0.5)
+        counts[end:] = np.minimum(counts, answer.expected * beside)[end:]
+        cell = answer.cell
         inside = np.where(beside[cell] > _TINY, like / np.maximum(beside, _TINY)[cell], 1 / np.bincount(cell)[cell])
-        found = np.maximum(counts, _TINY)[cell] * inside * self.models.any(axis=0)
-        return np.asarray(found / found.sum())
+        found = np.maximum(counts, _TINY)[cell] * inside * possible
+        q[row] = found / found.sum()
+    return q
 
 
 def _log_normals(bins: LogBins, longest: float) -> FloatArray:

@@ -14,6 +14,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.fits import least_squares
 from veilog.methods._events.times.prices import Price
+from veilog.methods._events.times.prior import leaned
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -82,7 +83,7 @@ def asked_steps(price: Price, durations: FloatArray) -> NoisySteps:
     A case of at least two gaps shares out 1 among them; what is rounded off is lost.
     """
     edges: list[float] = []
-    left = np.sort(durations)
+    left = durations_sorted = np.sort(durations)
     while len(edges) < MOST_GROUPS - 1 and len(left) >= 2 * GROUP_NOISES / price.epsilon():
         left = left[len(left) // 2 :]
         edges.append(float(max(left[0], 1.0)))
@@ -99,7 +100,17 @@ def asked_steps(price: Price, durations: FloatArray) -> NoisySteps:
         return rows[ours], (group * PLACES + places(rows))[ours], part
 
     asked = price.sums(features, (len(borders) + 1) * PLACES, _ONE, _ONE, purpose="durations-in-parts")
-    return NoisySteps(borders, np.stack([least_squares(row) for row in asked.reshape(-1, PLACES)]))
+    tables = asked.reshape(-1, PLACES)
+    prior = price.of_prior(features, asked.size, _ONE)
+    if prior is None:
+        return NoisySteps(borders, np.stack([least_squares(row) for row in tables]))
+    cases = np.diff(np.searchsorted(durations_sorted, borders), prepend=0, append=len(durations))
+    parts = []
+    for row, expected, number in zip(tables / _ONE, prior.reshape(-1, PLACES), cases.tolist(), strict=True):
+        variance = 2 / (price.epsilon() * max(number, 1)) ** 2
+        found = least_squares(row)
+        parts.append(leaned(found, row / max(number, 1), expected, variance)[0] if expected.any() else found)
+    return NoisySteps(borders, np.stack(parts))
 
 
 def directly_following(offsets: IntArray, events: int) -> IntArray:
