@@ -66,7 +66,18 @@ def rows_of(keys: list[int], counts: list[int]) -> ReleasedRows:
     """One thing of each key in a sequence of its own, of which there are so many cases."""
     sequences = Sequences(("a",), np.zeros(len(keys), dtype=np.int32), np.arange(len(keys) + 1))
     cases = Repeated(sequences, np.repeat(np.arange(len(keys)), counts))
-    return ReleasedRows.of(np.array(keys), np.arange(len(keys)), cases)
+    return ReleasedRows.of(np.array(keys), np.arange(len(keys)), cases, 1e9)
+
+
+def test_rows_of_fewer_things_than_noise_are_not_asked_about() -> None:
+    """With one thing in each of 100 cases the bound is 1, so the scale of the noise is 1 / epsilon."""
+    counts = [70, 25, 5]
+    for epsilon, rows in ((1.0, 3), (0.1, 2), (0.05, 1), (1e-6, 1)):
+        sequences = Sequences(("a",), np.zeros(3, dtype=np.int32), np.arange(4))
+        cases = Repeated(sequences, np.repeat(np.arange(3), counts))
+        found = ReleasedRows.of(np.array([4, 5, 6]), np.arange(3), cases, epsilon)
+        assert found.keys.tolist() == [4, 5, 6][:rows]
+        assert found.often(np.ones(3)).tolist() == counts[:rows]
 
 
 @pytest.mark.parametrize("size", [12, 1 << 20])
@@ -109,7 +120,7 @@ def gaps_of(log: EventLog, epsilon: int, longest: float = np.inf) -> tuple[Relea
     curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
     labels, codes = log.activity_codes
     cases = Sequences(tuple(labels), codes.astype(np.int32), log.offsets)
-    pairs = timestamps._pairs(Repeated(cases, np.arange(len(cases))))
+    pairs = timestamps._pairs(Repeated(cases, np.arange(len(cases))), float(epsilon))
     return pairs, timestamps._gaps(Price(curator, Fraction(epsilon)), pairs, tuple(labels), longest)
 
 

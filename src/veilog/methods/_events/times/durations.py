@@ -46,8 +46,8 @@ class DurationsByKind:
     q: FloatArray
     """For each kind a distribution over the bins; of those that are longer than the longest, nothing."""
     longest: int
-    """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out. Those
-    that last longer are few, or made by noise, and are drawn as shorter ones."""
+    """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out, or in
+    which a prior lets expect one. Those that last longer are few, or made by noise, and are drawn as shorter ones."""
     beyond: float
     """The noisy number of cases that last longer."""
     apart: bool
@@ -73,11 +73,11 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     everything[:end] = least_squares(likely(asked[:end], scale, bins.parts, gaussian=price.rounds is not None))
     prior, believed = price.of_prior(of_all, len(bins), 1), None
     if prior is not None:
-        noisy, shares = asked / max(number, 1), prior / prior.sum()
-        noisy[end:] = np.minimum(noisy, shares)[end:]  # what noise alone may have made longer
-        everything, believed = leaned(everything, noisy, shares, 2 * (scale / max(number, 1)) ** 2)
+        whole = max(number, 1)
+        everything, believed = leaned(everything, asked / whole, prior, 2 * (scale / whole) ** 2)
+        # Of a prior's longest cases noise may hide those of the log.
         longest = int(np.flatnonzero(everything * number >= 1).max(initial=0))
-        end = max(end, 1 - (-longest // bins.parts) * bins.parts)
+        end = max(end, 1 + bins.parts * -(-longest // bins.parts))
         everything[end:] = 0.0
         everything /= everything.sum()
     rule = CellRule.of(cases, number * epsilon_kinds, rng, least=2)

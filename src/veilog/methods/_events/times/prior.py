@@ -16,7 +16,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.privacy.cases import AllCases, CaseFeatures, Coding
 from veilog.privacy.domain import Domain
 
-_FLOOR, _MOST = 1e-9, 700.0
+_MOST = 700.0
 MISFITS = np.geomspace(1e-4, 1.0, 20)
 """As one over so many cases a prior counts; each is as likely as another beforehand."""
 
@@ -52,24 +52,25 @@ def leaned(
     """Return shares by a noisy answer and a prior, and the chance that the prior is the better of two.
 
     ``found``: what the answer alone lets expect. ``noisy``: the answer in shares, with noise of this variance in each.
-    Two models explain it: shares s_j about those of the prior, or about ``plain`` ones, each off by a misfit of
-    variance a s_j. Both are weighed by how likely they make the answer (Bayes). Under the prior the answer corrects
-    each share as far as its misfit goes, so cells that the prior does not have stay nearly empty. Under the other model
-    the shares are those found.
+    Two models explain it: shares about those s_j of the prior, and about even or other ``plain`` ones p_j. They are
+    off by a misfit of variance a (s_j + p_j) / 2, and a p_j, with any a. Both are weighed by how likely they make
+    the answer (Bayes). Under the first, a share is moved from s_j to what was found as far as its misfit explains what
+    is apart, and noise does not (Morris 1983). Under the second it is what was found.
     """
-    expected = prior / prior.sum()
-    corrected, likely = _about(expected, noisy, variance)
-    _, unlike = _about(np.full(noisy.shape, 1 / noisy.size) if plain is None else plain, noisy, variance)
+    found, expected = found / found.sum(), prior / prior.sum()
+    plain = np.full(noisy.shape, 1 / noisy.size) if plain is None else plain
+    moved, likely = _explained(noisy - expected, (expected + plain) / 2, variance)
+    _, unlike = _explained(noisy - plain, plain, variance)
     chance = 1 / (1 + math.exp(min(unlike - likely, _MOST)))
-    return np.asarray((1 - chance) * found / found.sum() + chance * corrected / corrected.sum()), chance
+    corrected = expected + moved * (found - expected)
+    return np.asarray((1 - chance) * found + chance * corrected / corrected.sum()), chance
 
 
-def _about(shares: FloatArray, noisy: FloatArray, variance: float) -> tuple[FloatArray, float]:
-    """Return what is likely of shares that are about these, by a noisy answer; and the logarithm of how likely it is,
-    for a misfit of any size."""
-    misfit = np.multiply.outer(MISFITS, shares)
-    apart, wide = noisy - shares, misfit + variance
-    log_likely = -(np.log(wide) + apart**2 / wide).reshape(len(MISFITS), -1).sum(axis=1) / 2
+def _explained(apart: FloatArray, wide: FloatArray, variance: float) -> tuple[FloatArray, float]:
+    """Return which part of each difference is misfit, and not noise of this variance, where misfits vary so widely; and
+    the logarithm of how likely the differences are."""
+    misfit = np.multiply.outer(MISFITS, wide)
+    log_likely = -(np.log(misfit + variance) + apart**2 / (misfit + variance)).reshape(len(MISFITS), -1).sum(axis=1) / 2
     weights = np.exp(log_likely - log_likely.max())
-    moved = np.tensordot(weights / weights.sum(), misfit / wide, axes=1) * apart
-    return np.maximum(shares + moved, _FLOOR * shares), float(np.log(weights.mean()) + log_likely.max())
+    part = np.tensordot(weights / weights.sum(), misfit / (misfit + variance), axes=1)
+    return np.asarray(part), float(np.log(weights.mean()) + log_likely.max())
