@@ -8,8 +8,8 @@ least where 1/w grows with that to the power of two thirds.
 Of some rows (pairs of activities, or activities) each has a histogram of its own, the rarer the coarser. What noise
 hides of a row is of one of some families: log-normal times, no time at all and mixtures of both; the times of all rows
 together; and those of the row in a prior. The mean of all such distributions is taken, weighed by how likely the answer
-is given each, and by how many rows are of its family. Where a cell is apart from this it is believed as far as noise does
-not explain it (James, Stein 1961).
+is given each, and by how many rows are of its family. Where a cell is apart from this it is believed as far as noise
+does not explain it (James, Stein 1961).
 
 Everything but the question is post-processing. Times are drawn evenly in log-time inside bins, so what is drawn is made
 of public edges and noisy numbers, never of a time of the log.
@@ -45,8 +45,8 @@ FINEST = 5
 MOST_ROWS, ROW_NOISES = 2_000, 2
 """So many rows, the most frequent of the release, are asked for by themselves, if they have as many noise scales of
 things; the others are as all rows together. Each row more makes the noise of all of them wider. With half of the second
-number or none of it circadian distances are 3.6 and 4.1 in place of 3.3 on BPIC 2013, and 2.3 and 3.1 in place of 2.1 on
-a made-up hospital (logs as for ``FINE``, 5 seeds)."""
+number or none of it circadian distances are 3.6 and 4.1 in place of 3.3 on BPIC 2013, and 2.3 and 3.1 in place of 2.1
+on a made-up hospital (logs as for ``FINE``, 5 seeds)."""
 LEAST_FOUND = 0.05
 """Of the things that the release lets expect at least this part is assumed, however low the noisy answer."""
 RESOLUTION = 1024
