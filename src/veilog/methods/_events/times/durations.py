@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
-from veilog.methods._events.times.histogram import LogBins, fineness_of, last_standing_out
+from veilog.methods._events.times.histogram import Histograms, LogBins, fineness_of, last_standing_out
 from veilog.methods._events.times.prices import Price
 from veilog.methods._events.times.prior import leaned
 from veilog.privacy.asking import Triples
@@ -42,8 +42,7 @@ class DurationsByKind:
 
     kinds: IntArray
     """The cell of each released case of two events or more."""
-    bins: LogBins
-    q: FloatArray
+    lasting: Histograms
     """For each kind a distribution over the bins; of those that are longer than the longest, nothing."""
     longest: int
     """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out, or in
@@ -108,24 +107,4 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
             apart |= kinds_believed > 1 / 2
             shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-15)
         q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return DurationsByKind(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart, believed)
-
-
-def drawn_durations(
-    durations: DurationsByKind, cases: Repeated, rng: np.random.Generator
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return the released cases of at least two events, the seconds they last, and their kinds.
-
-    Those of each kind stand at even places of its distribution, in random order.
-    """
-    rows = np.flatnonzero(cases.lengths >= 2)
-    kind = durations.kinds
-    seconds = np.zeros(len(rows))
-    for one in np.unique(kind).tolist():
-        own, q = rng.permutation(np.flatnonzero(kind == one)), durations.q[one]
-        reached = np.concatenate([[0.0], np.cumsum(q)])
-        place = (np.arange(len(own)) + rng.random(len(own))) / len(own) * reached[-1]
-        bins = np.minimum(np.searchsorted(reached, place, side="right") - 1, len(q) - 1)
-        part = np.clip((place - reached[bins]) / np.maximum(q[bins], 1e-15), 0.0, 1.0)
-        seconds[own] = durations.bins.drawn(bins, part)
-    return rows, seconds, kind
+    return DurationsByKind(kinds, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)

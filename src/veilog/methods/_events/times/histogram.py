@@ -27,7 +27,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.fits import shrunk
-from veilog.methods._events.orders import CaseBlock, picked, spread
+from veilog.methods._events.orders import picked, spread
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.asking import Triples
 from veilog.privacy.cases import Cases
@@ -191,22 +191,21 @@ class Histograms:
     bins: LogBins
     q: FloatArray
 
-    def drawn(self, rows: IntArray, block: CaseBlock) -> FloatArray:
+    def drawn(self, rows: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return seconds for things of these rows. Those of a row stand at even places of its distribution: however few
         they are, their mean is near to its."""
-        rng = block.rng
         bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
         return self.bins.drawn(bins, rng.random(len(rows)))
 
-    def drawn_within(self, rows: IntArray, block: CaseBlock, low: FloatArray, high: FloatArray) -> FloatArray:
+    def drawn_within(self, rows: IntArray, rng: np.random.Generator, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return seconds for things of these rows that are drawn again until they are between bounds, or at one of them
         where that takes more than ``REDRAWN`` times."""
-        seconds = self.drawn(rows, block)
+        seconds = self.drawn(rows, rng)
         for _ in range(REDRAWN):
             outside = np.flatnonzero((seconds < low) | (seconds > high))
             if not len(outside):
                 break
-            seconds[outside] = self.drawn(rows[outside], block)
+            seconds[outside] = self.drawn(rows[outside], rng)
         return np.clip(seconds, low, high)
 
 

@@ -183,7 +183,7 @@ def _worked(
     """Return by how many seconds each released event of a block moves, and how many it takes."""
     cases, rng = block.sequences, block.rng
     codes, size = cases.codes.astype(np.int64), len(cases.labels) + 1
-    seconds = np.floor(took.drawn(events.placed(_keys(cases.codes), size), block))
+    seconds = np.floor(took.drawn(events.placed(_keys(cases.codes), size), rng))
     at = directly_following(cases.offsets, len(codes))
     gaps, code, owner = (times[at] - times[at - 1]) / _SECOND, codes[at], block.owners[at]
     expected = np.asarray(np.bincount(code, 1 / (cases.lengths[owner] - 1), minlength=size), dtype=np.float64)

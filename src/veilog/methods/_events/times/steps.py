@@ -2,7 +2,8 @@
 how long it lasts.
 
 A case shares out 1 among its gaps, so the noise is small however many events it has. The parts of released cases are
-moved to what was answered, as far as the gaps that were drawn do not explain it. Tables by activity and by pair of activities, asked beside this one, make no distance less.
+moved to what was answered, as far as the gaps that were drawn do not explain it. Tables by activity and by pair of
+activities, asked beside this one, make no distance less.
 """
 
 from __future__ import annotations

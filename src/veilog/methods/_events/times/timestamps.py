@@ -46,7 +46,7 @@ from veilog.methods._events.times.calendar import (
     check,
     drawn_starts,
 )
-from veilog.methods._events.times.durations import asked_durations, drawn_durations
+from veilog.methods._events.times.durations import asked_durations
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
@@ -129,7 +129,8 @@ def released_times(
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs}, prior)
     if followed:
         durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
-        rows, lasting, kind = drawn_durations(durations, cases, rng)
+        rows, kind = np.flatnonzero(cases.lengths >= 2), durations.kinds
+        lasting = durations.lasting.drawn(kind, rng)
         gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest)
         steps = asked_steps(cost["steps"], lasting)
     hours = asked_hours(cost["hours"], len(cases))
@@ -279,10 +280,10 @@ def _courses(
     owners = block.owners[at]
     rows = pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
     if bounds is None:
-        seconds = gaps.drawn(rows, block)
+        seconds = gaps.drawn(rows, rng)
     else:
         low, high = (of_pairs[cases.codes[at - 1], cases.codes[at]] for of_pairs in bounds)
-        seconds = gaps.drawn_within(rows, block, low, high)
+        seconds = gaps.drawn_within(rows, rng, low, high)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     # What takes no time stays so, unless all of its case does.
     seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
