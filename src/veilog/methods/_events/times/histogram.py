@@ -6,10 +6,10 @@ told by something like w, and their number of about 1/w, each with its noise, by
 least where 1/w grows with that to the power of two thirds.
 
 Of some rows (pairs of activities, or activities) each has a histogram of its own, the rarer the coarser. What noise
-hides of a row is of one of some families: log-normal times, no time at all and mixtures of both; the times of all rows
-together; and those of the row in a prior. The mean of all such distributions is taken, weighed by how likely the answer
-is given each, and by how many rows are of its family. Where a cell is apart from this it is believed as far as noise
-does not explain it (James, Stein 1961).
+hides of a row is as if its things took no time, or a log-normal one, or were a mixture of both, or as those of all rows
+together, or as those of the row in a prior: of all such distributions the mean is taken, weighed by how likely the
+answer is given each. Where a cell is apart from this it is believed as far as noise does not explain it (James, Stein
+1961).
 
 Everything but the question is post-processing. Times are drawn evenly in log-time inside bins, so what is drawn is made
 of public edges and noisy numbers, never of a time of the log.
@@ -42,11 +42,8 @@ in place of .01. All else changes by a third or less (Sepsis, Receipt, BPIC 2013
 cases; 10 seeds, epsilon .4). It was chosen on these logs."""
 FINEST = 5
 """That is rounded to a power of two, of which the exponent is at most this: an octave has 1 to 32 cells."""
-MOST_ROWS, ROW_NOISES = 2_000, 2
-"""So many rows, the most frequent of the release, are asked for by themselves, if they have as many noise scales of
-things; the others are as all rows together. Each row more makes the noise of all of them wider. With half of the second
-number or none of it circadian distances are 3.6 and 4.1 in place of 3.3 on BPIC 2013, and 2.3 and 3.1 in place of 2.1
-on a made-up hospital (logs as for ``FINE``, 5 seeds)."""
+MOST_ROWS = 2_000
+"""So many rows, the most frequent of the release, are asked for by themselves; the others are as all rows together."""
 LEAST_FOUND = 0.05
 """Of the things that the release lets expect at least this part is assumed, however low the noisy answer."""
 RESOLUTION = 1024
@@ -68,8 +65,8 @@ _TINY = 1e-12
 REDRAWN = 10
 FEW = 2.0
 """A row of a prior has so many things more, which are as those of all its rows."""
-LEARNING = 30
-"""Rounds in which it is learned how often rows are of a family."""
+PARAMETERS = 3
+"""Of a log-normal time: its median, its deviation, and which part takes no time."""
 """Times outside of public bounds are drawn again so often."""
 
 
@@ -126,16 +123,13 @@ class ReleasedRows:
     """Cases of each sequence."""
 
     @staticmethod
-    def of(keys: IntArray, owners: IntArray, cases: Repeated, epsilon: float) -> ReleasedRows:
-        """Return the rows of things with these keys in these sequences that are asked about with this epsilon."""
+    def of(keys: IntArray, owners: IntArray, cases: Repeated) -> ReleasedRows:
+        """Return the rows of things with these keys in these sequences."""
         there = cases.counts[owners] > 0
         owners = owners[there]
         found, of_each = np.unique(keys[there], return_inverse=True)
         often = np.bincount(of_each, weights=cases.counts[owners], minlength=len(found))
-        order = np.argsort(-often, kind="stable")[:MOST_ROWS]
-        bounds = np.maximum(np.cumsum(often[order]) / max(len(cases), 1), 1.0)  # of so many of the first rows
-        enough = np.flatnonzero(often[order] * epsilon >= ROW_NOISES * bounds)
-        frequent = np.sort(order[: int(enough.max(initial=0)) + 1])
+        frequent = np.sort(np.argsort(-often, kind="stable")[:MOST_ROWS])
         row = np.full(len(found), len(frequent))
         row[frequent] = np.arange(len(frequent))
         return ReleasedRows(found[frequent], row[of_each], owners, cases.counts)
@@ -250,21 +244,14 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
         everything = priors.sum(axis=0)
         priors = priors + FEW * everything / max(everything.sum(), _TINY)
         priors /= np.maximum(priors.sum(axis=1, keepdims=True), _TINY)
-    answers = [
-        _Answer(sums[starts[row] : starts[row + 1]], cells[level], float(expected[row]))
-        for row, level in enumerate(fineness.tolist())
-    ]
-    scale, q = bound / price.epsilon(), np.empty((len(answers), len(bins)))
-    pool: FloatArray | None = None
+    scale, q, pools = bound / price.epsilon(), np.empty((len(expected), len(bins))), np.zeros((0, len(bins)))
     for _ in range(2):
-        families = [
-            [models, *([] if pool is None else [pool]), *([] if priors is None else [priors[row : row + 1]])]
-            for row in range(len(answers))
-        ]
-        q = _likely(answers, families, scale, gaussian=price.rounds is not None)
-        pool = (expected @ q / expected.sum())[None]
-    assert pool is not None
-    return Histograms(bins, np.append(q, pool, axis=0))
+        likely = _Likely(np.append(models, pools, axis=0), len(pools), scale, price.rounds is not None)
+        for row, level in enumerate(fineness.tolist()):
+            noisy, prior_row = sums[starts[row] : starts[row + 1]], None if priors is None else priors[row]
+            q[row] = likely.of(noisy, float(expected[row]), cells[level], prior_row)
+        pools = (expected @ q / expected.sum())[None]
+    return Histograms(bins, np.append(q, pools, axis=0))
 
 
 def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
@@ -283,57 +270,36 @@ def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class _Answer:
-    """What was answered about a row."""
+class _Likely:
+    """How the things of a row are spread over bins, by noisy numbers of them in cells: as models let expect, and up to
+    the last cell that stands out otherwise, as far as noise does not explain what is apart."""
 
-    noisy: FloatArray
-    """The number of its things in each cell."""
-    cell: IntArray
-    """Of each bin."""
-    expected: float
-    """How many things there should be."""
+    models: FloatArray
+    """Distributions over the bins, each as likely as another beforehand."""
+    pools: int
+    """So many of the last ones have no parameters: they are as likely as all others together, and more by the root of
+    the number of cells for each parameter that these have (Schwarz 1978)."""
+    scale: float
+    """Of the noise of each number."""
+    gaussian: bool
 
-    def masses(self, models: FloatArray) -> FloatArray:
-        """Return what distributions over the bins let expect of the cells."""
-        return np.add.reduceat(models, np.flatnonzero(np.diff(self.cell, prepend=-1)), axis=1)
-
-
-def _likely(answers: list[_Answer], families: list[list[FloatArray]], scale: float, *, gaussian: bool) -> FloatArray:
-    """Return how the things of each row are spread over bins, by noisy numbers of them in cells.
-
-    Each family of a row has distributions over the bins that are as likely as each other beforehand. How often rows are
-    of a family is learned from all of them (empirical Bayes). Where a cell is apart from their mean, it is believed as
-    far as noise does not explain it, and beyond the last cell that stands out not at all.
-    """
-    means, evidence = [], np.empty((len(answers), len(families[0]) if families else 1))
-    for row, (answer, ours) in enumerate(zip(answers, families, strict=True)):
-        of_row = []
-        for number, models in enumerate(ours):
-            away = np.abs(answer.noisy - answer.expected * answer.masses(models)) / scale
-            unlikely = (away**2 / 4 if gaussian else away).sum(axis=1)
-            weights = np.exp(unlikely.min() - unlikely)
-            evidence[row, number] = np.log(weights.mean()) - unlikely.min()
-            of_row.append(weights @ models / weights.sum())
-        means.append(np.stack(of_row))
-    often = np.full(evidence.shape[1], 1 / evidence.shape[1])
-    chance = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    for _ in range(LEARNING):
-        of_family = chance * often
-        of_family /= of_family.sum(axis=1, keepdims=True)
-        often = (of_family.sum(axis=0) + 1) / (len(answers) + len(often))
-    q = np.empty((len(answers), families[0][0].shape[1]))
-    possible = families[0][0].any(axis=0)
-    for row, answer in enumerate(answers):
-        like = of_family[row] @ means[row]
-        beside = answer.masses(like[None])[0]
-        counts = shrunk(answer.noisy, answer.expected * beside, 2 * scale**2)
-        end = last_standing_out(answer.noisy, scale * 2**0.5)
-        counts[end:] = np.minimum(counts, answer.expected * beside)[end:]
-        cell = answer.cell
+    def of(self, noisy: FloatArray, expected: float, cell: IntArray, prior: FloatArray | None = None) -> FloatArray:
+        """Return the shares of bins, given how many things there should be; a prior is one more without parameters."""
+        models, pools = self.models, self.pools
+        if prior is not None:
+            models, pools = np.append(models, prior[None], axis=0), pools + 1
+        masses = np.add.reduceat(models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
+        away = np.abs(noisy - expected * masses) / self.scale
+        unlikely = (away**2 / 4 if self.gaussian else away).sum(axis=1)
+        weights = np.exp(unlikely.min() - unlikely)
+        weights[len(weights) - pools :] *= (len(weights) - pools) * len(noisy) ** (PARAMETERS / 2)
+        like, beside = (weights @ of / weights.sum() for of in (models, masses))
+        counts = shrunk(noisy, expected * beside, 2 * self.scale**2)
+        end = last_standing_out(noisy, self.scale * 2**0.5)
+        counts[end:] = np.minimum(counts, expected * beside)[end:]
         inside = np.where(beside[cell] > _TINY, like / np.maximum(beside, _TINY)[cell], 1 / np.bincount(cell)[cell])
-        found = np.maximum(counts, _TINY)[cell] * inside * possible
-        q[row] = found / found.sum()
-    return q
+        found = np.maximum(counts, _TINY)[cell] * inside * self.models.any(axis=0)
+        return np.asarray(found / found.sum())
 
 
 def _log_normals(bins: LogBins, longest: float) -> FloatArray:

@@ -67,7 +67,7 @@ def with_starts(
     """Return the times of released events, some of them moved inside their case, and when each event began
     (microseconds since 1970 UTC). They cost epsilon, and delta where the noise is Gaussian."""
     rng = generator(curator.randomness)
-    events = _events(cases, float(epsilon * SHARES["processing"]))
+    events = _events(cases)
     cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5}, prior)
     took = _asked_processing(cost["processing"], events, cases)
     overlaps = _asked_overlaps(cost["overlaps"], cases)
@@ -96,10 +96,10 @@ def with_starts(
 # Asking -------------------------------------------------------------------------------------------------------------
 
 
-def _events(cases: Repeated, epsilon: float) -> ReleasedRows:
+def _events(cases: Repeated) -> ReleasedRows:
     """The events of the release, by activity."""
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)
-    return ReleasedRows.of(_keys(cases.distinct.codes), owners, cases, epsilon)
+    return ReleasedRows.of(_keys(cases.distinct.codes), owners, cases)
 
 
 def _keys(codes: npt.NDArray[np.integer]) -> IntArray:

@@ -123,9 +123,9 @@ def released_times(
     check(window)
     rng = generator(curator.randomness)
     followed = bool((cases.lengths >= 2).any())
-    shares = _shares_of(followed=followed, windowed=window is not None)
-    pairs = _pairs(cases, float(epsilon * shares.get("pairs", 0)))
+    pairs = _pairs(cases)
     of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
+    shares = _shares_of(followed=followed, windowed=window is not None)
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs}, prior)
     if followed:
         durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
@@ -221,11 +221,11 @@ def _remarks(
 # Gaps ---------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(cases: Repeated, epsilon: float) -> ReleasedRows:
+def _pairs(cases: Repeated) -> ReleasedRows:
     """The directly-follows pairs of the release, and their gaps."""
     at = directly_following(cases.distinct.offsets, len(cases.distinct.codes))
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
-    return ReleasedRows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases, epsilon)
+    return ReleasedRows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases)
 
 
 def _keys(codes: npt.NDArray[np.integer], at: IntArray, size: int) -> IntArray:
