@@ -188,3 +188,28 @@ def test_a_trained_model_is_refused_and_what_is_drawn_from_it_is_a_prior(tmp_pat
     write(Content("model", {}, {}), path)
     with refused(ParameterError, "prior-is-trained-model"):
         PublicPrior.of(path)
+
+
+def test_a_log_is_held_with_its_events_where_times_are_asked_for(file: Path, tmp_path: Path) -> None:
+    names = tmp_path / "names.csv"
+    names.write_text("activity,group\nTriage,Sorting\n")
+    for timed in (False, True):
+        prior = PublicPrior.of([file, OTHERS], names, timed=timed)
+        assert prior is not None
+        assert len(prior.logs) == 2 * timed
+        for log in prior.logs:
+            assert log.events.num_rows == OTHERS.events.num_rows
+            assert "Sorting" in log.activity_codes[0]
+            assert "Triage" not in log.activity_codes[0]
+        assert prior.variants.cases == 400
+
+
+def test_times_that_only_carry_the_order_are_no_prior(tmp_path: Path) -> None:
+    path = tmp_path / "earlier.xes"
+    earlier = veilog.release(OTHERS, "evolve", epsilon=1, activities="log", seed=1, ledger=False)
+    earlier.save(path)
+    timed = veilog.release(OTHERS, "evolve", epsilon=1, activities="log", times=0.4, seed=1, ledger=False)
+    for given, logs in ((path, 0), (earlier, 0), (OTHERS.variants, 0), (timed, 1)):
+        prior = PublicPrior.of(given, timed=True)
+        assert prior is not None
+        assert len(prior.logs) == logs

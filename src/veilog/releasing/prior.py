@@ -22,8 +22,8 @@ import numpy as np
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.files import read_variants
-from veilog.logs.input.activity_mapping import mapped_by
+from veilog.logs.files import read, read_variants
+from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
 from veilog.logs.variants import Variants
 from veilog.measures.use_cases.conformance.reading import read_model
 from veilog.messages import Message
@@ -49,12 +49,24 @@ class PriorSource:
     name: str
     sha256: str | None
     variants: Variants
+    log: EventLog | None = None
+    """Its events, where their times are asked for and it has any."""
     under: frozenset[str] | None = None
     """The conditions under which it is a proven release; None where the data owner alone says that it is public."""
 
     def to_json(self) -> dict[str, object]:
         """Return its kind and digest, and nothing of its content or place."""
         return {"kind": self.kind, **({"sha256": self.sha256} if self.sha256 else {})}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its activities; a log may list such as have no event."""
+        return (*self.variants.labels, *(() if self.log is None else self.log.activity_codes[0]))
+
+    def mapped(self, names: ActivityMapping) -> PriorSource:
+        """Return it with its activities mapped."""
+        log = None if self.log is None else names.of_log(self.log)
+        return replace(self, variants=names.of_variants(self.variants), log=log)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,19 +78,20 @@ class PublicPrior:
     """The file that maps activities of the prior to own ones."""
 
     @staticmethod
-    def of(given: PriorChoice | None, mapping: str | Path | None = None) -> PublicPrior | None:
-        """Return the prior in these files or logs, their activities mapped to those of one's own; None for none."""
+    def of(given: PriorChoice | None, mapping: str | Path | None = None, *, timed: bool = False) -> PublicPrior | None:
+        """Return the prior in these files or logs, their activities mapped to those of one's own; None for none. Its
+        events are held where they are ``timed``, too."""
         if given is None or given == ():
             if mapping is not None:
                 raise ParameterError("prior-map-without-prior", parameter="prior_map")
             return None
         several = [given] if isinstance(given, str | Path | EventLog | Variants | Release) else [*given]
         names = mapped_by(mapping)
-        sources = [_source(one) for one in several]
+        sources = [_source(one, timed=timed) for one in several]
         if names is not None:
-            known = {label: label for source in sources for label in source.variants.labels} | dict(names.groups)
+            known = {label: label for source in sources for label in source.labels} | dict(names.groups)
             names = replace(names, groups=known)
-            sources = [replace(source, variants=names.of_variants(source.variants)) for source in sources]
+            sources = [source.mapped(names) for source in sources]
         empty = next((source for source in sources if not source.variants.cases), None)
         if empty is not None:
             raise ParameterError("prior-empty", parameter="prior", name=empty.name)
@@ -105,6 +118,11 @@ class PublicPrior:
         drawn = known.with_counts(rng.multinomial(cases, first / first.sum()))
         kind: Kind = "model" if self.of_models else "log"
         return drawn, PublicPrior((PriorSource(kind, kind, None, known.with_counts(known.counts - first)),))
+
+    @property
+    def logs(self) -> tuple[EventLog, ...]:
+        """The logs whose events have times."""
+        return tuple(source.log for source in self.sources if source.log is not None)
 
     def with_releases(self, proven: Callable[[Collection[str]], Mapping[str, frozenset[str]]]) -> PublicPrior:
         """Return the prior in which files of proven releases are known to be that, by their digests."""
@@ -134,14 +152,16 @@ class PublicPrior:
         return (Condition("prior-is-public", "owner", Message("prior-is-public")),) if public else ()
 
 
-def _source(given: PriorItem) -> PriorSource:
+def _source(given: PriorItem, *, timed: bool) -> PriorSource:
     if isinstance(given, Release):
         proven = given.guarantee.proven and not given.as_published
         codes = frozenset(condition.code for condition in given.guarantee.conditions)
-        return PriorSource("release", given.method, None, given.variants, codes if proven else None)
+        log = _with_times(given.log) if timed else None
+        return PriorSource("release", given.method, None, given.variants, log, codes if proven else None)
     if isinstance(given, EventLog | Variants):
         found = given if isinstance(given, Variants) else given.variants
-        return PriorSource("log", getattr(given, "source", None) or "log", None, found)
+        log = _with_times(given) if timed and isinstance(given, EventLog) else None
+        return PriorSource("log", getattr(given, "source", None) or "log", None, found, log)
     path = Path(given)
     try:
         with path.open("rb") as file:
@@ -157,7 +177,15 @@ def _source(given: PriorItem) -> PriorSource:
         return PriorSource("model", os.fspath(given), digest, played_out(model))
     if suffix == ".txt":
         return PriorSource("variants", os.fspath(given), digest, variants_in(path))
-    return PriorSource("log", os.fspath(given), digest, read_variants(path))
+    if not timed:
+        return PriorSource("log", os.fspath(given), digest, read_variants(path))
+    log = read(path)
+    return PriorSource("log", os.fspath(given), digest, log.variants, _with_times(log))
+
+
+def _with_times(log: EventLog) -> EventLog | None:
+    """Return a log whose times mean something."""
+    return None if log.artificial_times else log
 
 
 def variants_in(path: Path) -> Variants:

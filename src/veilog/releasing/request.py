@@ -708,7 +708,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         declared=declared,
         unit=protected,
         wanted=wanted,
-        prior=_prior(chosen, given["prior"], given["prior_map"], as_published=as_published),
+        prior=_prior(chosen, given["prior"], given["prior_map"], as_published=as_published, timed=bool(wanted.times)),
         **{name: option.parse(given[name]) for name, option in _ALONE.items()},
     )
     eps, failure = _budget(request, epsilon, delta)
@@ -720,13 +720,13 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
 
 
 def _prior(
-    method: Method, given: PriorChoice | None, mapping: str | Path | None, *, as_published: bool
+    method: Method, given: PriorChoice | None, mapping: str | Path | None, *, as_published: bool, timed: bool
 ) -> PublicPrior | None:
     """Return the prior; refused where the method has no use for it."""
     if given and (as_published or not method.takes_prior):
         able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
         raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
-    return PublicPrior.of(given or None, mapping)
+    return PublicPrior.of(given or None, mapping, timed=timed)
 
 
 def _check_rules(request: ReleaseRequest) -> None:

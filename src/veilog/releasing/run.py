@@ -469,7 +469,8 @@ def _with_extras(
         return released
 
     for_labels = range(len(curator.charges))
-    made = enriched(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append, request.rules)
+    logs = () if request.prior is None else request.prior.logs
+    made = enriched(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append, request.rules, logs)
     done: list[tuple[str, str, Sequence[int]]] = [
         ("control flow (variants)", _name(request), [*for_labels, *made.for_flow])
     ]

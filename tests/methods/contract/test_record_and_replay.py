@@ -47,6 +47,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"epsilon": "0.4", "prior": hospital(300, seed=2).variants},
         {"epsilon": 8, "prior": hospital(300, seed=2).variants, "delta": 1e-2},
         {"times": 0.3},
+        {"times": 0.3, "processing": True, "prior": started(hospital(300, seed=2)), "epsilon": 8},
         {"times": 0.3, "window": "log"},
         {"times": 0.3, "processing": True},
         {"delta": 1e-2, "times": 0.3, "processing": True},

@@ -28,7 +28,7 @@ def each_once(cases: Sequences) -> Repeated:
 def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     cases, times = original_of(HOSPITAL)
     found = durations.asked_durations(ENOUGH, ENOUGH, each_once(cases), np.random.default_rng(1))
-    _, lasting, _ = durations.drawn_durations(found, each_once(cases), np.random.default_rng(2))
+    lasting = found.lasting.drawn(found.kinds, np.random.default_rng(2))
     real = durations_of(cases, times)[cases.lengths[cases.lengths > 0] >= 2]
     assert np.median(lasting) == pytest.approx(np.median(real), rel=0.1)
     assert lasting.mean() == pytest.approx(real.mean(), rel=0.05)
@@ -242,11 +242,20 @@ def test_long_cases_start_early_where_they_did() -> None:
 def test_parts_of_durations_are_those_that_were_answered() -> None:
     """Half of each case is before its last event, by gaps, and three quarters by the answer."""
     owner = np.repeat(np.arange(100), 2)
-    parts = np.zeros((1, steps.PLACES))
-    parts[0, 0], parts[0, -1] = 0.25, 0.75
-    found = steps.NoisySteps(np.zeros(0), parts).stretched(np.full(200, 10.0), np.full(100, 400.0), owner)
-    assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
-    assert found[1::2] == pytest.approx(np.full(100, 300.0), rel=0.02)
+    answer = np.array([[25.0, 0.0, 0.0, 0.0, 75.0]])
+    for scale, last in ((0.1, 300), (200.0, 200)):
+        known = steps.NoisySteps(np.zeros(0), answer, np.array([100.0]), scale)
+        found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), owner)
+        assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
+        assert found[1::2] == pytest.approx(np.full(100, last), rel=0.02), "and as they are drawn where noise hides it"
+
+
+def test_a_part_that_does_not_stand_out_of_its_noise_is_no_time() -> None:
+    answer = np.array([[90.0, 6.0, -5.0, 4.0, 10.0]])
+    known = steps.NoisySteps(np.zeros(0), answer, np.array([100.0]), 6.0)
+    (parts,) = known.parts(np.array([[20.0, 20.0, 20.0, 20.0, 20.0]]))
+    assert parts[0] > 0.9
+    assert parts[1:].max() < 0.05
 
 
 def test_with_much_epsilon_parts_of_durations_are_those_of_the_log() -> None:
@@ -255,8 +264,9 @@ def test_with_much_epsilon_parts_of_durations_are_those_of_the_log() -> None:
     log = log_of(*[[("a", 0), ("b", first[i % 2]), ("c", (100, 1_000)[i % 2])] for i in range(400)])
     price = Price(Curator(log.variants, log=log, randomness=noise.seeded(1)), Fraction(1_000))
     found = steps.asked_steps(price, np.repeat([100.0, 1_000.0], 200))
-    assert found.parts[0] == pytest.approx([0.1, 0, 0, 0, 0.9], abs=0.01)
-    assert found.parts[-1] == pytest.approx([0.9, 0, 0, 0, 0.1], abs=0.01)
+    parts = found.parts(np.ones(found.noisy.shape))
+    assert parts[0] == pytest.approx([0.1, 0, 0, 0, 0.9], abs=0.01)
+    assert parts[-1] == pytest.approx([0.9, 0, 0, 0, 0.1], abs=0.01)
 
 
 @pytest.mark.slow

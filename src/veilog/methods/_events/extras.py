@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from veilog._typing import IntArray
-from veilog.logs.eventlog import START, TIMESTAMP_TYPE
+from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.logs.variants import Repeated, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
 from veilog.methods._events.attributes.synthesis import ReleasedColumns, released_attributes
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.methods.method import with_a_share
@@ -61,11 +62,13 @@ def enriched(
     flow: Callable[[Fraction], Variants],
     remark: Callable[[Message], None],
     rules: ReleaseRules | None = None,
+    prior: Sequence[EventLog] = (),
 ) -> Enriched:
     """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
 
     ``delta`` is for the values of attributes that are not declared, ``delta_times`` for times. Values are found before
     the control flow is asked for, so that a refusal costs little; where none can be released, the flow has their share.
+    Times start from those of a public ``prior``.
     """
 
     def asked() -> int:
@@ -83,7 +86,9 @@ def enriched(
         variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark, () if rules is None else rules.times)
+    known = PriorTimes(prior, curator.domain) if prior else None
+    of_times = () if rules is None else rules.times
+    times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark, of_times, known)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
@@ -142,6 +147,7 @@ def _times(
     cases: Repeated,
     remark: Callable[[Message], None],
     rules: tuple[TimeRule, ...],
+    prior: PriorTimes | None,
 ) -> tuple[IntArray | None, dict[str, pa.Array]]:
     """Times for the released events, where asked for and there are any; and when these began, by the name of that."""
     if not wanted.times:
@@ -152,10 +158,12 @@ def _times(
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest = 1 - for_starts
-    times = released_times(curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules)
+    times = released_times(
+        curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules, prior=prior
+    )
     begun = None
     if wanted.processing:
-        times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark)
+        times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark, prior)
     moved = obeying(rules, cases, times) if rules else times
     if (moved != times).any():
         remark(Message("times-moved-by-rules"))

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._typing import FloatArray, IntArray
+from veilog._typing import IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
-from veilog.methods._events.times.histogram import LogBins, fineness_of, last_standing_out
+from veilog.methods._events.times.histogram import Histograms, LogBins, fineness_of, last_standing_out
 from veilog.methods._events.times.prices import Price
+from veilog.methods._events.times.prior import leaned
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -41,16 +42,17 @@ class DurationsByKind:
 
     kinds: IntArray
     """The cell of each released case of two events or more."""
-    bins: LogBins
-    q: FloatArray
+    lasting: Histograms
     """For each kind a distribution over the bins; of those that are longer than the longest, nothing."""
     longest: int
-    """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out. Those
-    that last longer are few, or made by noise, and are drawn as shorter ones."""
+    """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out, or in
+    which a prior lets expect one. Those that last longer are few, or made by noise, and are drawn as shorter ones."""
     beyond: float
     """The noisy number of cases that last longer."""
     apart: bool
     """Whether kinds of case last longer than others, beyond what noise explains."""
+    believed: float | None = None
+    """The weight of the durations of a prior; None without one."""
 
 
 def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationsByKind:
@@ -68,6 +70,15 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     end = 1 + bins.parts * last_standing_out(octaves, scale * (2 * bins.parts) ** 0.5)
     everything = np.zeros(len(asked))
     everything[:end] = least_squares(likely(asked[:end], scale, bins.parts, gaussian=price.rounds is not None))
+    prior, believed = price.of_prior(of_all, len(bins), 1), None
+    if prior is not None:
+        whole = max(number, 1)
+        everything, believed = leaned(everything, asked / whole, prior, 2 * (scale / whole) ** 2)
+        # Of a prior's longest cases noise may hide those of the log.
+        longest = int(np.flatnonzero(everything * number >= 1).max(initial=0))
+        end = max(end, 1 + bins.parts * -(-longest // bins.parts))
+        everything[end:] = 0.0
+        everything /= everything.sum()
     rule = CellRule.of(cases, number * epsilon_kinds, rng, least=2)
     groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
     group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
@@ -83,27 +94,17 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
     wanted = np.bincount(kinds, minlength=rule.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
     q, variance = np.repeat(everything[None], rule.number, axis=0), 2 / epsilon_kinds**2
-    if apart := apart_of(table, wanted, masses, variance):
-        shares = fit_margins(table, wanted, masses, variance)
+    prior = price_kinds.of_prior(of_kinds, table.size, 1, alphabet=cases.labels)
+    apart = apart_of(table, wanted, masses, variance)
+    if apart or prior is not None:
+        shares = fit_margins(table, wanted, masses, variance) if apart else np.repeat(masses[None], rule.number, axis=0)
+        if prior is not None:
+            expected = fit_margins(prior.reshape(-1, groups), wanted, masses, 1.0)
+            total, rows = max(number, 1), wanted[:, None]
+            shares, kinds_believed = leaned(
+                rows * shares, table / total, rows * expected, variance / total**2, rows * masses
+            )
+            apart |= kinds_believed > 1 / 2
+            shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-15)
         q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return DurationsByKind(kinds, bins, q, int(bins.edges[end]), float(asked[end:].sum()), apart)
-
-
-def drawn_durations(
-    durations: DurationsByKind, cases: Repeated, rng: np.random.Generator
-) -> tuple[IntArray, FloatArray, IntArray]:
-    """Return the released cases of at least two events, the seconds they last, and their kinds.
-
-    Those of each kind stand at even places of its distribution, in random order.
-    """
-    rows = np.flatnonzero(cases.lengths >= 2)
-    kind = durations.kinds
-    seconds = np.zeros(len(rows))
-    for one in np.unique(kind).tolist():
-        own, q = rng.permutation(np.flatnonzero(kind == one)), durations.q[one]
-        reached = np.concatenate([[0.0], np.cumsum(q)])
-        place = (np.arange(len(own)) + rng.random(len(own))) / len(own) * reached[-1]
-        bins = np.minimum(np.searchsorted(reached, place, side="right") - 1, len(q) - 1)
-        part = np.clip((place - reached[bins]) / np.maximum(q[bins], 1e-15), 0.0, 1.0)
-        seconds[own] = durations.bins.drawn(bins, part)
-    return rows, seconds, kind
+    return DurationsByKind(kinds, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)

@@ -7,8 +7,9 @@ least where 1/w grows with that to the power of two thirds.
 
 Of some rows (pairs of activities, or activities) each has a histogram of its own, the rarer the coarser. What noise
 hides of a row is as if its things took no time, or a log-normal one, or were a mixture of both, or as those of all rows
-together: of all such distributions the mean is taken, weighed by how likely the answer is given each. Where a cell is
-apart from this it is believed as far as noise does not explain it (James, Stein 1961).
+together, or as those of the row in a prior: of all such distributions the mean is taken, weighed by how likely the
+answer is given each. Where a cell is apart from this it is believed as far as noise does not explain it (James, Stein
+1961).
 
 Everything but the question is post-processing. Times are drawn evenly in log-time inside bins, so what is drawn is made
 of public edges and noisy numbers, never of a time of the log.
@@ -26,7 +27,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.fits import shrunk
-from veilog.methods._events.orders import CaseBlock, picked, spread
+from veilog.methods._events.orders import picked, spread
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases
@@ -58,12 +59,14 @@ epsilon of .05, in place of 6, but times since the start of a case are 4.3 in pl
 Sepsis; with twice of it 1 of 10 are (logs as for ``FINE``)."""
 _DEVIATIONS, _NONE = (0.3, 0.6, 1.0, 1.6, 2.5), (0.0, 0.5)
 """Of log-normal times: deviations of the logarithm, and which part of the things takes no time."""
-PARAMETERS = 3
-"""Of a log-normal time: its median, its deviation, and which part takes no time."""
 _ALL_BEYOND = 0.01
 """A log-normal time of which no more than this is shorter than the longest is none that there can be."""
 _TINY = 1e-12
 REDRAWN = 10
+FEW = 2.0
+"""A row of a prior has so many things more, which are as those of all its rows."""
+PARAMETERS = 3
+"""Of a log-normal time: its median, its deviation, and which part takes no time."""
 """Times outside of public bounds are drawn again so often."""
 
 
@@ -182,22 +185,21 @@ class Histograms:
     bins: LogBins
     q: FloatArray
 
-    def drawn(self, rows: IntArray, block: CaseBlock) -> FloatArray:
+    def drawn(self, rows: IntArray, rng: np.random.Generator) -> FloatArray:
         """Return seconds for things of these rows. Those of a row stand at even places of its distribution: however few
         they are, their mean is near to its."""
-        rng = block.rng
         bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
         return self.bins.drawn(bins, rng.random(len(rows)))
 
-    def drawn_within(self, rows: IntArray, block: CaseBlock, low: FloatArray, high: FloatArray) -> FloatArray:
+    def drawn_within(self, rows: IntArray, rng: np.random.Generator, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return seconds for things of these rows that are drawn again until they are between bounds, or at one of them
         where that takes more than ``REDRAWN`` times."""
-        seconds = self.drawn(rows, block)
+        seconds = self.drawn(rows, rng)
         for _ in range(REDRAWN):
             outside = np.flatnonzero((seconds < low) | (seconds > high))
             if not len(outside):
                 break
-            seconds[outside] = self.drawn(rows[outside], block)
+            seconds[outside] = self.drawn(rows[outside], rng)
         return np.clip(seconds, low, high)
 
 
@@ -215,12 +217,15 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
     cells = np.stack([bins.cells(level) for level in range(FINEST + 1)])
     starts = np.concatenate([[0], np.cumsum(cells[fineness, -1] + 1)])
 
-    def features(block: Cases) -> Triples:
+    def in_bins(block: Cases) -> Triples:
         owners, row, took = told(block)
         ours = row < len(rows.keys)
-        row = row[ours]
-        cell = starts[row] + cells[fineness[row], bins.told(took[ours])]
-        return owners[ours], cell, np.ones(len(row), dtype=np.int64)
+        return owners[ours], row[ours] * len(bins) + bins.told(took[ours]), np.ones(int(ours.sum()), dtype=np.int64)
+
+    def features(block: Cases) -> Triples:
+        owners, place, ones = in_bins(block)
+        row, of_row = np.divmod(place, len(bins))
+        return owners, starts[row] + cells[fineness[row], of_row], ones
 
     sums = price.sums(features, int(starts[-1]), bound, bound, resolution=RESOLUTION, **question) / RESOLUTION
     often = rows.often(np.minimum(1.0, bound / np.maximum(norm, 1e-9)))
@@ -231,14 +236,20 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
     together = np.bincount(octave, weights=sums).astype(np.float64)
     deviations = np.sqrt(2 * np.bincount(octave)) * bound / price.epsilon()
     models = _log_normals(bins, min(longest, 2.0 ** last_standing_out(together[1:], deviations[1:])))
-    q, pools = np.empty((len(expected), len(bins))), np.zeros((0, len(bins)))
+    prior = price.of_prior(in_bins, len(rows.keys) * len(bins), bound, resolution=RESOLUTION, **question)
+    priors = None
+    if prior is not None:
+        priors = prior.reshape(-1, len(bins))
+        priors[:, bins.edges[:-1] >= longest] = 0.0
+        everything = priors.sum(axis=0)
+        priors = priors + FEW * everything / max(everything.sum(), _TINY)
+        priors /= np.maximum(priors.sum(axis=1, keepdims=True), _TINY)
+    scale, q, pools = bound / price.epsilon(), np.empty((len(expected), len(bins))), np.zeros((0, len(bins)))
     for _ in range(2):
-        likely = _Likely(
-            np.append(models, pools, axis=0), len(pools), bound / price.epsilon(), price.rounds is not None
-        )
+        likely = _Likely(np.append(models, pools, axis=0), len(pools), scale, price.rounds is not None)
         for row, level in enumerate(fineness.tolist()):
-            noisy = sums[starts[row] : starts[row + 1]]
-            q[row] = likely.of(noisy, float(expected[row]), cells[level])
+            noisy, prior_row = sums[starts[row] : starts[row + 1]], None if priors is None else priors[row]
+            q[row] = likely.of(noisy, float(expected[row]), cells[level], prior_row)
         pools = (expected @ q / expected.sum())[None]
     return Histograms(bins, np.append(q, pools, axis=0))
 
@@ -272,14 +283,17 @@ class _Likely:
     """Of the noise of each number."""
     gaussian: bool
 
-    def of(self, noisy: FloatArray, expected: float, cell: IntArray) -> FloatArray:
-        """Return the shares of bins, given how many things there should be."""
-        masses = np.add.reduceat(self.models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
+    def of(self, noisy: FloatArray, expected: float, cell: IntArray, prior: FloatArray | None = None) -> FloatArray:
+        """Return the shares of bins, given how many things there should be; a prior is one more without parameters."""
+        models, pools = self.models, self.pools
+        if prior is not None:
+            models, pools = np.append(models, prior[None], axis=0), pools + 1
+        masses = np.add.reduceat(models, np.flatnonzero(np.diff(cell, prepend=-1)), axis=1)
         away = np.abs(noisy - expected * masses) / self.scale
         unlikely = (away**2 / 4 if self.gaussian else away).sum(axis=1)
         weights = np.exp(unlikely.min() - unlikely)
-        weights[len(weights) - self.pools :] *= (len(weights) - self.pools) * len(noisy) ** (PARAMETERS / 2)
-        like, beside = (weights @ of / weights.sum() for of in (self.models, masses))
+        weights[len(weights) - pools :] *= (len(weights) - pools) * len(noisy) ** (PARAMETERS / 2)
+        like, beside = (weights @ of / weights.sum() for of in (models, masses))
         counts = shrunk(noisy, expected * beside, 2 * self.scale**2)
         end = last_standing_out(noisy, self.scale * 2**0.5)
         counts[end:] = np.minimum(counts, expected * beside)[end:]

@@ -9,6 +9,7 @@ answers are other than that beyond their noise; what is apart is then believed a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.cells import stands_out
 from veilog.methods._events.fits import about
 from veilog.methods._events.times.prices import Price
+from veilog.methods._events.times.prior import leaned
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -91,7 +93,7 @@ def asked_hours(price: Price, number: int) -> Busy:
     enough = [parts for parts in PARTS_OF_A_DAY if number * of_hours * epsilon >= DAY_NOISES * parts]
     parts = enough[0] if enough else PARTS_OF_A_DAY[-1]
 
-    def features(block: Cases) -> Triples:
+    def in_parts(block: Cases, parts: int) -> Triples:
         known = np.flatnonzero(block.times != UNKNOWN_TIME)
         owners = block.owners[known]
         part = _ONE // np.bincount(owners, minlength=len(block))[owners]
@@ -99,25 +101,42 @@ def asked_hours(price: Price, number: int) -> Busy:
         cells = np.concatenate([seconds % _DAY * parts // _DAY, parts + seconds // _DAY % 7])
         return np.concatenate([owners, owners]), cells, np.concatenate([of_hours * part, of_days * part])
 
-    asked = price.sums(features, parts + 7, sum(DAYTIMES) * _ONE, root * _ONE, purpose="hours-and-weekdays") / _ONE
+    bound = sum(DAYTIMES) * _ONE
+    asked = (
+        price.sums(partial(in_parts, parts=parts), parts + 7, bound, root * _ONE, purpose="hours-and-weekdays") / _ONE
+    )
     variances = [2 / (times * epsilon) ** 2 for times in DAYTIMES]
     tables = [asked[:parts] / of_hours, asked[parts:] / of_days]
     sure = [1 / (len(table) * variance) for table, variance in zip(tables, variances, strict=True)]
     total = about(number, float(np.average([table.sum() for table in tables], weights=sure)), 1 / sum(sure))
-    hours, of_day = _shares(tables[0], variances[0], total)
-    days, of_week = _shares(tables[1], variances[1], total)
-    return Busy(np.repeat(hours, 24 // parts) * parts / 24, days, of_day, of_week)
+    prior = price.of_prior(partial(in_parts, parts=24), 24 + 7, bound)
+    of_prior = (None, None) if prior is None else (prior[:24], prior[24:])
+    of_parts, of_day = _shares(tables[0], variances[0], total, of_prior[0])
+    days, of_week = _shares(tables[1], variances[1], total, of_prior[1])
+    hours = np.repeat(of_parts, 24 // len(of_parts)) * len(of_parts) / 24
+    return Busy(hours, days, of_day, of_week)
 
 
-def _shares(noisy: FloatArray, variance: float, total: float) -> tuple[FloatArray, bool]:
+def _shares(noisy: FloatArray, variance: float, total: float, prior: FloatArray | None) -> tuple[FloatArray, bool]:
     """Return shares, none below 0, by numbers of such a ``total`` with noise of this variance in each: even ones unless
-    the answer is apart from these; and whether it is."""
+    the answer is apart from these, or those of a prior as far as it is believed; and whether they are other than even.
+
+    A prior may have several cells for each of the answer: of those that an answer is about it has the shares.
+    """
     parts = len(noisy)
-    even, apart = np.full(parts, 1 / parts), noisy - total / parts
-    if not stands_out(float((apart**2).sum()), parts, variance):
-        return even, False
-    found = np.maximum(total / parts + apart * (1 - parts * variance / float((apart**2).sum())), 0.0)
-    return (np.asarray(found / found.sum()), True) if found.any() else (even, False)
+    found, apart = np.full(parts, 1 / parts), noisy - total / parts
+    told = stands_out(float((apart**2).sum()), parts, variance)
+    if told:
+        found = np.maximum(total / parts + apart * (1 - parts * variance / float((apart**2).sum())), 0.0)
+        told = bool(found.any())
+        found = found / found.sum() if told else np.full(parts, 1 / parts)
+    if prior is None or not prior.any():
+        return found, told
+    inside = prior.reshape(parts, -1)
+    found, weight = leaned(found, noisy / total, inside.sum(axis=1), variance / total**2)
+    wide = inside.shape[1]
+    inside = weight * inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12) + (1 - weight) / wide
+    return np.asarray((found[:, None] * inside / inside.sum(axis=1, keepdims=True)).ravel()), told or weight > 1 / 2
 
 
 def asked_unit(price: Price, number: int) -> int:

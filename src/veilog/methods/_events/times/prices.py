@@ -20,6 +20,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.messages import Message
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
@@ -41,6 +42,7 @@ class Price:
     share: Fraction
     """Of epsilon; what it costs if it is asked with Laplace noise."""
     rounds: EventRounds | None = None
+    prior: PriorTimes | None = None
     place: int = 0
     """Among the questions that were paid for together, which are asked in their order."""
 
@@ -91,6 +93,21 @@ class Price:
         found = self.rounds.sums(in_parts, size, limit, alphabet=alphabet, codings=codings, resolution=fine)
         return np.asarray(found * (resolution / (parts * fine)), dtype=np.float64)
 
+    def of_prior(
+        self,
+        features: CaseFeatures,
+        size: int,
+        bound: int,
+        *,
+        alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
+        resolution: int = 1,
+        **_: object,
+    ) -> FloatArray | None:
+        """Return what the cases of a prior add to the answer; None without one, or where it has nothing."""
+        found = None if self.prior is None else self.prior.sums(features, size, bound, resolution, alphabet, codings)
+        return None if found is None or not found.any() else found
+
 
 def prices(
     curator: Curator,
@@ -98,17 +115,18 @@ def prices(
     delta: Fraction,
     shares: Mapping[str, Fraction],
     bounds: Mapping[str, float],
+    prior: PriorTimes | None = None,
 ) -> dict[str, Price]:
     """Return what each question costs, in the order in which they are asked: with Gaussian noise, which costs all of
     epsilon and delta beforehand, where it pays (:func:`gaussian_weights`). ``bounds``: the L2 bound of each question
     over its L1 bound."""
     weights = gaussian_weights(epsilon, delta, shares, bounds)
     if weights is None:
-        return {name: Price(curator, epsilon * share) for name, share in shares.items()}
+        return {name: Price(curator, epsilon * share, prior=prior) for name, share in shares.items()}
     rounds = curator.events.rounds(
         list(weights.values()), epsilon, delta, purpose=Message("times-of", names=", ".join(weights))
     )
-    return {name: Price(curator, epsilon * share, rounds, i) for i, (name, share) in enumerate(shares.items())}
+    return {name: Price(curator, epsilon * share, rounds, prior, i) for i, (name, share) in enumerate(shares.items())}
 
 
 def gaussian_weights(

@@ -33,6 +33,7 @@ from veilog.messages import Message
 from veilog.methods._events.orders import CaseBlock, in_blocks
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.prices import Price, prices
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.methods._events.times.steps import directly_following
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
@@ -61,12 +62,13 @@ def with_starts(
     cases: Repeated,
     times: IntArray,
     remark: Callable[[Message], None] = lambda text: None,
+    prior: PriorTimes | None = None,
 ) -> tuple[IntArray, IntArray]:
     """Return the times of released events, some of them moved inside their case, and when each event began
     (microseconds since 1970 UTC). They cost epsilon, and delta where the noise is Gaussian."""
     rng = generator(curator.randomness)
     events = _events(cases)
-    cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5})
+    cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5}, prior)
     took = _asked_processing(cost["processing"], events, cases)
     overlaps = _asked_overlaps(cost["overlaps"], cases)
     ended, begun = times.copy(), times.copy()
@@ -181,7 +183,7 @@ def _worked(
     """Return by how many seconds each released event of a block moves, and how many it takes."""
     cases, rng = block.sequences, block.rng
     codes, size = cases.codes.astype(np.int64), len(cases.labels) + 1
-    seconds = np.floor(took.drawn(events.placed(_keys(cases.codes), size), block))
+    seconds = np.floor(took.drawn(events.placed(_keys(cases.codes), size), rng))
     at = directly_following(cases.offsets, len(codes))
     gaps, code, owner = (times[at] - times[at - 1]) / _SECOND, codes[at], block.owners[at]
     expected = np.asarray(np.bincount(code, 1 / (cases.lengths[owner] - 1), minlength=size), dtype=np.float64)

@@ -46,10 +46,11 @@ from veilog.methods._events.times.calendar import (
     check,
     drawn_starts,
 )
-from veilog.methods._events.times.durations import asked_durations, drawn_durations
+from veilog.methods._events.times.durations import asked_durations
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.methods._events.times.steps import NoisySteps, asked_steps, directly_following, known_gaps
 from veilog.methods.method import advised
 from veilog.privacy.cases import Cases
@@ -110,6 +111,7 @@ def released_times(
     delta: Fraction = _NO_DELTA,
     remark: Callable[[Message], None] = lambda text: None,
     rules: Sequence[TimeRule] = (),
+    prior: PriorTimes | None = None,
 ) -> IntArray:
     """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year.
 
@@ -124,10 +126,11 @@ def released_times(
     pairs = _pairs(cases)
     of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
     shares = _shares_of(followed=followed, windowed=window is not None)
-    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs})
+    cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs}, prior)
     if followed:
         durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
-        rows, lasting, kind = drawn_durations(durations, cases, rng)
+        rows, kind = np.flatnonzero(cases.lengths >= 2), durations.kinds
+        lasting = durations.lasting.drawn(kind, rng)
         gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest)
         steps = asked_steps(cost["steps"], lasting)
     hours = asked_hours(cost["hours"], len(cases))
@@ -143,6 +146,8 @@ def released_times(
         remark(Message("durations-bounded", hours=durations.longest / 3_600, cases=beyond))
         if not durations.apart:
             remark(Message("durations-alike"))
+        if durations.believed is not None:
+            remark(Message("times-lean-on-prior", part=durations.believed))
     starts = drawn_starts(len(cases), parts, clock, starts_in, rng)
     times = np.zeros(cases.events, dtype=np.int64)
     seconds = times.view(np.float64)  # until the times are known: there may be many
@@ -275,10 +280,10 @@ def _courses(
     owners = block.owners[at]
     rows = pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
     if bounds is None:
-        seconds = gaps.drawn(rows, block)
+        seconds = gaps.drawn(rows, rng)
     else:
         low, high = (of_pairs[cases.codes[at - 1], cases.codes[at]] for of_pairs in bounds)
-        seconds = gaps.drawn_within(rows, block, low, high)
+        seconds = gaps.drawn_within(rows, rng, low, high)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     # What takes no time stays so, unless all of its case does.
     seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))

@@ -1,0 +1,76 @@
+"""What a public prior says of times: the same tables as those that are asked, exact, and how far they are believed.
+
+A prior's cases go through the function of each question that the log's cases go through, so both are in the same bins.
+How far the prior is believed follows from the noisy answer to the question itself, and nothing is asked to judge it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from veilog._typing import FloatArray
+from veilog.logs.eventlog import EventLog
+from veilog.privacy.cases import AllCases, CaseFeatures, Coding
+from veilog.privacy.domain import Domain
+
+_MOST = 700.0
+MISFITS = np.geomspace(1e-4, 1.0, 20)
+"""As one over so many cases a prior counts; each is as likely as another beforehand."""
+
+
+class PriorTimes:
+    """The events of public logs, and what they add up to."""
+
+    def __init__(self, logs: Sequence[EventLog], domain: Domain) -> None:
+        """``domain`` is that of the log that is released: other activities than it declares are left out."""
+        self._cases = [AllCases(log, domain) for log in logs]
+        self._columns = [{*log.events.column_names} for log in logs]
+
+    def sums(
+        self,
+        features: CaseFeatures,
+        size: int,
+        bound: int,
+        resolution: int,
+        alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
+    ) -> FloatArray:
+        """Return what the cases add, each clipped as those of the log are; nothing of a log that lacks an attribute."""
+        found, names = np.zeros(size), {coding.name for coding in codings}
+        for cases, columns in zip(self._cases, self._columns, strict=True):
+            if names <= columns:
+                found += cases.sums(features, size, bound, resolution, "L1", alphabet, codings) / resolution
+        return found
+
+
+def leaned(
+    found: FloatArray, noisy: FloatArray, prior: FloatArray, variance: float, plain: FloatArray | None = None
+) -> tuple[FloatArray, float]:
+    """Return shares by a noisy answer and a prior, and the chance that the prior is the better of two.
+
+    ``found``: what the answer alone lets expect. ``noisy``: the answer in shares, with noise of this variance in each.
+    Two models explain it: shares about those s_j of the prior, and about even or other ``plain`` ones p_j. They are
+    off by a misfit of variance a (s_j + p_j) / 2, and a p_j, with any a. Both are weighed by how likely they make
+    the answer (Bayes). Under the first, a share is moved from s_j to what was found as far as its misfit explains what
+    is apart, and noise does not (Morris 1983). Under the second it is what was found.
+    """
+    found, expected = found / found.sum(), prior / prior.sum()
+    plain = np.full(noisy.shape, 1 / noisy.size) if plain is None else plain
+    moved, likely = _explained(noisy - expected, (expected + plain) / 2, variance)
+    _, unlike = _explained(noisy - plain, plain, variance)
+    chance = 1 / (1 + math.exp(min(unlike - likely, _MOST)))
+    corrected = expected + moved * (found - expected)
+    return np.asarray((1 - chance) * found + chance * corrected / corrected.sum()), chance
+
+
+def _explained(apart: FloatArray, wide: FloatArray, variance: float) -> tuple[FloatArray, float]:
+    """Return which part of each difference is misfit, and not noise of this variance, where misfits vary so widely; and
+    the logarithm of how likely the differences are."""
+    misfit = np.multiply.outer(MISFITS, wide)
+    log_likely = -(np.log(misfit + variance) + apart**2 / (misfit + variance)).reshape(len(MISFITS), -1).sum(axis=1) / 2
+    weights = np.exp(log_likely - log_likely.max())
+    part = np.tensordot(weights / weights.sum(), misfit / (misfit + variance), axes=1)
+    return np.asarray(part), float(np.log(weights.mean()) + log_likely.max())
