@@ -522,7 +522,6 @@ def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: Serv
     page = found["tried"]
     assert 'name="processing" value="yes" checked' in page
     assert 'value="start_timestamp"' not in page, "not offered as an attribute, too"
-    assert "--times 0.3 --activities log --processing" in found["result"]
     assert "<td>start_timestamp" not in found["explore release"] and ">start_timestamp<" not in found["explore release"]
 
 

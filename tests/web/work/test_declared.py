@@ -107,11 +107,11 @@ def test_the_dry_run_says_what_is_missing_and_what_the_release_would_be_worth(
     log: LogRecord, settings: ServerSettings
 ) -> None:
     silent = preview_form(log, {"method": "evolve", "epsilon": "1"}, settings)
-    assert silent.undeclared and silent.plan.undeclared == ["activities"]
+    assert silent.lacking and silent.plan.undeclared == ["activities"]
     assert silent.preview.guarantee.charges and silent.preview.guarantee.conditions == ()
     assert silent.lacking is not None and silent.lacking.parameter == "labels"
     said = preview_form(log, EVOLVE, settings)
-    assert said.undeclared is None
+    assert said.lacking is None
     assert [c.code for c in said.preview.guarantee.conditions] == ["activities-from-log"]
     assert "Holds only if" in check_of(log, EVOLVE, settings)
     listed = preview_form(log, {**EVOLVE, "labels": "list", "activities": "Triage\nDischarge"}, settings)

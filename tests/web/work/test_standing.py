@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from web_logs import check_of, element, job, read, record, released, says, written
+from web_logs import check_of, job, read, record, released, says, written
 
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
@@ -84,7 +84,7 @@ def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Serve
     place.write_bytes(b"garbage" * 1000)
     page = page_of(made, path, settings)
     assert state_of("other-releases", page) == "to-confirm"
-    assert "ε = 1 spent" in element(page, "account-then") and 'id="account-now"' not in page
+    assert 'id="account-now"' not in page
     place.unlink()
     assert state_of("other-releases", page_of(made, path, settings)) == "to-confirm"
     Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
