@@ -152,6 +152,18 @@ def test_compare_measures_the_loss(capsys: pytest.CaptureFixture[str], log: Path
     assert set(same["variants"]) == {"common", "added", "lost", "added_cases", "lost_cases"}
 
 
+@pytest.mark.slow
+def test_compare_shows_the_similarity_of_a_prior_as_it_is(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    others = tmp_path / "others.xes"
+    veilog.write(hospital(60, seed=8), others)
+    found = as_json(capsys, "compare", log, log, "--no-models", "--prior", others)["prior"]
+    assert (found["measure"], found["better"]) == ("relative_log_similarity", "higher")
+    assert found["value"] == as_json(capsys, "compare", log, others, "--no-models")["relative_log_similarity"]
+    assert as_json(capsys, "compare", log, log, "--no-models", "--prior", log)["prior"]["value"] == 1
+
+
 @pytest.mark.nightly
 def test_compare_measures_the_model_unless_told_otherwise(
     capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch

@@ -88,7 +88,7 @@ def _contradiction(rules: Sequence[ReleaseRule]) -> ParameterError:
 
 def _check_alone(rule: ReleaseRule, domains: Domains) -> None:
     """Refuse a rule that nothing can obey, or with values that are not declared."""
-    if rule.constraints and not _occurs(rule.constraints, None):
+    if rule.constraints and _case(rule.constraints, None) is None:
         raise _refused("rule-impossible", rule)
     if rule.time is not None and rule.time.least > rule.time.most:
         raise _refused("rule-impossible", rule)
@@ -115,9 +115,13 @@ def _orders_contradict(rules: Sequence[ReleaseRule]) -> bool:
     if len(ours) < 2 or (len(ours) == 2 and not _related(*ours)):
         return False
     together = [constraint for rule in ours for constraint in rule.constraints]
-    for name in (None, *dict.fromkeys(name for one in together for name in one.activities)):
-        if not _occurs(together, name) and all(_occurs(rule.constraints, name) for rule in ours):
+    names: list[str | None] = [None, *dict.fromkeys(name for one in together for name in one.activities)]
+    while names:  # the last first: often a case with it has those before it, too
+        name = names.pop()
+        found = _case(together, name)
+        if found is None and all(_case(rule.constraints, name) is not None for rule in ours):
             return True
+        names = [left for left in names if found is None or left not in (None, *found)]
     return False
 
 
@@ -133,10 +137,12 @@ def _labels(constraints: Iterable[Constraint]) -> list[str]:
     return [*sorted({name for one in constraints for name in one.activities}), _OTHER]
 
 
-def _occurs(constraints: Sequence[Constraint], name: str | None) -> bool:
-    """Return whether there is a case that keeps constraints, with an activity if one is named."""
+def _case(constraints: Sequence[Constraint], name: str | None) -> list[str] | None:
+    """Return the shortest case that keeps constraints, with an activity if one is named; None where there is none."""
     wanted = (*constraints, *(() if name is None else (Constraint("existence", (name,)),)))
-    return Automata.of(wanted, _labels(wanted)).nearest(()) is not None
+    labels = _labels(wanted)
+    found = Automata.of(wanted, labels).nearest(())
+    return None if found is None else [labels[code] for code in found]
 
 
 def _pair_contradicts(one: ReleaseRule, other: ReleaseRule, domains: Domains) -> bool:
