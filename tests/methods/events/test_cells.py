@@ -87,6 +87,13 @@ def test_what_goes_with_an_activity_goes_with_it_in_cells_that_no_case_has() -> 
     assert found[2] == pytest.approx([0.1, 0.9], abs=0.05)
 
 
+def test_where_all_cases_have_one_value_all_kinds_have_it() -> None:
+    kinds = Kinds(np.arange(2), np.array([[0.0], [1]]), np.array([0.5, 0.5]))
+    looks = [Look(np.array([[300.0, 2], [200, -3]]), 8.0, np.arange(2))]
+    found = kind_shares(looks, np.array([1.0, 0.0]), kinds)
+    assert found == pytest.approx(np.array([[1.0, 0.0], [1.0, 0.0]]))
+
+
 def test_asking_again_about_no_case_changes_nothing() -> None:
     """Counts of a cell that no case of the log has are noise, however often they are asked."""
     table, profiles = np.array([[900.0, 100], [100, 900], [2, -1]]), np.array([[0.0], [1], [1]])

@@ -201,7 +201,7 @@ def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, pro
     columns, each = np.flatnonzero(usual > 0), 1 / precise**0.5
     own, effects = usual[columns], np.concatenate(member)
     y = (np.concatenate([look.table[:, columns] for look in looks]) - totals[:, None] * own) / mass[:, None]
-    noise, found = ((1 - own) ** 2 + (number - 1) * own**2), np.repeat(usual[None], len(shares), axis=0)
+    noise, found = (1 - own) ** 2 + (number - 1) * own**2 + 1e-9, np.repeat(usual[None], len(shares), axis=0)
     # Seen in units of the noise, which is wider by a factor for each column.
     by_profile, by_effect, y = (part / each[:, None] for part in (parts @ x, parts @ effects.T, y))
     likeliest = np.full(len(columns), -np.inf)

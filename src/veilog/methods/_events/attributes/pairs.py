@@ -59,7 +59,7 @@ def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int, *, ce
 
 
 @dataclass(eq=False)
-class Drawing:
+class AttributeDrawing:
     """The attributes of released cases, which are drawn again after each table that is asked."""
 
     curator: Curator

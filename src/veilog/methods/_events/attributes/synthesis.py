@@ -36,7 +36,7 @@ from veilog.methods._events.attributes.errors import (
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.pairs import Drawing, placed, rounds_paid
+from veilog.methods._events.attributes.pairs import AttributeDrawing, placed, rounds_paid
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times
 from veilog.methods._events.cells import Kinds
 from veilog.methods._events.orders import CaseBlock, counted, in_blocks
@@ -113,7 +113,7 @@ def released_attributes(
         (one.variable for one in asked),
         key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
     )
-    Drawing(curator, cases, codings, number, flow, order, rng, kinds).together(for_pairs, rounds)
+    AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds).together(for_pairs, rounds)
     remark_together(remark, order, flow, len(cases))
     asked.sort(key=lambda one: order.index(one.variable))
     columns = {one.chosen.name: _values(one, cases, times, rng) for one in asked}
