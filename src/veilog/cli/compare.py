@@ -23,18 +23,8 @@ from veilog.cli.shared.log_input import (
     show_findings,
     shown_progress,
 )
-from veilog.cli.shared.options import (
-    DEFAULT_GROUPING,
-    DEFAULT_READING,
-    SEEMING,
-    Details,
-    Grouping,
-    HeldOut,
-    Json,
-    Log,
-    Reading,
-    Whose,
-)
+from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, HeldOut, Json, Log, Reading
+from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog

@@ -15,9 +15,7 @@ from veilog._places import default_ledger, made_folder
 from veilog._plain import to_json
 from veilog.cli.display.accounts import account_view
 from veilog.cli.shared.log_input import Output
-from veilog.cli.shared.options import (
-    GROUPS,
-)
+from veilog.cli.shared.options import GROUPS
 from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant, nearest
