@@ -186,7 +186,7 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
     twins = Twins(planned, without, with_)
     found, script = recorded(planned, twins, with_, True, 5)
     asked = [answer.priced and answer.priced.question for answer in found.answers]
-    assert asked.count("most apart") >= 2 and asked.count("event sums") >= 8
+    assert asked.count("most apart") >= 1 and asked.count("event sums") >= 8
     for answer in found.answers:
         assert answer.priced is not None
         assert abs(answer.evidence) <= answer.priced.epsilon + 1e-9

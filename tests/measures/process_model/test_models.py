@@ -63,7 +63,7 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     fake(
         monkeypatch,
         tmp_path,
-        "from veilog.measures.process_model import worker as w\n"
+        "from veilog.measures import process_model_worker as w\n"
         "def grow(task, answer):\n    answer(stage='discovery')\n    bytearray(task['memory'])\n"
         "w._measure = grow\nsys.stdin.close()\nimport io\nsys.stdin = io.StringIO(json.dumps(task))\nw.main()",
     )
