@@ -30,7 +30,7 @@ from veilog.privacy import histograms, unit
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up
 from veilog.privacy.account.guessing_advantage import epsilon_of
 from veilog.releasing.meaning import meaning_of_pairs
-from veilog.web.work import releasing
+from veilog.web.work import release_job
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -199,7 +199,7 @@ LIMITS = {
     "events in memory (amun, pripel, libra, tlkc, pretsa; tables of engines)": table_reader.LARGE,
     "events of a generated log, held in memory": _sampling.LARGEST_RELEASE,
     "events of an Excel sheet": excel.MOST_EVENTS,
-    "events of a workbook on the pages": releasing._WORKBOOK,
+    "events of a workbook on the pages": release_job._WORKBOOK,
     "starts in a window": calendar.MOST_WEEKS,
     "variants that travag is trained on": private_training.MOST_COLUMNS,
     "cases per person": unit.MOST_CASES,

@@ -294,7 +294,7 @@ ROOMS = {
         ),
         *("owner", "run", "preview", "twin", "suggest"),
     ),
-    "web": ("jobs", "work", "pages", "access", "bringing", "owner", "trying", "app", "serving"),
+    "web": ("jobs", "work", "pages", "access", "owner", "app", "server"),
     "cli": (
         *("display", "shared", "ledger", "logs", "audit", "compare", "report", "dossier", "risk"),
         *("confirmation", "model", "preview", "release", "suggest", "experiment", "demo", "serve", "completion"),

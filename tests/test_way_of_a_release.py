@@ -19,7 +19,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.request import ReleaseRequest
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.worker import WorkerTask
-from veilog.web.work import releasing, work_on
+from veilog.web.work import release_job, work_on
 
 ROOT = Path(veilog.__file__).parent
 PAGE = " ".join((ROOT.parents[1] / "docs" / "architecture.md").read_text().split())
@@ -85,7 +85,9 @@ def test_in_the_command(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_on_the_pages(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(releasing, "beside", lambda *_: None)  # what compares is after the release, and takes most time
+    monkeypatch.setattr(
+        release_job, "beside", lambda *_: None
+    )  # what compares is after the release, and takes most time
     (tmp_path / "out").mkdir()
     times = {"times": "0.4", "window_start": "2024-01-01", "window_end": "2024-12-31"}
     task = WorkerTask("release", str(log), "log.xes", {}, request_of({**EVOLVE, **times}), str(tmp_path / "out"))

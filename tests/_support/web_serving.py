@@ -21,7 +21,7 @@ from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
-from veilog.web.serving import bounded, prepared, sockets_at
+from veilog.web.server import bounded, prepared, sockets_at
 from veilog.web.work import read_log, work_on
 
 TOKEN = "0123456789abcdefABCDEF0123456789"

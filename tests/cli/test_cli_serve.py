@@ -17,7 +17,7 @@ import veilog
 from veilog import cli
 from veilog._places import data_folder, default_ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.web import serving
+from veilog.web import server
 from veilog.web.jobs.records import ServerSettings
 
 GOOD = "0123456789abcdefABCDEF"
@@ -44,7 +44,7 @@ def test_others_are_let_in_with_a_token_only(tmp_path: Path, capsys: pytest.Capt
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1", "LOCALHOST"])
 def test_this_machine_needs_none(host: str) -> None:
-    assert serving.is_loopback(host)
+    assert server.is_loopback(host)
 
 
 @pytest.mark.parametrize("token", ["", "short", "x" * 19, "with spaces in the middle", "é" * 30, "two\nlines" * 5])
@@ -57,7 +57,7 @@ def test_a_weak_token_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_a_token_is_its_line(tmp_path: Path) -> None:
     kept(tmp_path, f"{GOOD}\n")
-    assert serving.token_in(tmp_path / "token") == GOOD
+    assert server.token_in(tmp_path / "token") == GOOD
 
 
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,17 +75,17 @@ def test_command_python_and_pages_have_one_ledger(tmp_path: Path, monkeypatch: p
     assert own is not None and own.parent == data_folder()
     veilog.release(hospital(30, seed=1), "evolve", epsilon=1, activities="log")
     assert own.exists()
-    place = serving.prepared(data_folder())  # a ledger that was there first does not keep the pages out
-    assert serving.ledger_in(place, None, usual=True, seeded=False).samefile(own)
+    place = server.prepared(data_folder())  # a ledger that was there first does not keep the pages out
+    assert server.ledger_in(place, None, usual=True, seeded=False).samefile(own)
     other = tmp_path / "other.ledger"
-    assert serving.ledger_in(place, other, usual=True, seeded=False) == other
-    assert serving.ledger_in(place, None, usual=True, seeded=True).name == "test-veilog.ledger"
-    apart = serving.prepared(tmp_path / "apart")
-    assert serving.ledger_in(apart, None, usual=False, seeded=False) == apart / "veilog.ledger"
+    assert server.ledger_in(place, other, usual=True, seeded=False) == other
+    assert server.ledger_in(place, None, usual=True, seeded=True).name == "test-veilog.ledger"
+    apart = server.prepared(tmp_path / "apart")
+    assert server.ledger_in(apart, None, usual=False, seeded=False) == apart / "veilog.ledger"
     monkeypatch.setenv("VEILOG_LEDGER", str(other))
-    assert serving.ledger_in(place, None, usual=True, seeded=False) == other
+    assert server.ledger_in(place, None, usual=True, seeded=False) == other
     monkeypatch.setenv("VEILOG_LEDGER", "none")
-    assert serving.ledger_in(place, None, usual=True, seeded=False) == place / "veilog.ledger"
+    assert server.ledger_in(place, None, usual=True, seeded=False) == place / "veilog.ledger"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes of folders")
@@ -93,15 +93,15 @@ def test_a_folder_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
     assert "chmod 700" in refused(capsys, "--folder", str(tmp_path / "open"))
-    made = serving.prepared(tmp_path / "new" / "data")
+    made = server.prepared(tmp_path / "new" / "data")
     assert made.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_the_last_run_did_not_finish_to_upload_is_deleted(tmp_path: Path) -> None:
-    made = serving.prepared(tmp_path / "data")
+    made = server.prepared(tmp_path / "data")
     (made / "veilog.sqlite").touch()
     (made / "incoming" / "half").write_text("x")
-    serving.prepared(made)
+    server.prepared(made)
     assert list((made / "incoming").iterdir()) == []
 
 
@@ -148,8 +148,8 @@ def test_a_token_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest.
 
 def test_the_address_holds_no_token(tmp_path: Path) -> None:
     settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token=GOOD, port=8400)
-    assert serving.url_of(settings) == "http://127.0.0.1:8400/"
-    assert serving.url_of(settings, "c0de") == "http://127.0.0.1:8400/?code=c0de"
+    assert server.url_of(settings) == "http://127.0.0.1:8400/"
+    assert server.url_of(settings, "c0de") == "http://127.0.0.1:8400/?code=c0de"
     assert GOOD not in repr(settings)
 
 

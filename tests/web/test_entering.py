@@ -14,7 +14,7 @@ from web_serving import SMALL, TOKEN, Served, enter, once_of, served, upload
 from veilog.web.access.access import Access
 from veilog.web.app import make_app
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.serving import prepared, serve, sockets_at
+from veilog.web.server import prepared, serve, sockets_at
 
 OTHER = "another" * 5
 

@@ -18,7 +18,7 @@ from refusals import refused
 from web_serving import Served, served
 
 from veilog.errors import ParameterError
-from veilog.web.serving import listening
+from veilog.web.server import listening
 
 try:
     import resource
@@ -101,7 +101,7 @@ def test_half_sent_requests_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> N
 
 @contextlib.contextmanager
 def bounded_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> Iterator[Served]:
-    monkeypatch.setattr("veilog.web.serving.connections_at_most", lambda: most)
+    monkeypatch.setattr("veilog.web.server.connections_at_most", lambda: most)
     monkeypatch.setattr("veilog.web.access.connections._HEAD", 0.5)
     with served(tmp_path / "data") as server:
         yield server

@@ -33,7 +33,7 @@ from veilog.report.release_facts import told_by_release
 from veilog.web.access import handlers
 from veilog.web.access.transfers import named
 from veilog.web.jobs.results import to_text
-from veilog.web.work.reading import log_of
+from veilog.web.work.log_reader import log_of
 
 
 @pytest.fixture(scope="module")

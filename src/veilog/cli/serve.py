@@ -66,18 +66,18 @@ def serve(
     ] = None,
 ) -> None:
     """Open veilog in a browser: upload a log, see who is exposed, release, compare, download."""
-    serving, server_settings = _loaded()
+    server, server_settings = _loaded()
     _check_ranges(port=port, seed=seed or 0, **asdict(most))
     if language is not None:
         check_language(language)
-    if token_file is None and not serving.is_loopback(host):
+    if token_file is None and not server.is_loopback(host):
         raise ParameterError("server-without-token", parameter="host", host=host)
-    token = serving.new_token() if token_file is None else serving.token_in(token_file)
-    place = serving.prepared(folder or data_folder())
-    sockets = serving.sockets_at(host, port)
+    token = server.new_token() if token_file is None else server.token_in(token_file)
+    place = server.prepared(folder or data_folder())
+    sockets = server.sockets_at(host, port)
     settings = server_settings(
         folder=place,
-        ledger=serving.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
+        ledger=server.ledger_in(place, ledger, usual=folder is None, seeded=seed is not None),
         token=token,
         lasting_token=token_file is not None,
         host=host,
@@ -86,7 +86,7 @@ def serve(
         max_kept=most.max_kept,
         max_waiting=most.max_waiting,
         workers=most.workers,
-        job_memory=serving.memory_for_each(most.workers),
+        job_memory=server.memory_for_each(most.workers),
         language=language,
         seed=seed,
     )
@@ -94,7 +94,7 @@ def serve(
     with contextlib.ExitStack() as stack:
         for sock in sockets:
             stack.enter_context(sock)
-        serving.serve(settings, sockets, ready, browser=not no_open)
+        server.serve(settings, sockets, ready, browser=not no_open)
 
 
 def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
@@ -112,13 +112,13 @@ def _loaded() -> tuple[Any, Any]:
     """What serves the pages, and its settings, which need an extra."""
     try:
         with at_once():
-            from veilog.web import serving
+            from veilog.web import server
             from veilog.web.jobs.records import ServerSettings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "python_multipart", "anyio"):
             raise
         raise MissingExtraError("veilog serve", extra="web") from error
-    return serving, ServerSettings
+    return server, ServerSettings
 
 
 def _check_ranges(**given: int) -> None:

@@ -25,7 +25,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, read_variants
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance.reading import read_model
+from veilog.measures.use_cases.conformance.model_files import read_model
 from veilog.messages import Message
 from veilog.mining.replay import Net
 from veilog.modelfile import is_model_file

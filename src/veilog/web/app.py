@@ -42,7 +42,7 @@ from veilog.web.work.columns import columns_said, of_reading
 from veilog.web.work.forecast import forecast_request
 from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form
 from veilog.web.work.prior import ENDINGS, FIELD, KEPT, plan_from
-from veilog.web.work.releasing import sign, signature_in
+from veilog.web.work.release_job import sign, signature_in
 from veilog.web.work.request import as_draft, fields_in, from_draft, said_at_import
 
 _EXAMPLE = "made-up-hospital.xes"

@@ -12,7 +12,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.testing.methods import recorded_and_replayed
-from veilog.web.work.releasing import _written
+from veilog.web.work.release_job import _written
 
 LOG = hospital(150, seed=3).variants
 LONGEST = 400_000

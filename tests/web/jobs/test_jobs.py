@@ -20,7 +20,7 @@ from veilog.web.jobs.records import JobRecord, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import PAID, WorkerProcess, WorkerTask
-from veilog.web.serving import prepared
+from veilog.web.server import prepared
 
 SESSION = "s" * 32
 LOG = "a" * 32

@@ -28,7 +28,7 @@ from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import PAID, RESULT, WorkerTask
 from veilog.web.pages import render as pages
-from veilog.web.work import releasing, work_on, write_again
+from veilog.web.work import release_job, work_on, write_again
 from veilog.web.work.accounts import AccountSeen
 
 
@@ -97,7 +97,7 @@ def test_the_room_is_taken_before_the_first_question(
 def test_a_release_that_cannot_be_kept_yet_waits_for_room(
     path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("veilog.web.work.releasing._AGAIN", 0.01)
+    monkeypatch.setattr("veilog.web.work.release_job._AGAIN", 0.01)
     disk = Full(monkeypatch, (".parquet",), times=3)
     result = released(path, EVOLVE, settings, tmp_path / "out")
     assert disk.refused == ["release.parquet"] * 3
@@ -117,7 +117,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
         raise SystemExit(137)  # before the first file of the release has its name
 
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.web.work.releasing._secured", killed)
+        patch.setattr("veilog.web.work.release_job._secured", killed)
         with pytest.raises(SystemExit):
             released(path, EVOLVE, settings, first)
     kept = tmp_path / "all.ledger.kept" / "1.parquet"
@@ -207,13 +207,13 @@ def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not
         settings.ledger.unlink()
         result = write_again(unfinished, second, settings, silent)
     else:
-        secured = releasing._secured
+        secured = release_job._secured
 
         def lost(*given: Any) -> None:
             secured(*given)
             settings.ledger.unlink()
 
-        monkeypatch.setattr(releasing, "_secured", lost)
+        monkeypatch.setattr(release_job, "_secured", lost)
         result = released(path, EVOLVE, settings, second)
     assert {"release.xes", "release.csv"} <= set(result.files) and result.unwritten == ()
     said = [words for words in result.missing if words.startswith(("release.xes", "release.csv"))]

@@ -23,8 +23,8 @@ from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
 from veilog.web.work import columns, preview_form
 from veilog.web.work.columns import refuse_attributes
+from veilog.web.work.log_reader import log_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.reading import log_of
 from veilog.web.work.request import asked_for, can_be_asked_for, offers, said_at_import
 
 

@@ -38,7 +38,7 @@ from veilog.web.jobs.records import FILES, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.worker import MORE, RELEASING, Stages, WorkerTask
 from veilog.web.pages import render as pages
-from veilog.web.work import preview, preview_form, release_log, releasing, work_on
+from veilog.web.work import preview, preview_form, release_job, release_log, work_on
 from veilog.web.work.accounts import InAccount
 from veilog.web.work.preview import FormPreview, guarantee_beside
 from veilog.web.work.request import asked_for, offered
@@ -333,7 +333,7 @@ def test_a_release_leaves_its_files_and_is_entered(
 def test_of_more_events_than_excel_is_of_use_for_no_workbook_is_made(
     hospital_file: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(releasing, "_WORKBOOK", 3)
+    monkeypatch.setattr(release_job, "_WORKBOOK", 3)
     result = released(hospital_file, {"method": "evolve", "epsilon": "1", "labels": "log"}, settings, tmp_path / "out")
     assert "release.csv" in result.files and "release.xlsx" not in result.files
     assert result.missing == () and result.unwritten == ()
@@ -458,7 +458,7 @@ def test_measures_that_fail_do_not_lose_the_release(
     def full(*args: object, **kwargs: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("veilog.web.work.comparing.gathered", full)
+    monkeypatch.setattr("veilog.web.work.comparison.gathered", full)
     result = released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert "not enough memory" in result.missing[0]
     assert "release.xes" in result.files
@@ -484,7 +484,7 @@ def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
     settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veilog.report.facts.COMPARED_AT_ONCE", 1)
-    monkeypatch.setattr("veilog.web.work.releasing.predicted", lambda sides, before, progress: before)
+    monkeypatch.setattr("veilog.web.work.release_job.predicted", lambda sides, before, progress: before)
     path = tmp_path / "log.xes"
     files.write(hospital(40, seed=3), path)
     for thorough in (False, True):

@@ -42,10 +42,10 @@ from veilog.web.pages.outlook import Outlook
 from veilog.web.pages.words import FILTERS, LANGUAGES
 from veilog.web.work.accounts import AccountSeen, persons_of, segments
 from veilog.web.work.columns import may_leave
-from veilog.web.work.comparing import map_of, use_cases_of
+from veilog.web.work.comparison import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
 from veilog.web.work.prior import ENDINGS, FIELD, shared
-from veilog.web.work.releasing import stated as stated_by_owner
+from veilog.web.work.release_job import stated as stated_by_owner
 from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, completed, delta_for, offered, offers
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log
 from veilog.measures.use_cases.conformance.declare import held, mined
+from veilog.measures.use_cases.conformance.model_files import Model, read_model
 from veilog.measures.use_cases.conformance.nets import Acceptor
-from veilog.measures.use_cases.conformance.reading import Model, read_model
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 from veilog.mining.replay import Net
 from veilog.rules.rule_files import Constraint

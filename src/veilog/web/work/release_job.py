@@ -39,8 +39,8 @@ from veilog.web.jobs.records import FILES, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
 from veilog.web.work.accounts import join
-from veilog.web.work.comparing import ComparisonInput, all_variants, beside, predicted
-from veilog.web.work.reading import log_of
+from veilog.web.work.comparison import ComparisonInput, all_variants, beside, predicted
+from veilog.web.work.log_reader import log_of
 from veilog.web.work.request import plan_of, whose
 
 KEPT = "release.parquet"
