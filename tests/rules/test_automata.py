@@ -69,6 +69,12 @@ def test_steps_that_are_open_are_those_that_each_automaton_can_take(
 
 
 @given(constraints=SOME)
+def test_activities_of_accepted_traces_are_possible(constraints: list[Constraint]) -> None:
+    possible = Automata.of(constraints, LABELS).possible
+    assert all(possible[code] for trace in accepted(constraints) for code in trace)
+
+
+@given(constraints=SOME)
 def test_steps_of_accepted_traces_are_possible(constraints: list[Constraint]) -> None:
     steps, end = Automata.of(constraints, LABELS).steps, len(LABELS)
     for trace in accepted(constraints):

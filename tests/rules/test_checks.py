@@ -101,3 +101,11 @@ def test_ten_rules_and_many_are_checked_within_a_second() -> None:
     many = [{"before": [f"activity {i}", f"activity {i + 1}"]} for i in range(30)]
     checked([{"first": "activity 0"}, *many])
     assert time.process_time() - started < 1
+
+
+def test_a_long_circle_is_found_within_a_second_with_the_rules_in_it() -> None:
+    circle = [{"before": [f"activity {i}", f"activity {(i + 1) % 27}"]} for i in range(27)]
+    started = time.process_time()
+    with refused(ParameterError, "rules-contradict", numbers=", ".join(map(str, range(2, 29)))):
+        checked([{"last": "end"}, *circle])
+    assert time.process_time() - started < 1

@@ -96,6 +96,26 @@ class Automata:
         rows = np.arange(len(self.after))[:, None, None]
         return np.concatenate([np.isfinite(self.left)[rows, self.after], self.accepting[:, :, None]], axis=2)
 
+    @cached_property
+    def possible(self) -> BoolArray:
+        """Which activities may occur: the others are in no trace that all automata accept.
+
+        Each automaton by itself must reach, by activities that may occur, a state from which it takes the activity.
+        """
+        found: BoolArray = np.zeros(self.size, dtype=bool)
+        reached = np.zeros(self.accepting.shape, dtype=bool)
+        reached[:, 0] = True
+        while True:
+            more: BoolArray = (reached[:, :, None] & self._open[:, :, :-1]).any(axis=1).all(axis=0)
+            if (more == found).all():
+                return found
+            found = more
+            for row, after in enumerate(self.after):
+                states = 0
+                while states < reached[row].sum():
+                    states = int(reached[row].sum())
+                    reached[row, after[reached[row]][:, found].ravel()] = True
+
     # Many traces at once --------------------------------------------------------------------------------------------
 
     def start(self, number: int) -> IntArray:

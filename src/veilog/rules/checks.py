@@ -43,10 +43,10 @@ def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | 
         if _contradict([one, other], domains):
             raise _contradiction([one, other])
     if _contradict(rules.items, {}):
-        core = list(rules.items)
+        core, contradict = list(rules.items), _never if _never(rules.items) else _orders_contradict
         for rule in rules.items:
             fewer = [left for left in core if left is not rule]
-            core = fewer if _contradict(fewer, {}) else core
+            core = fewer if contradict(fewer) else core
         raise _contradiction(core)
     labels = _labels(rules.constraints)
     shortest = rules.automata(labels).nearest(())
@@ -110,10 +110,22 @@ def _contradict(rules: Sequence[ReleaseRule], domains: Domains) -> bool:
     return _orders_contradict(rules) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
 
 
+def _never(rules: Sequence[ReleaseRule]) -> bool:
+    """Return whether an activity plainly cannot occur under all rules, as in a circle of activities that each need the
+    one before, though it can under each."""
+    ours = [rule for rule in rules if rule.constraints]
+    labels = _labels(constraint for rule in ours for constraint in rule.constraints)
+    possible = Automata.of([one for rule in ours for one in rule.constraints], labels).possible
+    never = [name for name, can in zip(labels, possible.tolist(), strict=True) if not can]
+    return any(all(_case(rule.constraints, name) is not None for rule in ours) for name in never)
+
+
 def _orders_contradict(rules: Sequence[ReleaseRule]) -> bool:
     ours = [rule for rule in rules if rule.constraints]
     if len(ours) < 2 or (len(ours) == 2 and not _related(*ours)):
         return False
+    if _never(ours):
+        return True
     together = [constraint for rule in ours for constraint in rule.constraints]
     names: list[str | None] = [None, *dict.fromkeys(name for one in together for name in one.activities)]
     while names:  # the last first: often a case with it has those before it, too
