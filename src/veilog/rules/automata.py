@@ -106,7 +106,7 @@ class Automata:
         reached = np.zeros(self.accepting.shape, dtype=bool)
         reached[:, 0] = True
         while True:
-            more: BoolArray = (reached[:, :, None] & self._open[:, :, :-1]).any(axis=1).all(axis=0)
+            more = np.asarray((reached[:, :, None] & self._open[:, :, :-1]).any(axis=1).all(axis=0))
             if (more == found).all():
                 return found
             found = more
