@@ -242,7 +242,7 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
 
 STALE = {
     "claims": "half an hour; of the code before evolve imagined longer traces and readers took values by themselves",
-    "frontier": "an hour; rows of evolve, pripel and libra are of before cases near a prototype were no copies of it",
+    "frontier": "an hour; evolve's rows are of before its kinds of case, pripel's and libra's of before today's times",
     "large-events": "times of one machine",
     "spark-events": "times of one machine",
     "travag-program": "eleven minutes a training; of the day on which sums over events could be made elsewhere, before",
