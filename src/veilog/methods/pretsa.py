@@ -3,11 +3,11 @@
 S.A. Fahrenkrog-Petersen, H. van der Aa, M. Weidlich, "PRETSA: Event Log Sanitization for Privacy-aware Process
 Discovery" (ICPM 2019).
 
-Somebody knows how a case began, or all of its activities in their order. Every prefix and every complete trace of the
-release is that of at least ``k`` cases: what fewer share is merged into the most similar remaining trace (see
-:mod:`.prefix_groups`). The values of a sensitive attribute of events after each prefix differ from those of the same
-activity anywhere in the release by at most ``t``: the earth mover's distance, of numbers over their range, of names
-with every two of them 1 apart (so it is half the sum of differences of shares); events without a value do not count.
+The attacker knows how a case began, or all of its activities in order. Every prefix and every complete trace of the
+release is that of at least ``k`` cases: what fewer share is merged into the most similar remaining trace. The values of
+a sensitive attribute of events after each prefix differ from those of the same activity anywhere in the release by at
+most ``t``: the earth mover's distance, of numbers over their range, of names with every two of them 1 apart (so it is
+half the sum of differences of shares); events without a value do not count.
 
 A case that was merged keeps the values of the prefix that it still has; the others are drawn from the values of the
 activity, evenly over their order. Times leave only as the sensitive attribute ``duration``: seconds since the event

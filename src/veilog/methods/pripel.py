@@ -5,12 +5,12 @@ Contextual Information", BPM 2020.
 
 As published: (1) variants come from a trace-variant query; (2) each released trace is matched with a trace of the raw
 log, such that the Levenshtein distances add up to as little as possible, and takes over its times and attributes
-(:mod:`pripel_resolve`); (3) every value gets local noise for epsilon (:mod:`pripel_noise`): start and gaps of the
+(:func:`resolve`); (3) every value gets local noise for epsilon: start and gaps of the
 times, numbers, booleans, categories. Nothing can be derived for that: the matching depends on all raw cases at once,
 the domains of the noise are those of the raw log, and a case pays epsilon again for each of its values.
 
 Certified: the same query with a share of epsilon, and times and attributes drawn from noisy histograms of what goes
-with each transition and activity (:mod:`event_log`) instead of from matched cases. The shares add up to epsilon.
+with each transition and activity instead of from matched cases. The shares add up to epsilon.
 """
 
 from __future__ import annotations
@@ -399,7 +399,7 @@ def _greedy(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
 # Local noise for single values, as PRIPEL adds it: exact, and epsilon-private for one value whose domain is public.
 #
 # Local differential privacy of one value: for all values x, x' of the domain and all outputs y, ``P(y | x) <=
-# exp(epsilon) P(y | x')``. It says nothing about a case, which has many values; see :mod:`pripel`.
+# exp(epsilon) P(y | x')``. It says nothing about a case, which has many values.
 
 _WORD = 2**32
 

@@ -3,8 +3,8 @@
 M. Rafiei, M. Wagner, W. van der Aalst, "TLKC-Privacy Model for Process Mining" (RCIS 2020); M. Rafiei, W. van der
 Aalst, "Group-Based Privacy Preservation Techniques for Process Mining" (2021).
 
-Somebody knows at most ``l`` events of a case: as a set or multiset of activities, as a sequence, or as a sequence with
-the times since the start of the case (``relative``). Whatever it is, at least ``k`` cases of the release match it or
+The attacker knows at most ``l`` events of a case: as a set or multiset of activities, as a sequence, or as one with the
+times since the start of the case (``relative``). Whatever it is, at least ``k`` cases of the release match it or
 none does, and no sensitive value is had by more than the share ``c`` of them.
 
 Elements are activities (sets), or the occurrences of activities: the first, second, ... of a case. A pattern of at most
@@ -326,7 +326,7 @@ def _last(patterns: IntArray, none: int) -> IntArray:
     return patterns[:, -1] if patterns.shape[1] else np.full(len(patterns), none, dtype=np.int64)
 
 
-# Which events TLKC suppresses: the loop over minimal violating and maximal frequent patterns (see :mod:`.tlkc`).
+# Which events TLKC suppresses: the loop over minimal violating and maximal frequent patterns.
 
 UNITS = {"seconds": 1_000_000, "minutes": 60_000_000, "hours": 3_600_000_000, "days": 86_400_000_000}
 """Microseconds of each granularity of time."""
@@ -363,7 +363,7 @@ class TlkcSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class BackgroundKnowledge:
-    """What somebody may know of each event (its label, a number), and which case has which sensitive values."""
+    """What an attacker may know of each event (its label, a number), and which case has which sensitive values."""
 
     label: IntArray
     case: IntArray

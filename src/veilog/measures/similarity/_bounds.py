@@ -305,7 +305,7 @@ def _room(a: IntArray, b: IntArray, bids: Bids) -> IntArray:
 HashArray = npt.NDArray[np.uint64]
 
 MOST_DELETED = 2
-"""Activities deleted from a sequence: distances up to here are told apart, and what is further is one more."""
+"""Activities deleted from a sequence: distances up to here are distinguished, and what is further is one more."""
 _LONGEST = 48
 """Of longer sequences one activity is deleted at most: they would have too many pairs of activities."""
 _HASHES = 1 << 22

@@ -398,7 +398,7 @@ class _OfAttributes(UseCase):
 
 
 def without(original: EventLog, released: EventLog, person: str | bool = True) -> Assessment | None:
-    """Return what is said of a release that has no attributes, of which nothing need be computed; None where the
+    """Return the result for a release without attributes, for which nothing need be computed; None where the
     original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
     names = not_kept(released, original, column_of(original, person))
     none = Message("attributes-not-in-release")

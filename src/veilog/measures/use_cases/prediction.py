@@ -168,7 +168,7 @@ def _values(log: EventLog, attribute: str) -> Sequence[str | None] | None:
 
 # The back-off n-gram: what came most often after the last activities, as many of them as were seen often enough.
 #
-# A prefix is told by its last activities and whether it has begun before them. Its longest such context with three
+# A prefix is known by its last activities and whether it has begun before them. Its longest such context with three
 # observations decides: for a class by what is most frequent there (of equally frequent ones the first in order), for
 # an amount by the median. With no context at all it is the majority predictor.
 
@@ -246,7 +246,7 @@ def _totals(context: IntArray, weight: IntArray, size: int) -> IntArray:
 MOST = 10_000
 MOST_CLASSES = 30
 MOST_CATEGORIES = 250
-"""Activities that are told apart as those of the past: the most frequent ones."""
+"""Activities of the past that are distinguished: the most frequent ones."""
 ROUNDS, LEAVES, RATE, SHRINKAGE = 15, 15, 0.15, 1.0
 
 

@@ -31,7 +31,7 @@ MOST_CELLS = 32
 LEAST_CELLS = 4
 """Fewer tell hardly any activities apart, and would cost as much as more: then all cases are one cell."""
 MOST_KINDS = 4_096
-"""Up to so many profiles are told apart; of more, entries are left out, first those in which cases differ least."""
+"""Up to so many profiles are distinguished; of more, entries are left out, first those in which cases differ least."""
 _DEVIATIONS = (0.0, 0.02, 0.06, 0.2, 0.6)
 """How much more often a value occurs with an activity, or in a cell: standard deviations that are tried."""
 STANDING_OUT = 2.0

@@ -190,7 +190,8 @@ class Constants:
     miner_noise: float = 0.2
     """The noise threshold with which models are discovered: the usual one."""
     judged_events: int = 30_000
-    """Models are judged by the most frequent traces of the fine release that have so many events together."""
+    """Models are judged by the most frequent traces of the fine release that have so many events together. With a
+    third of it, or without a limit, releases of three simulated chains (3,000 to 10,000 cases) were the same."""
 
 
 DEFAULTS = Constants()
