@@ -28,7 +28,7 @@ def each_once(cases: Sequences) -> Repeated:
 def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
     cases, times = original_of(HOSPITAL)
     found = durations.asked_durations(ENOUGH, ENOUGH, each_once(cases), np.random.default_rng(1))
-    lasting = found.lasting.drawn(found.kinds, np.random.default_rng(2))
+    lasting = found.drawn(each_once(cases), np.random.default_rng(2))
     real = durations_of(cases, times)[cases.lengths[cases.lengths > 0] >= 2]
     assert np.median(lasting) == pytest.approx(np.median(real), rel=0.1)
     assert lasting.mean() == pytest.approx(real.mean(), rel=0.05)

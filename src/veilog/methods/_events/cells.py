@@ -149,6 +149,8 @@ class Look:
     variance: float
     cell: IntArray
     """The cell of each kind."""
+    rule: CellRule | None = None
+    """What gives a kind its cell, where other kinds may come."""
 
 
 def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> FloatArray:

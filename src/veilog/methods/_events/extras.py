@@ -15,17 +15,17 @@ from veilog.logs.variants import Repeated, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
-from veilog.methods._events.attributes.synthesis import ReleasedColumns, released_attributes
+from veilog.methods._events.attributes.synthesis import AttributesModel, ReleasedColumns, asked_attributes
 from veilog.methods._events.times.prior import PriorTimes
-from veilog.methods._events.times.processing import with_starts
-from veilog.methods._events.times.timestamps import released_times
+from veilog.methods._events.times.processing import ProcessingModel, asked_processing
+from veilog.methods._events.times.timestamps import TimesModel, asked_times
 from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 from veilog.rules.attributes import AttributeTable
 from veilog.rules.rules import ReleaseRules
-from veilog.rules.times import TimeRule, obeying
+from veilog.rules.times import obeying
 
 TIMES_OF_DELTA = Fraction(1, 10)
 """What times have of a delta that something else needs, too."""
@@ -40,6 +40,43 @@ class Enriched:
     for_flow: range
     for_times: range
     for_attributes: tuple[int, ...]
+    drawing: DetailsDrawing
+    """For any other cases."""
+
+
+@dataclass(frozen=True, eq=False)
+class DetailsDrawing:
+    """What times and attributes of any cases are drawn from, once all was answered.
+
+    Privacy: :meth:`of` asks nothing. It computes with public facts, noisy answers and fresh random numbers alone, so
+    what it draws is post-processing of these answers, however often it is called.
+    """
+
+    times: TimesModel | None
+    processing: ProcessingModel | None
+    attributes: AttributesModel | None
+    rules: ReleaseRules | None
+
+    def of(self, cases: Repeated, rng: np.random.Generator) -> Details:
+        """Return cases whose labels are those of the release with times and attributes."""
+        times, starts = None, dict[str, pa.Array]()
+        if self.times is not None:
+            times, begun = self.times.of(cases, rng), None
+            if self.processing is not None:
+                times, begun = self.processing.of(cases, times, rng)
+            times, starts = self.moved(cases, times, begun)
+        columns = ReleasedColumns({}, {}) if self.attributes is None else self.attributes.of(cases, times, rng)
+        columns = replace(columns, events={**starts, **columns.events})
+        if self.rules is not None and self.rules.attributes:
+            columns = _obeying(columns, cases, times, self.rules, rng)
+        return Details(cases, times, columns)
+
+    def moved(self, cases: Repeated, times: IntArray, begun: IntArray | None) -> tuple[IntArray, dict[str, pa.Array]]:
+        """Return times as rules have them, and when events began, by the name of that."""
+        moved = obeying(self.rules.times, cases, times) if self.rules and self.rules.times else times
+        if begun is None:
+            return moved, {}
+        return moved, {START: pa.array(begun + moved - times, pa.int64()).cast(TIMESTAMP_TYPE)}
 
 
 def delta_shared_out(delta: Fraction, others: int, times: bool) -> tuple[Fraction, Fraction]:
@@ -87,13 +124,19 @@ def enriched(
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
     known = PriorTimes(prior, curator.domain) if prior else None
-    of_times = () if rules is None else rules.times
-    times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark, of_times, known)
+    drawing = DetailsDrawing(None, None, None, rules)
+    times: IntArray | None = None
+    starts: dict[str, pa.Array] = {}
+    if wanted.times and cases.events == 0:
+        remark(Message("extras-without-events"))
+    elif wanted.times:
+        drawing, times, starts = _timed(curator, wanted, epsilon, delta_times, cases, remark, drawing, known)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         calendar = wanted.window is not None or curator.domain.window is not None
-        columns = released_attributes(curator, rest, cases, found, times, remark, calendar=calendar)
+        attributes = asked_attributes(curator, rest, cases, found, times, remark, calendar=calendar)
+        drawing, columns = replace(drawing, attributes=attributes), attributes.columns
         _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
     if rules is not None and rules.attributes:
@@ -104,6 +147,7 @@ def enriched(
         range(before_flow, after_flow),
         range(after_flow, after_times),
         (*range(begun, before_flow), *range(after_times, asked())),
+        drawing,
     )
 
 
@@ -139,37 +183,33 @@ def _attributes(
     return choose(curator, wanted.attributes, share, delta, remark, dated=dated)
 
 
-def _times(
+def _timed(
     curator: Curator,
     wanted: Wanted,
     epsilon: Fraction,
     delta: Fraction,
     cases: Repeated,
     remark: Callable[[Message], None],
-    rules: tuple[TimeRule, ...],
+    drawn: DetailsDrawing,
     prior: PriorTimes | None,
-) -> tuple[IntArray | None, dict[str, pa.Array]]:
-    """Times for the released events, where asked for and there are any; and when these began, by the name of that."""
-    if not wanted.times:
-        return None, {}
-    if cases.events == 0:
-        remark(Message("extras-without-events"))
-        return None, {}
+) -> tuple[DetailsDrawing, IntArray, dict[str, pa.Array]]:
+    """What times are drawn from, those of the released events, and when these began, by the name of that."""
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
-    rest = 1 - for_starts
-    times = released_times(
+    rest, rules = 1 - for_starts, () if drawn.rules is None else drawn.rules.times
+    model = asked_times(
         curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules, prior=prior
     )
-    begun = None
+    times, begun, processing = model.times, None, None
     if wanted.processing:
-        times, begun = with_starts(curator, budget * for_starts, delta * for_starts, cases, times, remark, prior)
-    moved = obeying(rules, cases, times) if rules else times
+        rng = generator(curator.randomness)
+        processing = asked_processing(curator, budget * for_starts, delta * for_starts, cases, remark, prior)
+        times, begun = processing.of(cases, times, rng)
+    drawn = replace(drawn, times=model, processing=processing)
+    moved, starts = drawn.moved(cases, times, begun)
     if (moved != times).any():
         remark(Message("times-moved-by-rules"))
-    if begun is None:
-        return moved, {}
-    return moved, {START: pa.array(begun + moved - times, pa.int64()).cast(TIMESTAMP_TYPE)}
+    return drawn, moved, starts
 
 
 def _window(curator: Curator, wanted: Wanted) -> Window | None:

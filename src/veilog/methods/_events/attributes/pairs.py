@@ -14,7 +14,7 @@ what values are drawn by along a case (:mod:`courses`). So what changes may go w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -75,6 +75,8 @@ class AttributeDrawing:
     kinds: Kinds
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
     """The noisy table of each pair, and the variance of its noise."""
+    rule: CellRule | None = None
+    """What gave cases their cells last."""
 
     def together(self, epsilon: Fraction, rounds: int) -> None:
         """Draw the attributes. Each round costs an equal part of epsilon; where no pair stands out by a table of this
@@ -107,14 +109,25 @@ class AttributeDrawing:
         if left:
             self._draw(self.order)
 
+    def of(self, cases: Repeated, rng: np.random.Generator) -> None:
+        """Draw the attributes of other cases, by all that was answered; what times say of these is known."""
+        self.kinds, self.rng = Kinds.of(cases), rng
+        for one in self.order:
+            one.values = np.zeros(len(cases), dtype=np.int64)
+            looks = [replace(look, cell=look.rule.of_profiles(self.kinds.profiles)) for look in one.looks if look.rule]
+            for rule in [look.rule for look in looks if look.rule][-1:]:
+                kind = of_the_flow(cases, self.kinds, rule)[1]
+                one.kind = kind, kind_shares(looks, one.shares, self.kinds)
+        self._draw(self.order)
+
     def _draw(self, order: list[Variable]) -> None:
         for one in order:
             one.values = _drawn_given(one, self.rng)
 
     def _cells(self, epsilon: Fraction) -> tuple[Variable, Variable, IntArray]:
         """Cells for a table of this price, kinds, and the cell of each kind."""
-        rule = CellRule.of(self.kinds, float(epsilon) * self.number, self.rng)
-        return of_the_flow(self.cases, self.kinds, rule)
+        self.rule = CellRule.of(self.kinds, float(epsilon) * self.number, self.rng)
+        return of_the_flow(self.cases, self.kinds, self.rule)
 
     def _ask(
         self, epsilon: Fraction, one: Variable, other: Variable, cells: tuple[Variable, Variable, IntArray]
@@ -124,7 +137,7 @@ class AttributeDrawing:
         if not one.by_cell:
             self._fit(one, other, table, variance)
             return
-        other.looks.append(Look(table, variance, cells[2]))
+        other.looks.append(Look(table, variance, cells[2], self.rule))
         other.kind = cells[1], kind_shares(other.looks, other.shares, self.kinds)
 
     def _open(self, cell: Variable) -> list[_Pair]:

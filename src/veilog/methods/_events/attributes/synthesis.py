@@ -14,8 +14,9 @@ few tables of two, chosen with noise, of attributes of cases with each other and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,6 +66,13 @@ class ReleasedColumns:
 
 
 def released_attributes(
+    curator: Curator, epsilon: Fraction, cases: Repeated, chosen: tuple[Chosen, ...], *asked: Any, **how: Any
+) -> ReleasedColumns:
+    """Return values for the events and cases of a release; the arguments are those of :func:`asked_attributes`."""
+    return asked_attributes(curator, epsilon, cases, chosen, *asked, **how).columns
+
+
+def asked_attributes(
     curator: Curator,
     epsilon: Fraction,
     cases: Repeated,
@@ -73,9 +81,9 @@ def released_attributes(
     remark: Callable[[Message], None] = lambda text: None,
     *,
     calendar: bool = False,
-) -> ReleasedColumns:
-    """Return values for the events and cases of a release; dates need its ``times``. With a ``calendar`` cases of the
-    release start when those of the log do, and not in a made-up year."""
+) -> AttributesModel:
+    """Return values for the events and cases of a release, and what those of others are drawn from; dates need its
+    ``times``. With a ``calendar`` cases of the release start when those of the log do, and not in a made-up year."""
     rng = generator(curator.randomness)
     of_events = tuple(one for one in chosen if one.level == "event")
     least, most = RECORDS
@@ -113,14 +121,49 @@ def released_attributes(
         (one.variable for one in asked),
         key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
     )
-    AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds).together(for_pairs, rounds)
+    drawing = AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds)
+    drawing.together(for_pairs, rounds)
     remark_together(remark, order, flow, len(cases))
     asked.sort(key=lambda one: order.index(one.variable))
-    columns = {one.chosen.name: _values(one, cases, times, rng) for one in asked}
-    return ReleasedColumns(
-        events={one.column: columns[one.name] for one in chosen if one.level == "event"},
-        cases={one.column: columns[one.name] for one in chosen if one.level == "case"},
-    )
+    model = AttributesModel(chosen, asked, drawing)
+    model.columns = model.values(cases, times, rng)
+    return model
+
+
+@dataclass(eq=False)
+class AttributesModel:
+    """The attributes of the released cases, and what those of any others are drawn from: noisy answers."""
+
+    chosen: tuple[Chosen, ...]
+    asked: list[AttributeQuery]
+    """Each is behind those that it is drawn given."""
+    drawing: AttributeDrawing
+    columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
+    """Of the released cases."""
+
+    def of(self, cases: Repeated, times: IntArray | None, rng: np.random.Generator) -> ReleasedColumns:
+        """Return values for the events and cases of others with the same labels."""
+        codes = cases.rows(0, len(cases)).codes.astype(np.int64)
+        for one in self.drawing.flow:
+            assert times is not None
+            one.values = one.of_block(Cases(codes, times, cases.offsets, {}))
+        for query in self.asked:
+            if isinstance(query.answer, Persisting):
+                first, query.known = _first_known(query.answer, cases, rng)
+                query.variable.parents[0][0].values = first.values
+            elif query.records is not None:
+                query.known = query.records.events(cases, 1 - float(query.answer.shares[-1]), rng)
+                query.variable.parents[0][0].values = _recorded(query.known, cases)
+        self.drawing.of(cases, rng)
+        return self.values(cases, times, rng)
+
+    def values(self, cases: Repeated, times: IntArray | None, rng: np.random.Generator) -> ReleasedColumns:
+        """Return the columns of the cases for which values were drawn."""
+        columns = {one.chosen.name: _values(one, cases, times, rng) for one in self.asked}
+        return ReleasedColumns(
+            events={one.column: columns[one.name] for one in self.chosen if one.level == "event"},
+            cases={one.column: columns[one.name] for one in self.chosen if one.level == "case"},
+        )
 
 
 def _size(chosen: Chosen) -> int:
@@ -191,12 +234,18 @@ def _variable(chosen: Chosen, coding: Coding, group: IntArray, shares: FloatArra
 def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> tuple[Variable, FloatArray]:
     """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one
     has no value."""
-    held = np.zeros(len(cases), dtype=np.int64)
-    held[np.searchsorted(cases.offsets, np.flatnonzero(events), side="right") - 1] = 1
+    held = _recorded(events, cases)
     part = max(float(held.mean()), 1e-9)
     given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
     rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
     return _known_flow("whether it is recorded", held, 2), rows
+
+
+def _recorded(events: BoolArray, cases: Repeated) -> IntArray:
+    """Of each case 1 where one of these events is its, else 0."""
+    held = np.zeros(len(cases), dtype=np.int64)
+    held[np.searchsorted(cases.offsets, np.flatnonzero(events), side="right") - 1] = 1
+    return held
 
 
 def _known_flow(name: str, drawn: IntArray, size: int) -> Variable:

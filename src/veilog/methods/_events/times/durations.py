@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._typing import IntArray
+from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
@@ -40,8 +40,8 @@ def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
 class DurationsByKind:
     """How long cases of each kind last."""
 
-    kinds: IntArray
-    """The cell of each released case of two events or more."""
+    rule: CellRule
+    """What gives each case its cell, which is its kind."""
     lasting: Histograms
     """For each kind a distribution over the bins; of those that are longer than the longest, nothing."""
     longest: int
@@ -53,6 +53,14 @@ class DurationsByKind:
     """Whether kinds of case last longer than others, beyond what noise explains."""
     believed: float | None = None
     """The weight of the durations of a prior; None without one."""
+
+    def kinds(self, cases: Repeated) -> IntArray:
+        """Return the kind of each of these cases that has two events or more."""
+        return np.asarray(self.rule.of_cases(cases.distinct)[cases.owner[cases.lengths >= 2]])
+
+    def drawn(self, cases: Repeated, rng: np.random.Generator) -> FloatArray:
+        """Return how many seconds each of these lasts."""
+        return self.lasting.drawn(self.kinds(cases), rng)
 
 
 def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationsByKind:
@@ -107,4 +115,4 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
             apart |= kinds_believed > 1 / 2
             shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-15)
         q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return DurationsByKind(kinds, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)
+    return DurationsByKind(rule, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)

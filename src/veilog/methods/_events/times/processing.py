@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -56,30 +57,28 @@ _SECOND = 1_000_000
 
 
 def with_starts(
+    curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray, *more: Any
+) -> tuple[IntArray, IntArray]:
+    """Return the times of released events, some of them moved inside their case, and when each event began; further
+    arguments are those of :func:`asked_processing`."""
+    rng = generator(curator.randomness)
+    return asked_processing(curator, epsilon, delta, cases, *more).of(cases, times, rng)
+
+
+def asked_processing(
     curator: Curator,
     epsilon: Fraction,
     delta: Fraction,
     cases: Repeated,
-    times: IntArray,
     remark: Callable[[Message], None] = lambda text: None,
     prior: PriorTimes | None = None,
-) -> tuple[IntArray, IntArray]:
-    """Return the times of released events, some of them moved inside their case, and when each event began
-    (microseconds since 1970 UTC). They cost epsilon, and delta where the noise is Gaussian."""
-    rng = generator(curator.randomness)
+) -> ProcessingModel:
+    """Return when events of released cases, and of others, began. They cost epsilon, and delta where the noise is
+    Gaussian."""
     events = _events(cases)
     cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5}, prior)
     took = _asked_processing(cost["processing"], events, cases)
     overlaps = _asked_overlaps(cost["overlaps"], cases)
-    ended, begun = times.copy(), times.copy()
-
-    def of_block(block: CaseBlock) -> None:
-        ours = times[block.events]
-        moved, seconds = _worked(took, events, overlaps, block, ours)
-        ended[block.events] = ours + moved * _SECOND
-        begun[block.events] = ended[block.events] - seconds * _SECOND
-
-    in_blocks(of_block, cases, rng)
     if epsilon * len(cases) < ENOUGH * len(events.keys):
         remark(
             Message(
@@ -90,7 +89,30 @@ def with_starts(
                 number_2=len(events.keys),
             )
         )
-    return ended, begun
+    return ProcessingModel(took, events, overlaps)
+
+
+@dataclass(frozen=True, eq=False)
+class ProcessingModel:
+    """How long events are worked on, and how often they overlap."""
+
+    took: Histograms
+    events: ReleasedRows
+    overlaps: _Overlaps
+
+    def of(self, cases: Repeated, times: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Return the times of the events of cases, some of them moved inside their case, and when each event began
+        (microseconds since 1970 UTC)."""
+        ended, begun = times.copy(), times.copy()
+
+        def of_block(block: CaseBlock) -> None:
+            ours = times[block.events]
+            moved, seconds = _worked(self.took, self.events, self.overlaps, block, ours)
+            ended[block.events] = ours + moved * _SECOND
+            begun[block.events] = ended[block.events] - seconds * _SECOND
+
+        in_blocks(of_block, cases, rng)
+        return ended, begun
 
 
 # Asking -------------------------------------------------------------------------------------------------------------

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -41,12 +42,13 @@ from veilog.messages import Message
 from veilog.methods._events.orders import CaseBlock, in_blocks
 from veilog.methods._events.times.calendar import (
     MADE_UP_WINDOW,
+    CalendarTotals,
     asked_starts,
     asked_together,
     check,
     drawn_starts,
 )
-from veilog.methods._events.times.durations import asked_durations
+from veilog.methods._events.times.durations import DurationsByKind, asked_durations
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
@@ -102,7 +104,12 @@ _L2_OVER_L1 = {
 """The bound of what a case adds to each question in the L2 norm over that in the L1 norm, at most."""
 
 
-def released_times(
+def released_times(curator: Curator, epsilon: Fraction, cases: Repeated, **asked: Any) -> IntArray:
+    """Microseconds since 1970 UTC for every event of released cases; the arguments are those of :func:`asked_times`."""
+    return asked_times(curator, epsilon, cases, **asked).times
+
+
+def asked_times(
     curator: Curator,
     epsilon: Fraction,
     cases: Repeated,
@@ -112,8 +119,9 @@ def released_times(
     remark: Callable[[Message], None] = lambda text: None,
     rules: Sequence[TimeRule] = (),
     prior: PriorTimes | None = None,
-) -> IntArray:
-    """Microseconds since 1970 UTC for every event of released cases; ``window`` None: starts in a made-up year.
+) -> TimesModel:
+    """Return times for every event of released cases, and what times of any others are drawn from; ``window`` None:
+    starts in a made-up year.
 
     They cost epsilon, and delta where the noise is Gaussian. Gaps are drawn between the bounds of public ``rules``, and
     may be bent beyond them again, to the durations of cases.
@@ -127,53 +135,107 @@ def released_times(
     of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
     shares = _shares_of(followed=followed, windowed=window is not None)
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs}, prior)
+    courses, lasting = None, np.zeros(0)
     if followed:
         durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
-        rows, kind = np.flatnonzero(cases.lengths >= 2), durations.kinds
-        lasting = durations.lasting.drawn(kind, rng)
+        lasting = durations.drawn(cases, rng)
         gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest)
-        steps = asked_steps(cost["steps"], lasting)
+        bounds = direct_bounds(rules, cases.labels) if rules else None
+        courses = _CaseCourses(durations, gaps, pairs, asked_steps(cost["steps"], lasting), bounds)
     hours = asked_hours(cost["hours"], len(cases))
     unit = asked_unit(cost["unit"], len(cases))
-    starts_in = window or MADE_UP_WINDOW
     parts, outside = np.ones(1), 0.0
     if window is not None:
         parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
     told, clock = (hours.of_day or unit == UNITS[0], hours.of_week), WeekClock.of(hours.week)
     _remarks(remark, float(epsilon), len(cases), window, outside, told)
-    if followed:
+    if courses is not None:
         beyond = max(0, round(durations.beyond))
         remark(Message("durations-bounded", hours=durations.longest / 3_600, cases=beyond))
         if not durations.apart:
             remark(Message("durations-alike"))
         if durations.believed is not None:
             remark(Message("times-lean-on-prior", part=durations.believed))
-    starts = drawn_starts(len(cases), parts, clock, starts_in, rng)
-    times = np.zeros(cases.events, dtype=np.int64)
-    seconds = times.view(np.float64)  # until the times are known: there may be many
-    if followed:
-        wanted = _Lasting(rows, lasting, kind)
-        took = np.zeros(len(cases))
-        bounds = direct_bounds(rules, cases.labels) if rules else None
+    model = TimesModel(courses, parts, clock, window or MADE_UP_WINDOW, unit)
 
-        def courses(block: CaseBlock) -> None:
-            seconds[block.events] = _courses(gaps, pairs, block, wanted.within(block.cases), steps, bounds)
-            took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
+    def together(starts: IntArray, took: FloatArray) -> None:
+        if courses is not None and window is not None:
+            model.together = asked_together(cost["together"], starts, took, window)
 
-        in_blocks(courses, cases, rng)
-        if window is not None:
-            starts = asked_together(cost["together"], starts, took, window).matched(starts, took, rng)
+    model.times = model.drawn(cases, lasting, rng, together)
+    return model
 
-    longest = durations.longest // unit * unit if followed else 0
 
-    def walk(block: CaseBlock) -> None:
-        found = _walk(starts[block.cases], seconds[block.events], block, clock) // unit * unit
-        # Busy hours near by may be later than the bound lets a case end.
-        last = starts[block.cases][block.owners] // unit * unit + longest
-        times[block.events] = np.minimum(found, last) * _SECOND
+@dataclass(frozen=True, eq=False)
+class _CaseCourses:
+    """What is known of the gaps of cases."""
 
-    in_blocks(walk, cases, rng)
-    return times
+    durations: DurationsByKind
+    gaps: Histograms
+    pairs: ReleasedRows
+    steps: NoisySteps
+    bounds: tuple[FloatArray, FloatArray] | None
+
+
+@dataclass(eq=False)
+class TimesModel:
+    """The times of the released cases, and what those of any others are drawn from: public facts and noisy answers."""
+
+    courses: _CaseCourses | None
+    """None where no released case has a second event."""
+    parts: FloatArray
+    """The shares of cases that start in equal parts of the window."""
+    clock: WeekClock
+    window: Window
+    unit: int
+    """Seconds that times are multiples of."""
+    together: CalendarTotals | None = None
+    """How starts and durations hang together."""
+    times: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Of the events of the released cases."""
+
+    def of(self, cases: Repeated, rng: np.random.Generator) -> IntArray:
+        """Return times for the events of other cases with the same labels."""
+        lasting = np.zeros(0) if self.courses is None else self.courses.durations.drawn(cases, rng)
+        return self.drawn(cases, lasting, rng)
+
+    def drawn(
+        self,
+        cases: Repeated,
+        lasting: FloatArray,
+        rng: np.random.Generator,
+        begun: Callable[[IntArray, FloatArray], None] = lambda starts, took: None,
+    ) -> IntArray:
+        """Return times for the events of cases of which those of two events or more last so long; ``begun`` is called
+        with when cases start and how long they take, before these are matched."""
+        known = self.courses
+        starts = drawn_starts(len(cases), self.parts, self.clock, self.window, rng)
+        times = np.zeros(cases.events, dtype=np.int64)
+        seconds = times.view(np.float64)  # until the times are known: there may be many
+        if known is not None:
+            kind = known.durations.kinds(cases)
+            wanted = _Lasting(np.flatnonzero(cases.lengths >= 2), lasting, kind)
+            took = np.zeros(len(cases))
+
+            def courses(block: CaseBlock) -> None:
+                seconds[block.events] = _courses(known, block, wanted.within(block.cases))
+                took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
+
+            in_blocks(courses, cases, rng)
+            begun(starts, took)
+            if self.together is not None:
+                starts = self.together.matched(starts, took, rng)
+
+        unit, longest = self.unit, 0 if known is None else known.durations.longest // self.unit * self.unit
+
+        def walk(block: CaseBlock) -> None:
+            found = _walk(starts[block.cases], seconds[block.events], block, self.clock) // unit * unit
+            # Busy hours near by may be later than the bound lets a case end.
+            last = starts[block.cases][block.owners] // unit * unit + longest
+            times[block.events] = np.minimum(found, last) * _SECOND
+
+        in_blocks(walk, cases, rng)
+        return times
 
 
 def _shares_of(*, followed: bool, windowed: bool) -> dict[str, Fraction]:
@@ -262,14 +324,7 @@ class _Lasting:
         return _Lasting(self.rows[ours] - cases.start, self.seconds[ours], self.kind[ours])
 
 
-def _courses(
-    gaps: Histograms,
-    pairs: ReleasedRows,
-    block: CaseBlock,
-    lasting: _Lasting,
-    steps: NoisySteps,
-    bounds: tuple[FloatArray, FloatArray] | None,
-) -> FloatArray:
+def _courses(known: _CaseCourses, block: CaseBlock, lasting: _Lasting) -> FloatArray:
     """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
 
     Of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little as
@@ -278,12 +333,12 @@ def _courses(
     cases, rng = block.sequences, block.rng
     at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
     owners = block.owners[at]
-    rows = pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
-    if bounds is None:
-        seconds = gaps.drawn(rows, rng)
+    rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
+    if known.bounds is None:
+        seconds = known.gaps.drawn(rows, rng)
     else:
-        low, high = (of_pairs[cases.codes[at - 1], cases.codes[at]] for of_pairs in bounds)
-        seconds = gaps.drawn_within(rows, rng, low, high)
+        low, high = (of_pairs[cases.codes[at - 1], cases.codes[at]] for of_pairs in known.bounds)
+        seconds = known.gaps.drawn_within(rows, rng, low, high)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     # What takes no time stays so, unless all of its case does.
     seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
@@ -292,7 +347,7 @@ def _courses(
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
     found = np.zeros(len(cases.codes))
-    found[at] = steps.stretched(seconds, wanted, owners)
+    found[at] = known.steps.stretched(seconds, wanted, owners)
     return found
 
 
