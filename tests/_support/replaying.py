@@ -5,9 +5,9 @@
 
 import functools
 
-from veilog.audits.twin_curator import OPENING, watched
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
+from veilog.releasing.answers import OPENING, watched
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan

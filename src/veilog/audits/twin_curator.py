@@ -26,7 +26,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from itertools import chain
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -65,62 +65,9 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.unit import ONE_CASE, Bounded, bounded
+from veilog.releasing.answers import OPENING, watched
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.run import curator_of, run_plan
-
-QUESTIONS = (
-    "count",
-    "concentration",
-    "histogram",
-    "sums",
-    "partitions",
-    "find_activities",
-    "distinct",
-    "frequent_values",
-    "most_apart",
-    "step",
-)
-"""What answers with numbers or names; ``sums`` is asked of curators, of their questions about events and of rounds."""
-OPENING = ("subsample", "training", "rounds")
-"""What gives a curator, steps, histograms or sums to ask further."""
-PEEKING = ("peek", "peek_log")
-
-
-class Watcher(Protocol):
-    """Who is told what is asked."""
-
-    def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return the answer to a question of ``holder``: a curator or what it opened, or its questions about events."""
-
-    def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return what is opened: a curator of a sample, a training, or rounds of histograms or sums."""
-
-    def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Return what is looked at without noise."""
-
-
-class _Watched:
-    """Stands in for a curator, its questions about events or a training."""
-
-    def __init__(self, holder: Any, watcher: Watcher) -> None:
-        self._holder, self._watcher = holder, watcher
-
-    def __getattr__(self, name: str) -> Any:
-        holder, watcher = self._holder, self._watcher
-        if name in QUESTIONS:
-            return lambda *given, **named: watcher.question(holder, name, given, named)
-        if name in OPENING:
-            return lambda *given, **named: _Watched(watcher.opened(holder, name, given, named), watcher)
-        if name in PEEKING:
-            return lambda *given: watcher.peeked(holder, name, given)
-        found = getattr(holder, name)
-        return _Watched(found, watcher) if name == "events" else found
-
-
-def watched(curator: Curator, watcher: Watcher) -> Curator:
-    """Return what is used as the curator is, and tells the watcher."""
-    return cast(Curator, _Watched(curator, watcher))
-
 
 M = TypeVar("M", bound=Mechanism)
 T = TypeVar("T")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import importlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from veilog.logs.xes.columns import legal_keys
 from veilog.messages import Message, OwnerMessage
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee, Strength
+from veilog.releasing.answers import Recording
 from veilog.releasing.checks import Activities, json_of_checks
 from veilog.releasing.losses import Loss
 from veilog.releasing.meaning import json_of
@@ -37,6 +39,8 @@ from veilog.releasing.spool import kept_until_written
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from veilog.releasing.model import ReleaseModel
 
 Progress = Callable[[str, float | None], None]
 
@@ -111,6 +115,9 @@ class Release:
     beside: Mapping[str, Release] = field(default_factory=dict)
     """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
 
+    recording: Recording | None = field(default=None, repr=False, compare=False)
+    """The noisy answers that more cases are drawn by; None where these were not kept."""
+
     def __post_init__(self) -> None:
         if not all(isinstance(remark, Message) for remark in self.remarks):
             raise TypeError("a remark is a Message: what is for the owner alone is in owner_only")
@@ -159,6 +166,37 @@ class Release:
             paragraph(str(Message("see-confidential")), "s"),
         )
 
+    @cached_property
+    def model(self) -> ReleaseModel:
+        """What draws more cases by the noisy answers of the release: :class:`veilog.ReleaseModel`.
+
+        Raises:
+            ParameterError: The answers were not kept; the error says why.
+
+        """
+        model: type[ReleaseModel] = importlib.import_module("veilog.releasing.model").ReleaseModel
+        return model.of(self)
+
+    def sample(
+        self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> EventLog:
+        """Draw cases by the noisy answers of the release, which uses no budget; the guarantee stays the same.
+
+        Args:
+            cases: How many; as many as the release has, if not given.
+            where: Values that every case has, by attribute, such as ``{"ward": "B"}``.
+            seed: Makes the draw repeatable and weakens nothing.
+
+        Returns:
+            A log such as :attr:`log`, whose metadata say of which release it is.
+
+        Raises:
+            ParameterError: The answers were not kept, the release has no such attribute, or hardly any case has these
+                values.
+
+        """
+        return self.model.release(cases, where=where, seed=seed).log
+
     def to_pandas(self) -> pd.DataFrame:
         """The released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
@@ -170,13 +208,15 @@ class Release:
         overwrite: bool = False,
         spreadsheet_safe: bool = False,
         progress: Progress | None = None,
+        model: str | Path | None = None,
     ) -> None:
         """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
 
         The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
         (but for times and attributes, which are held, and methods that make a whole log themselves). What was made
         beside it is written first, to files that are named after it: ``out-models.xes`` for ``out.xes``. Files that are
-        there are replaced only with ``overwrite``; ``spreadsheet_safe`` is as for :func:`veilog.write`.
+        there are replaced only with ``overwrite``; ``spreadsheet_safe`` is as for :func:`veilog.write`. A ``model`` is
+        written to another file (:meth:`veilog.ReleaseModel.save`).
         """
         path = path_of(path, "path")
         if self.variants.cases == 0:
@@ -188,6 +228,8 @@ class Release:
         files.check_target(path, overwrite=overwrite)
         how = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe}
         with self.kept(path):
+            if model is not None:
+                self.model.save(model, overwrite=overwrite)
             self._write(path, progress, self.entry, **how)
 
     def kept(self, target: Path | None = None) -> contextlib.AbstractContextManager[None]:

@@ -24,7 +24,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.messages import Message, OwnerMessage, as_message
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
-from veilog.methods._events.extras import enriched
+from veilog.methods._events.extras import DetailsDrawing, enriched
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import (
     EpsilonAndDelta,
@@ -42,6 +42,7 @@ from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.partition import names_of_units
 from veilog.privacy.unit import bounded, check_somebody
+from veilog.releasing.answers import AnswerRecorder, Recording
 from veilog.releasing.checks import activities_of
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner import (
@@ -166,8 +167,9 @@ def run_plan(
     def whole() -> Guarantee:
         return replace(claimed(), cases=cases)
 
+    recorder = AnswerRecorder(curator)
     with settling(entry, whole, lambda: curator.contacted, derive):
-        made = _made(curator if watched is None else watched(curator), request, progress)
+        made = made_by(recorder.curator if watched is None else watched(curator), request, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = replace(whole(), cases=None if request.method.draws else cases)
     found = OwnerOnly(
@@ -177,12 +179,16 @@ def run_plan(
         findings=() if isinstance(log, Variants) else log.findings,
     )
     noise_only = None if request.as_published or request.method.package else curator.noise_only
-    return _released(request, made, guarantee, found, None if entry is None else entry.entered, noise_only=noise_only)
+    released = _released(
+        request, made, guarantee, found, None if entry is None else entry.entered, noise_only=noise_only
+    )
+    ours = guarantee.charges and watched is None and not (request.as_published or request.method.package or made.full)
+    return replace(released, recording=Recording(request, recorder.record)) if ours and recorder.record else released
 
 
 def _released(
     request: ReleaseRequest,
-    made: _Made,
+    made: Made,
     guarantee: Guarantee,
     owner_only: OwnerOnly,
     entry: EntryRef | None,
@@ -270,6 +276,7 @@ def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array
             order=order,
             guarantee=replace(released.guarantee, cases=variants.cases),
             details=None,
+            recording=None,
             remarks=(
                 *released.remarks,
                 Message("release-file-of-two", name=name),
@@ -350,7 +357,7 @@ def _reserved(
 
 
 @dataclass(frozen=True, eq=False)
-class _Made:
+class Made:
     """What came out, and which charges were for what."""
 
     variants: Variants
@@ -359,12 +366,20 @@ class _Made:
     order: Int32Array
     done: list[tuple[str, str, Sequence[int]]]
     said: list[Message]
+    flow: Callable[[], Variants | EventLog]
+    """Asks for the variants again."""
+    for_flow: range
+    """The charges of that."""
+    drawing: DetailsDrawing | None = None
+    """Draws times and attributes of other cases."""
     beside: dict[str, tuple[Variants, Int32Array]] = field(default_factory=dict)
     """Further releases of the same answers, and the random order of their cases."""
 
 
-def _made(curator: Curator, request: ReleaseRequest, progress: Progress | None) -> _Made:
-    """Labels and domains of attributes, then the method, then times and attributes for what it released.
+def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None = None) -> Made:
+    """Return what a request makes of a curator's answers.
+
+    Labels and domains of attributes, then the method, then times and attributes for what it released.
 
     Each use of a delta has a part of it.
     """
@@ -442,29 +457,33 @@ def _not_ours(method: Method, problem: str) -> ParameterError:
     )
 
 
-def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> _Made:
+def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
     """What the method releases, with its cases in random order."""
-    method = request.method
-    released = _answered(request, curator, budgeted)
+    method, flow, before = request.method, partial(_answered, request, curator, budgeted), len(curator.charges)
+    released = flow()
+    after = len(curator.charges)
     rng = noise.generator(curator.randomness)
-    charges = range(len(curator.charges))
+    charges, ours = range(len(curator.charges)), range(before, after)
     if isinstance(released, Variants):
         done = ("control flow (variants)", _name(request), charges)
-        return _Made(released, None, None, shuffled(released, rng), [done], said)
+        return Made(released, None, None, shuffled(released, rng), [done], said, flow, ours)
     if isinstance(method.releases, Groups):
         method.releases.check(released, request.settings)
     full = anonymous(released, rng)
-    return _Made(full.variants, full, None, _NO_ORDER, [("events", _name(request), charges)], said)
+    done = ("events", _name(request), charges)
+    return Made(full.variants, full, None, _NO_ORDER, [done], said, flow, ours)
 
 
 def _with_extras(
     curator: Curator, request: ReleaseRequest, budgeted: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
-) -> _Made:
+) -> Made:
     """What a method of variants releases, with times and attributes; of delta, values have the first and times the
     second."""
+    flows: list[Callable[[], Variants | EventLog]] = []
 
     def flow(epsilon: Fraction) -> Variants:
-        released = _answered(request, curator, replace(budgeted, epsilon=epsilon))
+        flows.append(partial(_answered, request, curator, replace(budgeted, epsilon=epsilon)))
+        released = flows[0]()
         assert isinstance(released, Variants), "a plan refuses times and attributes for other methods"
         return released
 
@@ -482,7 +501,7 @@ def _with_extras(
     if names:
         target = "attributes: " + ", ".join(names)
         done.append((target, "attributes", made.for_attributes))
-    return _Made(made.variants, None, made.details, _NO_ORDER, done, said)
+    return Made(made.variants, None, made.details, _NO_ORDER, done, said, flows[0], made.for_flow, made.drawing)
 
 
 def _name(request: ReleaseRequest) -> str:
@@ -504,7 +523,7 @@ def _beyond(wanted: Wanted) -> dict[str, object]:
     return {**times, **(shared if wanted.attributes else {})}
 
 
-def _operations(made: _Made, guarantee: Guarantee) -> tuple[Operation, ...]:
+def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:
     """What was done for what. What the guarantee claims beyond the questions that were asked is epsilon of the first,
     and delta of those that had one, in proportion."""
     costs = [compose(guarantee.charges[i] for i in places) for _, _, places in made.done]

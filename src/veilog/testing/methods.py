@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from veilog.audits.twin_curator import watched
 from veilog.errors import VeilogError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
@@ -28,6 +27,7 @@ from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import Rounds
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.gradients import Training
+from veilog.releasing.answers import watched
 from veilog.releasing.request import OPTIONS, ReleaseRequest, plan
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan

@@ -62,6 +62,8 @@ class Randomness:
 
     words: Callable[[int], WordArray]
     seed: int | None
+    made: Callable[[np.random.Generator], None] = lambda made: None
+    """Called with each :func:`generator` that is seeded from it."""
 
 
 def operating_system() -> Randomness:
@@ -91,7 +93,9 @@ def generator(source: Randomness) -> np.random.Generator:
     What is drawn from noisy answers alone (play-outs, samples, mutations) needs no exact sampler; noise that is added
     to raw data never comes from here.
     """
-    return np.random.Generator(np.random.PCG64(source.words(8)))
+    made = np.random.Generator(np.random.PCG64(source.words(8)))
+    source.made(made)
+    return made
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,421 @@
+"""Models of releases: as many cases as wanted, drawn by the noisy answers of a release, and their files.
+
+A model holds the request, the answers, the public facts and the random words of the method
+(:mod:`veilog.releasing.answers`). To draw, the method runs again. Up to the last answer about control flow it has the
+recorded words, so that each answer is about what it was about; then it goes on with fresh ones and makes other variants
+by the same answers. Times and attributes are drawn for these from what the answers about them say.
+
+Privacy: nothing here sees a log. All that is drawn, however often, is computed of public facts, noisy answers and
+random words that no noise was made of. The guarantee of the release holds for all of it together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from veilog import modelfile
+from veilog._plain import from_plain, to_plain
+from veilog._typing import AnyArray, IntArray
+from veilog._version import __version__
+from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import ACTIVITY, EventLog
+from veilog.logs.metadata import Metadata
+from veilog.logs.variants import Repeated, Sequences, Variants
+from veilog.messages import Message
+from veilog.methods._events.assemble import Details, assembled, shuffled
+from veilog.methods._events.attributes.synthesis import ReleasedColumns
+from veilog.modelfile import Content, Damaged
+from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.histograms import SparseHistogram
+from veilog.privacy.partition import Partition
+from veilog.releasing.answers import Answer, AnswerRecord, Recording, ReplayedCurator
+from veilog.releasing.checks import Activities
+from veilog.releasing.prior import PriorSource, PublicPrior
+from veilog.releasing.request import ReleaseRequest
+from veilog.releasing.result import Operation, OwnerOnly, Release
+from veilog.releasing.run import Made, made_by
+
+KIND = "release model"
+MOST_CASES = 10_000_000
+"""Of a sample, which is held in memory."""
+MOST_FLOWS = 10
+"""So many times as many cases as the release has come out of the method again; of more, the others repeat the variants
+of these in their shares."""
+MOST_DRAWN, PIECE = 200, 100_000
+"""For each case with given values so many are drawn at most, in pieces of at most so many."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the file of a model says of its release."""
+
+    method: str
+    parameters: Mapping[str, Any]
+    declared_length: int | Literal["log"] | None
+    activities: Activities | None
+    guarantee: Guarantee
+    operations: tuple[Operation, ...]
+    remarks: tuple[Message, ...]
+    noise_only: bool | None
+    digest: str
+    software: str
+
+
+@dataclass(eq=False)
+class ReleaseModel:
+    """Draws cases by the noisy answers of a release.
+
+    >>> import veilog
+    >>> from veilog.logs.synthetic.hospital import hospital
+    >>> released = veilog.release(hospital(200, seed=1), "evolve", epsilon=1, activities="log", ledger=False)
+    >>> released.model.sample(50).number_of_cases
+    50
+    """
+
+    facts: _Facts
+    recording: Recording
+
+    @staticmethod
+    def of(released: Release) -> ReleaseModel:
+        """Return the model of a release, or refuse one whose answers were not kept."""
+        if released.recording is None:
+            raise ParameterError("release-model-missing", parameter="model", name=released.method)
+        facts = _Facts(
+            method=released.method,
+            parameters=released.parameters,
+            declared_length=released.declared_length,
+            activities=released.activities,
+            guarantee=released.guarantee,
+            operations=released.operations,
+            remarks=released.remarks,
+            noise_only=released.noise_only,
+            digest=digest_of(released.variants),
+            software=f"veilog {__version__}",
+        )
+        return ReleaseModel(facts, released.recording)
+
+    def __repr__(self) -> str:
+        return f"ReleaseModel({self.facts.method}, {self.facts.digest}, {self.guarantee.in_words()!r})"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The guarantee of the release, which holds for it and all its samples together."""
+        return self.facts.guarantee
+
+    # Drawing --------------------------------------------------------------------------------------------------------
+
+    def sample(
+        self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> EventLog:
+        """Return so many cases as a log; see :meth:`veilog.Release.sample`."""
+        return self.release(cases, where=where, seed=seed).log
+
+    def release(
+        self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> Release:
+        """Return so many cases as a release: as many as the original release has, if ``cases`` is not given.
+
+        ``where`` has values that every case has, by attribute; a ``seed`` makes the draw repeatable.
+        """
+        if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+            raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
+        made, rng = self._replayed[1], np.random.default_rng(seed)
+        if not made.variants.cases:
+            raise ParameterError("release-model-empty", parameter="cases")
+        number = made.variants.cases if cases is None else cases
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_CASES:
+            raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=MOST_CASES, cases=cases)
+        chosen = self._chosen(where or {}, made.details)
+        pool = self._variants(number, rng)
+        if made.drawing is None or made.details is None:
+            variants = pool.with_counts(_some(pool.counts, number, rng))
+            return self._released(variants, None, shuffled(variants, rng))
+        known = _relabelled(pool, made.details.cases.labels) or made.variants
+        sequences = _coded(known.sequences, made.details.cases.labels)
+        details = _joined(list(self._pieces(sequences, known.counts, number, chosen, rng)), number)
+        assert isinstance(details.cases, Repeated)
+        counts = np.bincount(details.cases.owner, minlength=len(sequences))
+        return self._released(known.with_counts(counts), details, np.zeros(0, dtype=np.int32))
+
+    @cached_property
+    def _replayed(self) -> tuple[ReplayedCurator, Made]:
+        """The release once more, which must come out as it was: elsewhere numbers may be rounded in another way, and
+        another version may ask something else."""
+        request, record = self.recording.request, self.recording.record
+        curator = ReplayedCurator(record, request.public, request.subset)
+        made = self._checked(lambda: made_by(curator, request))  # type: ignore[arg-type]
+        if digest_of(made.variants) != self.facts.digest:
+            raise self._not_replayable()
+        return curator, made
+
+    def _checked(self, run: Any) -> Any:
+        try:
+            return run()
+        except Damaged:
+            raise self._not_replayable() from None
+
+    def _not_replayable(self) -> ParameterError:
+        return ParameterError("release-model-of-other-version", parameter="model", software=self.facts.software)
+
+    def _variants(self, cases: int, rng: np.random.Generator) -> Variants:
+        """Variants by the answers about control flow, of as many cases or more, as often as that is sensible."""
+        curator, made = self._replayed
+        counts: Counter[Sequence[str]] = Counter()
+        for _ in range(min(-(-cases // made.variants.cases), MOST_FLOWS)):
+            curator.rewind(made.for_flow.start, made.for_flow.stop, rng)
+            drawn = self._checked(made.flow)
+            counts.update(drawn.to_dict())
+        return Variants.from_dict(counts) if counts else made.variants
+
+    def _pieces(
+        self, sequences: Sequences, counts: IntArray, number: int, where: Sequence[Partition], rng: np.random.Generator
+    ) -> Iterator[Details]:
+        """Cases with times and attributes, until there are so many; of each piece those that are ``where``."""
+        drawing = self._replayed[1].drawing
+        assert drawing is not None
+        left, drawn, most = number, 0, MOST_DRAWN * number + PIECE
+        while left > 0:
+            size = left if not where else min(max(2 * left * max(drawn, 1) // max(number - left, 1), 1_000), PIECE)
+            if drawn + size > most:
+                raise ParameterError(
+                    "sample-values-rare",
+                    parameter="where",
+                    where=", ".join(map(str, where)),
+                    cases=number - left,
+                    drawn=drawn,
+                )
+            owner = np.repeat(np.arange(len(counts)), _some(counts, size, rng))
+            details = drawing.of(Repeated(sequences, rng.permutation(owner)), rng)
+            drawn += size
+            if where:
+                details = _rows(details, _holding(details, where))
+            left -= len(details.cases)
+            yield details
+
+    def _chosen(self, where: Mapping[str, Any], details: Details | None) -> list[Partition]:
+        """The values that cases are to have, each of an attribute of the release."""
+        columns = ReleasedColumns({}, {}) if details is None else details.columns
+        known = [*columns.cases, *columns.events]
+        for name in where:
+            if name.removeprefix("case:") not in known and name not in known:
+                raise ParameterError(
+                    "sample-attribute-missing",
+                    parameter="where",
+                    name=name,
+                    names=", ".join(known) or Message("names-none"),
+                )
+        return [Partition.of(f"case:{name.removeprefix('case:')}={value}") for name, value in where.items()]
+
+    def _released(self, variants: Variants, details: Details | None, order: Any) -> Release:
+        facts = self.facts
+        return Release(
+            method=facts.method,
+            as_published=False,
+            parameters=facts.parameters,
+            variants=variants,
+            guarantee=facts.guarantee,
+            owner_only=OwnerOnly(),
+            remarks=(*facts.remarks, Message("sample-of-release", digest=facts.digest)),
+            order=order,
+            operations=facts.operations,
+            details=details,
+            declared_length=facts.declared_length,
+            activities=facts.activities,
+            noise_only=facts.noise_only,
+        )
+
+    # Keeping --------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model to one file, whole or not at all; a file that is there is replaced only with ``overwrite``.
+
+        Raises:
+            ParameterError: The release has a seed, or a prior with times, which are in no file.
+
+        """
+        modelfile.write(self._content(), path, overwrite=overwrite)
+
+    def _content(self) -> Content:
+        request: ReleaseRequest = self.recording.request
+        if request.seed is not None:
+            raise ParameterError("release-model-with-seed", parameter="model")
+        if request.prior is not None and request.prior.logs:
+            raise ParameterError("release-model-with-prior-times", parameter="model")
+        asked = {name: value for name, value in request.to_json().items() if name not in ("prior", "prior_map")}
+        if request.rules is not None:
+            asked["rules"] = request.rules.to_json()
+        entries, arrays = _written(self.recording.record)
+        facts = {"release": to_plain(self.facts), "request": asked, "public": self.recording.record.facts}
+        if request.prior is not None:
+            kept = request.prior.variants
+            facts["prior"] = {"model": request.prior.of_models, "labels": list(kept.labels)}
+            arrays |= {f"prior {name}": getattr(kept, name) for name in ("codes", "offsets", "counts")}
+        return Content(KIND, {**facts, "entries": entries}, arrays)
+
+    @staticmethod
+    def load(path: str | Path) -> ReleaseModel:
+        """Return the model in a file; an :class:`~veilog.InputError` where it is damaged, or no model of a release."""
+        content = modelfile.read(path, KIND)
+        try:
+            facts = from_plain(_Facts, content.facts["release"])
+            request = ReleaseRequest.from_json(content.facts["request"])
+            if "prior" in content.facts:
+                request = replace(request, prior=_prior(content))
+            record = AnswerRecord(_read(content.facts["entries"], content.arrays), dict(content.facts["public"]))
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, Damaged) as error:
+            raise InputError("model-contents-inconsistent", path=os.fspath(path), reason=error) from None
+        return ReleaseModel(facts, Recording(request, record))
+
+
+def digest_of(variants: Variants) -> str:
+    """Return what names a release: the first digits of a digest of its variants."""
+    found = hashlib.sha256(repr(variants.labels).encode())
+    for array in (variants.codes, variants.offsets, variants.counts):
+        found.update(np.ascontiguousarray(array, dtype="<i8").tobytes())
+    return found.hexdigest()[:16]
+
+
+# Cases --------------------------------------------------------------------------------------------------------------
+
+
+def _some(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
+    """So many of these cases at random; where there are not so many, drawn by their shares."""
+    whole = int(counts.sum())
+    if number <= whole:
+        return rng.multivariate_hypergeometric(counts, number, method="marginals")
+    return rng.multinomial(number, counts / whole)
+
+
+def _relabelled(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
+    """The variants with these labels alone, of which times and attributes are known; None where there is none."""
+    own = {*labels}
+    strange = np.array([label not in own for label in variants.labels], dtype=bool)[variants.codes]
+    owners = np.repeat(np.arange(len(variants)), variants.lengths)
+    left = np.bincount(owners[strange], minlength=len(variants)) == 0
+    return variants.with_counts(np.where(left, variants.counts, 0)) if left.any() else None
+
+
+def _coded(sequences: Sequences, labels: tuple[str, ...]) -> Sequences:
+    """The sequences with all these labels."""
+    place = {label: code for code, label in enumerate(labels)}
+    codes = np.array([place[label] for label in sequences.labels], dtype=np.int32)
+    return Sequences(labels, codes[sequences.codes] if len(codes) else sequences.codes, sequences.offsets)
+
+
+def _holding(details: Details, where: Sequence[Partition]) -> IntArray:
+    """The places of cases that have these values."""
+    log = assembled(details, Metadata())
+    for partition in where:
+        log = partition.of_log(log)
+    return np.asarray(log.cases.column(ACTIVITY).cast(pa.int64()).to_numpy() - 1)
+
+
+def _rows(details: Details, rows: IntArray) -> Details:
+    """These cases alone."""
+    cases = details.cases
+    assert isinstance(cases, Repeated)
+    kept = Repeated(cases.distinct, cases.owner[rows])
+    events = pa.array(np.repeat(cases.offsets[rows] - kept.offsets[:-1], kept.lengths) + np.arange(kept.events))
+    columns = ReleasedColumns(
+        {name: column.take(events) for name, column in details.columns.events.items()},
+        {name: column.take(pa.array(rows)) for name, column in details.columns.cases.items()},
+    )
+    return Details(kept, None if details.times is None else details.times[events.to_numpy()], columns)
+
+
+def _joined(pieces: Sequence[Details], number: int) -> Details:
+    """The first cases of all pieces, so many, whose sequences are the same."""
+    if len(pieces) == 1 and len(pieces[0].cases) == number:
+        return pieces[0]
+
+    def together(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        return {
+            name: pa.chunked_array([chunk for one in columns for chunk in _chunks(one[name])]).combine_chunks()
+            for name in columns[0]
+        }
+
+    first = pieces[0].cases
+    assert isinstance(first, Repeated)
+    owners = [piece.cases.owner for piece in pieces if isinstance(piece.cases, Repeated)]
+    times = [piece.times for piece in pieces if piece.times is not None]
+    whole = Details(
+        Repeated(first.distinct, np.concatenate(owners)),
+        np.concatenate(times) if times else None,
+        ReleasedColumns(
+            together([piece.columns.events for piece in pieces]), together([piece.columns.cases for piece in pieces])
+        ),
+    )
+    return _rows(whole, np.arange(number))
+
+
+def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+def _written(record: AnswerRecord) -> tuple[list[list[Any]], dict[str, AnyArray]]:
+    """The entries as their names, kinds, sizes and texts; all their numbers are in one array, in their order."""
+    entries: list[list[Any]] = []
+    numbers: list[IntArray] = []
+    for name, answer in record.entries:
+        texts: list[str] = []
+        parts: list[npt.NDArray[np.integer]]
+        if isinstance(answer, SparseHistogram):
+            kind, parts = "bins", [answer.bins, answer.counts]
+        elif isinstance(answer, Variants):
+            kind, parts, texts = "variants", [answer.codes, answer.offsets, answer.counts], list(answer.labels)
+        elif isinstance(answer, np.ndarray):
+            kind, parts = "array", [answer]
+        elif isinstance(answer, tuple) and all(isinstance(text, str) for text in answer):
+            kind, parts, texts = "texts", [], [str(text) for text in answer]
+        else:
+            kind, parts = (
+                ("pair", [np.array(answer)]) if isinstance(answer, tuple) else ("number", [np.array([answer])])
+            )
+        entries.append([name, kind, [part.size for part in parts], texts])
+        numbers += [part.astype(np.int64).ravel() for part in parts]
+    whole = np.concatenate([*numbers, np.zeros(0, dtype=np.int64)])
+    small = not whole.size or bool(np.abs(whole).max() < 2**31)
+    return entries, {"answers": whole.astype(np.int32) if small else whole}
+
+
+def _read(entries: Any, arrays: Mapping[str, AnyArray]) -> list[tuple[str, Answer]]:
+    """The entries that :func:`_written` wrote; a :class:`ValueError` for others."""
+    numbers, place, found = arrays["answers"].astype(np.int64), 0, list[tuple[str, Answer]]()
+    for name, kind, sizes, texts in entries:
+        parts = []
+        for size in sizes:
+            if type(size) is not int or not 0 <= size <= len(numbers) - place:
+                raise ValueError("sizes of answers do not fit")
+            parts.append(numbers[place : place + size].copy())
+            place += size
+        answers: Mapping[str, Any] = {
+            "bins": lambda parts=parts: SparseHistogram(*parts),
+            "variants": lambda parts=parts, texts=texts: Variants.from_arrays(tuple(texts), *parts),
+            "array": lambda parts=parts: parts[0],
+            "texts": lambda texts=texts: tuple(map(str, texts)),
+            "pair": lambda parts=parts: tuple(parts[0].tolist()),
+            "number": lambda parts=parts: int(parts[0][0]),
+        }
+        found.append((str(name), answers[kind]()))
+    return found
+
+
+def _prior(content: Content) -> PublicPrior:
+    known = content.facts["prior"]
+    parts = [content.arrays[f"prior {name}"] for name in ("codes", "offsets", "counts")]
+    variants = Variants.from_arrays(tuple(map(str, known["labels"])), *parts)
+    return PublicPrior((PriorSource("model" if known["model"] else "log", "prior", None, variants),))
