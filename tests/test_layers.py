@@ -284,6 +284,7 @@ ROOMS = {
             "losses",
             "account_notes",
             "spool",
+            "answers",
             "result",
             "prior",
             "keywords",
@@ -292,7 +293,7 @@ ROOMS = {
             "owner",
             "run",
         ),
-        *("owner", "run", "preview", "twin", "suggest"),
+        *("owner", "run", "model", "preview", "twin", "suggest"),
     ),
     "web": ("jobs", "work", "pages", "access", "owner", "app", "server"),
     "cli": (

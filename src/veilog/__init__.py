@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from veilog.privacy.account.guarantee import Condition as Condition
     from veilog.privacy.account.guarantee import Guarantee as Guarantee
     from veilog.privacy.domain import Domain as Domain
+    from veilog.releasing.model import ReleaseModel as ReleaseModel
     from veilog.releasing.preview import Expected as Expected
     from veilog.releasing.request import ReleaseRequest as ReleaseRequest
     from veilog.releasing.request import plan as plan
@@ -86,6 +87,7 @@ _HOMES = {
         "veilog.methods": ("METHODS", "Method"),
         "veilog.privacy.account.guarantee": ("Charge", "Condition", "Guarantee"),
         "veilog.privacy.domain": ("Domain",),
+        "veilog.releasing.model": ("ReleaseModel",),
         "veilog.releasing.preview": ("Expected",),
         "veilog.releasing.request": ("ReleaseRequest", "plan"),
         "veilog.releasing.result": ("OwnerOnly", "Release"),

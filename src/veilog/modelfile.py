@@ -72,6 +72,16 @@ def is_model_file(path: Path) -> bool:
         return file.read(8 + len(_MAGIC))[8:] == _MAGIC
 
 
+def kind_of(path: str | Path) -> str | None:
+    """Return what kind a file says that it is; None for one of another program, or that is damaged."""
+    try:
+        data = _bytes(Path(path), "")
+        metadata = _json(data[8 : 8 + int.from_bytes(data[:8], "little")], "header")["__metadata__"]
+        return str(metadata["veilog.kind"])
+    except (VeilogError, KeyError, TypeError):
+        return None
+
+
 def read(path: str | Path, kind: str) -> Content:
     """What is in a file of this kind; an :class:`InputError` for any other, however it came about."""
     data = _bytes(Path(path), kind)

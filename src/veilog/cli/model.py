@@ -38,11 +38,14 @@ from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError
 from veilog.messages import Message
+from veilog.modelfile import kind_of
 from veilog.releasing.meaning import json_of
+from veilog.releasing.model import KIND as RELEASE_MODEL
+from veilog.releasing.model import ReleaseModel
 from veilog.training import Model, remove, trainable
 from veilog.training import train as train_model
 
-ModelFile = Annotated[Path, Parameter(help="Model, as veilog train writes it.")]
+ModelFile = Annotated[Path, Parameter(help="Model, as veilog train or veilog release --model writes it.")]
 _SHOWN = 10_000
 """Cases that inspect draws to show what is frequent."""
 
@@ -113,6 +116,10 @@ def sample(
         WHOLE,
         Parameter(allow_leading_hyphen=True, help="Number of cases; default the noisy number of cases of the log."),
     ] = None,
+    where: Annotated[
+        list[str] | None,
+        Parameter(negative="", help="Value that every case has, as NAME=VALUE; of a model of a release. Repeatable."),
+    ] = None,
     stream: Annotated[
         bool,
         Parameter(negative="", help="Write JSON lists to stdout, one case per line; endless without --cases."),
@@ -128,13 +135,24 @@ def sample(
     out = Output(json)
     if target is not None:
         check_writable(target)
-    loaded = Model.load(model)
+    values, of_release = pairs(where or [], "--where"), kind_of(model) == RELEASE_MODEL
+    loaded = ReleaseModel.load(model) if of_release else Model.load(model)
+    if values and isinstance(loaded, Model):
+        raise ParameterError("sample-values-of-training", parameter="where")
     if target is None:
+        if isinstance(loaded, ReleaseModel):
+            raise ParameterError("stream-of-release-model", parameter="stream")
         _stream(loaded, cases, seed)
         return
     started = time.perf_counter()
     with shown_progress(time_left=True) as progress:
-        drawn = loaded.write(target, cases, seed=seed, overwrite=CALL.get().overwrite, progress=progress)
+        how: dict[str, Any] = {"overwrite": CALL.get().overwrite, "progress": progress}
+        if isinstance(loaded, ReleaseModel):
+            released = loaded.release(cases, where=values, seed=seed)
+            released.save(target, **how)
+            drawn = released.variants
+        else:
+            drawn = loaded.write(target, cases, seed=seed, **how)
     seconds = time.perf_counter() - started
     counts = {"cases": drawn.cases, "events": drawn.events, "variants": len(drawn)}
     out.json({**_facts(loaded), **counts, "seconds": seconds}, target)
@@ -154,6 +172,12 @@ def sample(
 def inspect(model: ModelFile, *, json: Json = None) -> None:
     """Describe a model: its training, its guarantee, and the most frequent of its drawn cases."""
     out = Output(json)
+    size = ("file", f"{model}, {model.stat().st_size:,} bytes")
+    if kind_of(model) == RELEASE_MODEL:
+        release = ReleaseModel.load(model)
+        out.json(_facts(release) | {"size": model.stat().st_size})
+        out.show(_view(release, [size, ("made by", release.facts.software)]))
+        return
     loaded = Model.load(model)
     drawn = loaded.sample(_SHOWN, seed=0)
     frequent = [
@@ -161,12 +185,23 @@ def inspect(model: ModelFile, *, json: Json = None) -> None:
         for i in drawn.by_frequency()[:10].tolist()
     ]
     out.json(_facts(loaded) | {"size": model.stat().st_size, "frequent": frequent})
-    out.show(_view(loaded, [("file", f"{model}, {model.stat().st_size:,} bytes"), ("trained by", loaded.software)]))
+    out.show(_view(loaded, [size, ("trained by", loaded.software)]))
     out.show(Text(f"\nof {_SHOWN:,} cases drawn from it:", style="dim"))
     out.show(variants_table(drawn))
 
 
-def _facts(model: Model) -> dict[str, Any]:
+def _facts(model: Model | ReleaseModel) -> dict[str, Any]:
+    if isinstance(model, ReleaseModel):
+        facts = model.facts
+        return {
+            "method": facts.method,
+            "as_published": False,
+            "parameters": dict(facts.parameters),
+            "guarantee": json_of(facts.guarantee),
+            "release": facts.digest,
+            "remarks": [remark.to_json() for remark in facts.remarks],
+            "software": facts.software,
+        }
     return {
         "method": model.method,
         "as_published": model.as_published,
@@ -180,7 +215,13 @@ def _facts(model: Model) -> dict[str, Any]:
     }
 
 
-def _view(model: Model, more: list[tuple[str, str]]) -> Group:
+def _view(model: Model | ReleaseModel, more: list[tuple[str, str]]) -> Group:
+    if isinstance(model, ReleaseModel):
+        parameters = [(f"  {name}", value) for name, value in model.facts.parameters.items() if value is not None]
+        top = key_values(
+            [("model of a release", model.facts.method), *parameters, ("release", model.facts.digest), *more]
+        )
+        return Group(top, guarantee_panel(model.guarantee, as_published=False))
     size = sum(array.size for array in model.trained.weights.values())
     lengths = model.columns.lengths
     top = key_values(

@@ -12,7 +12,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog._files import mark
+from veilog._files import check_writable, mark
 from veilog.cli.confirmation import cannot_be_undone, confirmed, report_cost_on_interrupt, warn_dropped
 from veilog.cli.display.accounts import account_line
 from veilog.cli.display.measures import comparison_table
@@ -53,6 +53,7 @@ from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.partition import Partition
+from veilog.releasing.model import check_kept
 from veilog.releasing.owner import with_warnings
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
@@ -100,6 +101,9 @@ def release(
     ] = True,
     reports: Reports = NO_REPORT,
     to: To = None,
+    model: Annotated[
+        Path | None, Parameter(help="File for a model of the release, from which veilog sample draws more cases.")
+    ] = None,
     spreadsheet_safe: SpreadsheetSafe = False,
     preview: PreviewOptions = NO_PREVIEW,
     details: Details = False,
@@ -116,6 +120,9 @@ def release(
     reports.check()
     _check_person(asked, log, reading, grouping)  # before a bound on the cases of a person is asked for
     planned = asked.request(method, pairs(p, "-p"))
+    if model is not None:
+        check_kept(planned)
+        check_writable(model)
     files = [*_check_beside(planned, target, log, keeping.ledger, json), target]
     planned = planned.declaring(reading.groups(planned.declared))
     if planned.undeclared and not at_a_terminal():
@@ -126,6 +133,8 @@ def release(
     planned = following(out, planned, last, original)
     planned = confirmed(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
     released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
+    if model is not None:
+        released.model.save(model, overwrite=CALL.get().overwrite)
     cannot_be_undone("release-written", place=in_words(target, out=True))
     warn_dropped(released)
     account = account_of(released.entry)
@@ -191,8 +200,8 @@ def _written(
             with _waiting(released, None if piped else place):
                 released = with_warnings(released, original, aside, ledger_of(log))
                 progress(f"writing {place.name}", None)
-                how = {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
-                released.save(place, progress=progress, **how)
+                overwrite = CALL.get().overwrite
+                released.save(place, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
                 if piped:
                     _send(place)
     return released

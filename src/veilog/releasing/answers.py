@@ -252,7 +252,7 @@ class ReplayedCurator:
     def fact(self, name: str) -> Any:
         """Return a public fact as it was recorded."""
         if name not in self._record.facts:
-            raise Damaged("release-model-not-replayable")
+            raise Damaged("model-file-damaged")
         return self._record.facts[name]
 
     def within(self, window: Window) -> Window:
@@ -270,12 +270,12 @@ class ReplayedCurator:
 
     def _answer(self, name: str, *given: Any, **named: Any) -> Any:
         if self._place >= self._turn:
-            raise Damaged("release-model-not-replayable")
+            raise Damaged("model-file-damaged")
         known, answer = self._record.entries[self._place]
         size = given[1] if len(given) > 1 else named.get("size")
         dense = isinstance(answer, np.ndarray) and name in ("histogram", "sums")
         if known != name or (dense and cast(AnyArray, answer).size != size):
-            raise Damaged("release-model-not-replayable")
+            raise Damaged("model-file-damaged")
         self._place += 1
         if self._place == self._turn and self._fresh is not None:
             for one in self._seen:
@@ -289,7 +289,7 @@ class ReplayedCurator:
             return self._fresh.integers(2**32, size=number, dtype=np.uint32)
         known, words = self._record.entries[self._place] if self._place < self._turn else ("", 0)
         if known != WORDS or not isinstance(words, np.ndarray) or words.size != number:
-            raise Damaged("release-model-not-replayable")
+            raise Damaged("model-file-damaged")
         self._place += 1
         return words.astype(np.uint32)
 

@@ -90,7 +90,7 @@ class ReleaseModel:
     def of(released: Release) -> ReleaseModel:
         """Return the model of a release, or refuse one whose answers were not kept."""
         if released.recording is None:
-            raise ParameterError("release-model-missing", parameter="model", name=released.method)
+            raise _missing(released.method)
         facts = _Facts(
             method=released.method,
             parameters=released.parameters,
@@ -246,12 +246,13 @@ class ReleaseModel:
         """
         modelfile.write(self._content(), path, overwrite=overwrite)
 
+    def check(self) -> None:
+        """Refuse to write what is in no file."""
+        check_kept(self.recording.request)
+
     def _content(self) -> Content:
+        self.check()
         request: ReleaseRequest = self.recording.request
-        if request.seed is not None:
-            raise ParameterError("release-model-with-seed", parameter="model")
-        if request.prior is not None and request.prior.logs:
-            raise ParameterError("release-model-with-prior-times", parameter="model")
         asked = {name: value for name, value in request.to_json().items() if name not in ("prior", "prior_map")}
         if request.rules is not None:
             asked["rules"] = request.rules.to_json()
@@ -276,6 +277,20 @@ class ReleaseModel:
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, Damaged) as error:
             raise InputError("model-contents-inconsistent", path=os.fspath(path), reason=error) from None
         return ReleaseModel(facts, Recording(request, record))
+
+
+def check_kept(request: ReleaseRequest) -> None:
+    """Refuse, before anything is asked, a model of a release that can have none in a file."""
+    if request.as_published or request.method.package or request.method.full_log or request.method.draws:
+        raise _missing(request.method.name)
+    if request.seed is not None:
+        raise ParameterError("release-model-with-seed", parameter="model")
+    if request.prior is not None and request.prior.logs:
+        raise ParameterError("release-model-with-prior-times", parameter="model")
+
+
+def _missing(name: str) -> ParameterError:
+    return ParameterError("release-model-missing", parameter="model", name=name)
 
 
 def digest_of(variants: Variants) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -39,8 +39,6 @@ from veilog.releasing.spool import kept_until_written
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from veilog.releasing.model import ReleaseModel
 
 Progress = Callable[[str, float | None], None]
 
@@ -80,6 +78,21 @@ class OwnerOnly(ToJson):
     """What was noticed when the log was read, with what was left out of it."""
     warnings: Annotated[tuple[OwnerMessage, ...], InJson(left_out="at its default")] = ()
     """What its account makes of it."""
+
+
+class CaseModel(Protocol):
+    """What draws more cases by the noisy answers of a release: :class:`veilog.ReleaseModel`."""
+
+    def release(
+        self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> Release:
+        """Return so many cases as a release."""
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the model to one file."""
+
+    def check(self) -> None:
+        """Refuse a model that is written to no file."""
 
 
 @dataclass(frozen=True)
@@ -167,15 +180,15 @@ class Release:
         )
 
     @cached_property
-    def model(self) -> ReleaseModel:
+    def model(self) -> CaseModel:
         """What draws more cases by the noisy answers of the release: :class:`veilog.ReleaseModel`.
 
         Raises:
             ParameterError: The answers were not kept; the error says why.
 
         """
-        model: type[ReleaseModel] = importlib.import_module("veilog.releasing.model").ReleaseModel
-        return model.of(self)
+        made: CaseModel = importlib.import_module("veilog.releasing.model").ReleaseModel.of(self)
+        return made
 
     def sample(
         self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
@@ -227,10 +240,12 @@ class Release:
             )
         files.check_target(path, overwrite=overwrite)
         how = {"overwrite": overwrite, "spreadsheet_safe": spreadsheet_safe}
+        if model is not None:
+            self.model.check()
         with self.kept(path):
-            if model is not None:
-                self.model.save(model, overwrite=overwrite)
             self._write(path, progress, self.entry, **how)
+        if model is not None:  # last: a release that is paid for is there, whatever becomes of its model
+            self.model.save(model, overwrite=overwrite)
 
     def kept(self, target: Path | None = None) -> contextlib.AbstractContextManager[None]:
         """Keep the release beside its ledger, if it is in one, until this block has written and entered a file."""
