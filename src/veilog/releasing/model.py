@@ -37,6 +37,7 @@ from veilog.methods._events.assemble import Details, assembled, shuffled
 from veilog.methods._events.attributes.synthesis import ReleasedColumns
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.guarantee import Guarantee
+from veilog.privacy.domain import pair_of_times
 from veilog.privacy.histograms import SparseHistogram
 from veilog.privacy.partition import Partition
 from veilog.releasing.answers import Answer, AnswerRecord, Recording, ReplayedCurator
@@ -258,6 +259,8 @@ class ReleaseModel:
             asked["rules"] = request.rules.to_json()
         entries, arrays = _written(self.recording.record)
         facts = {"release": to_plain(self.facts), "request": asked, "public": self.recording.record.facts}
+        if request.declared.window is not None:  # which the request tells only where it was asked for with times
+            facts["window"] = [end.isoformat() for end in request.declared.window]
         if request.prior is not None:
             kept = request.prior.variants
             facts["prior"] = {"model": request.prior.of_models, "labels": list(kept.labels)}
@@ -271,6 +274,9 @@ class ReleaseModel:
         try:
             facts = from_plain(_Facts, content.facts["release"])
             request = ReleaseRequest.from_json(content.facts["request"])
+            if "window" in content.facts:
+                window = pair_of_times(content.facts["window"])
+                request = request.declaring(replace(request.declared, window=window))
             if "prior" in content.facts:
                 request = replace(request, prior=_prior(content))
             record = AnswerRecord(_read(content.facts["entries"], content.arrays), dict(content.facts["public"]))
