@@ -164,6 +164,19 @@ def test_compare_shows_the_similarity_of_a_prior_as_it_is(
     assert as_json(capsys, "compare", log, log, "--no-models", "--prior", log)["prior"]["value"] == 1
 
 
+def test_compare_maps_the_activities_of_a_prior(log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    own = veilog.read(log).variants
+    other = tmp_path / "other.txt"
+    rows = [f"{count},{','.join(f'x {name}' for name in trace)}\n" for trace, count in own.to_dict().items()]
+    other.write_text("".join(rows))
+    names = tmp_path / "names.csv"
+    names.write_text("prior,own\n" + "".join(f"x {name},{name}\n" for name in own.labels))
+    compared = ["compare", log, log, "--no-models", "--prior", other]
+    assert as_json(capsys, *compared)["prior"]["value"] < 0.5
+    assert as_json(capsys, *compared, "--prior-map", names)["prior"]["value"] == 1
+    assert code_of(capsys, "compare", log, log, "--prior-map", names)[1] == "prior-map-without-prior"
+
+
 @pytest.mark.nightly
 def test_compare_measures_the_model_unless_told_otherwise(
     capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch

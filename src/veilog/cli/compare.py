@@ -43,6 +43,7 @@ from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.partition import of_same_cases
 from veilog.releasing.prior import PublicPrior
+from veilog.releasing.request import OPTIONS
 from veilog.report.release_facts import told_by_file
 from veilog.rules.rules import ReleaseRules
 
@@ -141,6 +142,7 @@ class MeasureOptions:
         tuple[Path, ...],
         Parameter(negative="", help="Prior of the release: also show how similar it is as it is. Repeatable."),
     ] = ()
+    prior_map: Annotated[Path | None, Parameter(help=OPTIONS["prior_map"].help)] = None
     predict: Annotated[
         tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
     ] = ()
@@ -200,6 +202,7 @@ def compare(
     out = Output(json, original, released)
     _check_chart(chart)
     wanted, asked, rules = measured.wanted, measured.asked(whose.asked()), ReleaseRules.of(measured.rules)
+    public = PublicPrior.of(measured.prior, measured.prior_map)
     source = named(original, reading, grouping)
     first, noticed = read_to_measure(source, reading, grouping, most=0 if is_large(source) else None)
     person = whose.column(first)
@@ -226,7 +229,6 @@ def compare(
         say_person(out, person, whose)
     written = () if chart is None else (chart,)
     kept: dict[str, Any] = {} if rules is None else {"rules": _obedience(rules, first, after)}
-    public = PublicPrior.of(measured.prior)
     as_it_is = None if public is None else _similarity(first, after, public.variants, measured.exact)
     kept |= {} if as_it_is is None else {"prior": as_it_is.to_json()}
     _show(out, result, details, written, {"person": person} | kept, (original, noticed), (released, after.findings))
