@@ -3,17 +3,27 @@
 The networks have the method's default sizes over as many variants as Sepsis (846) and BPIC13 (1511) have; their weights
 are random, which changes nothing about the time. Beside it numpy's own draw from the same shares, as the baseline
 that no network can reach.
+
+``samples`` draws from the models of releases: how similar a release and its samples are to the original, and to each
+other; how far their durations are off; and what 100,000 cases cost.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
+import veilog
+from benchmark import CPU, NO_LOG, PEAK, SMALL, WALL, benchmark, grid
 from columns import Column
 from timing import cpu_of, timed
-from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.experiments.experiment import EMPTY, Cell, Given, Measured
+from veilog.logs.eventlog import EventLog
+from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Sequences, Variants
+from veilog.measures.durations import case_durations, spans
+from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.settings import CERTIFIED, Networks, Trained
 from veilog.privacy.curator import Curator
@@ -55,6 +65,43 @@ def measure(given: Given, cell: Cell) -> Measured:
     return Measured(costs | {"size": size})
 
 
+def samples(given: Given, cell: Cell) -> Measured:
+    log = given.log if cell.log else hospital(3_000, seed=7)
+    asked: dict[str, Any] = {"activities": "log", "times": "0.3", "window": "log", "ledger": False}
+    made, other = (
+        veilog.release(log, "evolve", epsilon=str(cell.get("epsilon")), seed=seed, **asked)
+        for seed in (cell.run, cell.run + 1_000)
+    )
+    if not made.variants.cases:
+        return Measured({}, EMPTY)
+    first, second = (made.sample(seed=seed) for seed in (1, 2))
+    costs, _ = timed(lambda: made.model.release(100_000, seed=3))
+
+    def similar(one: Variants, another: Variants) -> float:
+        return relative_log_similarity(one, another).value
+
+    def off(one: EventLog) -> float | None:
+        return case_durations(spans(log), spans(one)).emd
+
+    return Measured(
+        costs
+        | {
+            "release": similar(log.variants, made.variants),
+            "sample": similar(log.variants, first.variants),
+            "two samples": similar(first.variants, second.variants),
+            "two releases": similar(made.variants, other.variants),
+            "release, kinds": len(made.variants) / made.variants.cases,
+            "sample, kinds": len(first.variants) / first.variants.cases,
+            "release, off": off(made.log),
+            "sample, off": off(first),
+        }
+    )
+
+
+def _spread(title: str, form: str = ".3f") -> Column:
+    return Column(title, title, form, "spread")
+
+
 _SUFFIXES = (".parquet", ".csv", ".xes.gz")
 BENCHMARKS = (
     benchmark(
@@ -71,6 +118,24 @@ BENCHMARKS = (
         ),
         runs=3,
         alone=True,
+        page="models.md",
+    ),
+    benchmark(
+        "samples",
+        "Samples of releases with times.",
+        samples,
+        [grid("evolve", epsilon="1"), grid("evolve", logs=NO_LOG, epsilon="1", cases=3_000)],
+        (
+            *map(_spread, ("release", "sample", "two samples", "two releases", "release, kinds", "sample, kinds")),
+            *map(_spread, ("release, off", "sample, off")),
+            CPU,
+        ),
+        logs=("sepsis", "bpic2013_incidents", "receipt"),
+        small=SMALL,
+        note="Similarity of a release, and of a sample of its size, to the original; of two samples of a release, and "
+        "of two releases, to each other; kinds of case per case; the earth mover's distance of durations "
+        "in hours; and CPU seconds to draw 100,000 cases. Mean ± "
+        "standard deviation over releases; 0.3 of epsilon is for times.",
         page="models.md",
     ),
 )
