@@ -17,6 +17,7 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import ReleaseRequest, plan
+from veilog.rules import checks
 from veilog.rules.rules import ReleaseRules
 
 LOG = ruled_hospital(150, seed=1)
@@ -192,3 +193,21 @@ def test_repaired_cases_stay_as_many() -> None:
     assert rules.only(variants).to_dict() == {("a", "b", "c"): 4}
     assert rules.preferred(variants) == rules.only(variants)
     assert rules.preferred(rules.only(variants).with_counts([0])).cases == 0
+
+
+def test_rules_that_were_not_settled_are_obeyed_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "MOST_STEPS", 0)
+    released = made("evolve", 1)
+    assert breaking(released.variants) == 0
+    assert "rules-perhaps-contradict" in [remark.code for remark in released.remarks]
+    monkeypatch.undo()
+    assert "rules-perhaps-contradict" not in [remark.code for remark in made("evolve", 1).remarks]
+
+
+def test_where_no_case_obeys_nothing_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No release breaks a rule, also where it shows only then that none can be obeyed."""
+    monkeypatch.setattr(checks, "MOST_STEPS", 0)
+    never = [{"activity": "Registration", "at_most": 0}, {"first": "Registration"}]
+    with refused(ParameterError, "rules-no-case-found"):
+        made("evolve", 1, rules=never)
+    assert not made("laplace", 1, rules=never).variants.cases

@@ -3,11 +3,13 @@
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 from refusals import refused
 from ruled import DECLARED, RULES
 
 from veilog.errors import ParameterError
+from veilog.rules import checks
 from veilog.rules.checks import check, check_activities, check_columns
 from veilog.rules.rules import ReleaseRules
 
@@ -109,3 +111,59 @@ def test_a_long_circle_is_found_within_a_second_with_the_rules_in_it() -> None:
     with refused(ParameterError, "rules-contradict", numbers=", ".join(map(str, range(2, 29)))):
         checked([{"last": "end"}, *circle])
     assert time.process_time() - started < 1
+
+
+INTRICATE = [
+    "Precedence[B, A]", "Response[A, C]", "Chain Response[C, D]", "Existence2[A]", "Existence2[B]", "Succession[B, D]",
+    "Chain Precedence[C, D]", "Responded Existence[D, A]", "Absence4[D]",
+]  # fmt: skip
+"""All hold of B A C D B A C D."""
+
+
+def test_only_what_is_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that is given up proves nothing, neither that rules can be obeyed nor that they cannot."""
+    rules, never = ReleaseRules.of(INTRICATE), ReleaseRules.of([*INTRICATE, {"activity": "D", "at_most": 0}])
+    assert rules is not None
+    assert never is not None
+    assert rules.allows(tuple("BACDBACD"))
+    assert check(rules, None, None, {}).settled
+    with refused(ParameterError, "rules-contradict"):
+        check(never, None, None, {})
+    monkeypatch.setattr(checks._Searches, "case", lambda *_: checks._Case(None, False))
+    monkeypatch.setattr(checks._Searches, "settled", False)
+    for some in (rules, never):
+        assert not check(some, None, None, {}).settled
+
+
+def test_many_rules_that_a_case_obeys_are_not_refused_and_take_seconds() -> None:
+    rng = np.random.default_rng(1)
+    names = [f"a{i}" for i in range(12)]
+    trace = rng.permutation(names + rng.choice(names, 28).tolist()).tolist()
+    kept: list[str] = []
+    while len(kept) < 60:
+        template = str(rng.choice(["response", "precedence", "chain response", "responded existence", "succession"]))
+        one = f"{template}[{', '.join(rng.choice(names, 2, replace=False))}]"
+        rules = ReleaseRules.of([one])
+        assert rules is not None
+        kept += [one] if one not in kept and rules.allows(tuple(trace)) else []
+    started = time.process_time()
+    checked(kept)
+    assert time.process_time() - started < 10
+
+
+def test_a_bound_on_steps_ends_all_searches() -> None:
+    searches = checks._Searches(left=0)
+    rules = ReleaseRules.of(INTRICATE)
+    assert rules is not None
+    assert searches.case(rules.constraints, "A") == (None, False)
+    assert not searches.settled
+
+
+def test_times_that_the_shortest_case_cannot_have_are_no_contradiction() -> None:
+    """Another event between them makes room."""
+    slow = [A_TO_B | {"at_least": "2 d"}, {"from": "*", "to": "*", "at_most": "1 d"}]
+    rules = ReleaseRules.of([{"first": "A"}, {"last": "B"}, *slow])
+    assert rules is not None
+    assert not rules.allows(("A", "B"))
+    assert rules.allows(("A", "C", "B"))
+    assert not check(rules, None, None, {}).settled

@@ -715,8 +715,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     if request.remember_units:
         check_remembered(request.subset, protected)
-    _check_rules(request)
-    return replace(request, epsilon=eps, delta=failure)
+    return replace(request, epsilon=eps, delta=failure, rules=_checked_rules(request))
 
 
 def _prior(
@@ -729,17 +728,18 @@ def _prior(
     return PublicPrior.of(given or None, mapping, timed=timed)
 
 
-def _check_rules(request: ReleaseRequest) -> None:
-    """Refuse rules where the method cannot obey them, or where they contradict each other or the public facts."""
+def _checked_rules(request: ReleaseRequest) -> ReleaseRules | None:
+    """Return the rules, or refuse them where the method cannot obey them, or where they contradict each other or the
+    public facts."""
     method, declared = request.method, request.declared
     if request.rules is None:
-        return
+        return None
     if request.as_published or method.full_log or not method.takes_epsilon:
         able = ", ".join(name for name, one in METHODS.items() if one.takes_epsilon and not one.full_log)
         raise ParameterError("method-without-rules", parameter="rules", name=method.name, able=able)
     if declared.activities == PRIVATELY:
         raise ParameterError("rules-activities-privately", parameter="activities")
-    check_rules(request.rules, declared.alphabet, declared.longest, declared.attributes)
+    return check_rules(request.rules, declared.alphabet, declared.longest, declared.attributes)
 
 
 def _is_usual(name: str, value: object) -> bool:

@@ -57,6 +57,7 @@ from veilog.releasing.owner import (
 )
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
+from veilog.rules.rules import ReleaseRules
 
 LABELS_SHARE = Fraction(1, 10)
 """The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
@@ -212,7 +213,7 @@ def _released(
             *(() if request.subset is None else (Message("only-looked", in_words=request.subset.in_words),)),
             *request.unit.remarks,
             *advised_once(made.said),
-            *(() if request.rules is None else (Message("rules-obeyed", rules=request.rules.message),)),
+            *(() if request.rules is None else _of_rules(request.rules)),
             *remarks_on(made.variants),
         ),
         order=made.order,
@@ -537,6 +538,12 @@ def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:
         Operation(target, how, round_up(epsilon), round_up(delta))
         for (target, how, _), (epsilon, delta) in zip(made.done, costs, strict=True)
     )
+
+
+def _of_rules(rules: ReleaseRules) -> tuple[Message, ...]:
+    """What is said of the rules, which are public."""
+    open_ = () if rules.settled else (Message("rules-perhaps-contradict"),)
+    return (Message("rules-obeyed", rules=rules.message), *open_)
 
 
 def _nothing(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]:

@@ -47,6 +47,16 @@ class _Place(NamedTuple):
         return tuple(reversed(found))
 
 
+class SearchResult(NamedTuple):
+    """What a search found."""
+
+    found: tuple[int, ...] | None
+    settled: bool
+    """Whether that is the answer: a trace, or that there is none. Otherwise the search was given up."""
+    tried: int
+    """Number of states that it looked at."""
+
+
 @dataclass(frozen=True, eq=False)
 class Automata:
     """Automata over activities 0, ..., n-1; a row of states has one state of each automaton."""
@@ -167,7 +177,16 @@ class Automata:
 
     def nearest(self, trace: Sequence[int], longest: float = np.inf) -> tuple[int, ...] | None:
         """Return a trace that all automata accept, made of this one by few changes: an event is left out, put in or
-        replaced. None where there is none of at most ``longest`` events, or none was found.
+        replaced. None where there is none of at most ``longest`` events, or none was found (:meth:`search`)."""
+        return self.search(trace, longest).found
+
+    @property
+    def work(self) -> int:
+        """Steps of automata for each state of a search, about."""
+        return max(1, len(self.after)) * max(1, len(self.named))
+
+    def search(self, trace: Sequence[int], longest: float = np.inf, most: int = MOST_TRIED) -> SearchResult:
+        """Search for the nearest trace that all automata accept, among ``most`` states.
 
         A* search. What is left to change is estimated by the sum of what each automaton needs by itself, which is what
         all need where constraints name different activities.
@@ -178,19 +197,19 @@ class Automata:
         order = itertools.count()
         waiting = [(_rest(bounds[0], start), 0, 0, next(order), first)]
         done: set[tuple[int, _States]] = set()
-        while waiting and len(done) < MOST_TRIED:
+        while waiting and len(done) < most:
             place = heapq.heappop(waiting)[-1]
             if (place.read, place.states) in done:
                 continue
             done.add((place.read, place.states))
             if place.read == len(trace) and self._all_accept(place.states):
-                return place.made()
+                return SearchResult(place.made(), True, len(done))
             for following in self._moves(place, trace, longest):
                 rest = _rest(bounds[following.read], following.states)
                 if rest < np.inf and (following.read, following.states) not in done:
                     estimate = following.changes + rest
                     heapq.heappush(waiting, (estimate, -following.read, following.length, next(order), following))
-        return None
+        return SearchResult(None, not waiting and longest == np.inf, len(done))
 
     def _moves(self, place: _Place, trace: Sequence[int], longest: float) -> Iterator[_Place]:
         read, states, changes, length, last = place

@@ -2,12 +2,17 @@
 
 Two rules contradict each other if no case obeys both, or if something that each of them speaks of can happen under each
 of them but not under both: an activity that could never occur, or a condition that could never hold.
+
+Only what is proved is refused. Many constraints on the same activities have more states together than can be searched;
+then it stays open whether they contradict each other, and the release says so.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +21,7 @@ from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, START, TIMESTAMP
 from veilog.messages import Message
 from veilog.rules.attributes import ColumnValues, ValueCondition
-from veilog.rules.automata import Automata
+from veilog.rules.automata import MOST_TRIED, Automata
 from veilog.rules.rule_files import Constraint, ReleaseRule
 from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import ANY
@@ -26,34 +31,77 @@ _OF_EVENTS = {ACTIVITY, TIMESTAMP, START, CASE_INDEX, EVENT_INDEX, NESTED}
 _OTHER = "\0other"
 _MOST_VALUES = 12
 """Of an attribute so many values are tried at most, those at the bounds of rules first."""
+MOST_STEPS = 5_000_000
+"""Steps of automata in all searches of a check, about two seconds; what is open then stays so."""
 Domains = Mapping[str, tuple[str, ...] | tuple[float, float]]
 
 
-def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | None, domains: Domains) -> None:
+def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | None, domains: Domains) -> ReleaseRules:
     """Refuse rules that contradict each other, or the declared activities, length of cases and values of attributes.
+
+    Returns:
+        The rules, which say whether that was settled.
 
     Raises:
         ParameterError: The error names the rules. Nothing was asked.
 
     """
     check_activities(rules, activities)
+    searches = _Searches()
     for rule in rules.items:
-        _check_alone(rule, domains)
+        _check_alone(rule, domains, searches)
     for one, other in itertools.combinations(rules.items, 2):
-        if _contradict([one, other], domains):
+        if _contradict([one, other], domains, searches):
             raise _contradiction([one, other])
-    if _contradict(rules.items, {}):
-        core, contradict = list(rules.items), _never if _never(rules.items) else _orders_contradict
+    if _contradict(rules.items, {}, searches):
+        core, contradict = list(rules.items), _never if _never(rules.items, searches) else _orders_contradict
         for rule in rules.items:
             fewer = [left for left in core if left is not rule]
-            core = fewer if contradict(fewer) else core
+            core = fewer if contradict(fewer, searches) else core
         raise _contradiction(core)
-    labels = _labels(rules.constraints)
-    shortest = rules.automata(labels).nearest(())
-    if shortest is None or not rules.allows([labels[code] for code in shortest]):
+    shortest = searches.case(rules.constraints, None)
+    if shortest.found is None and shortest.settled:
         raise _contradiction(rules.items)
-    if longest is not None and len(shortest) > longest:
-        raise ParameterError("rules-need-longer-cases", parameter="rules", events=len(shortest), longest=longest)
+    if shortest.found is None or not rules.allows(shortest.found):
+        searches.settled = False  # for a longer case there may be times
+    elif longest is not None and len(shortest.found) > longest:
+        raise ParameterError("rules-need-longer-cases", parameter="rules", events=len(shortest.found), longest=longest)
+    return replace(rules, settled=searches.settled)
+
+
+class _Case(NamedTuple):
+    """The shortest case that was found, and whether it is known that there is one, or none."""
+
+    found: list[str] | None
+    settled: bool
+
+
+@dataclass
+class _Searches:
+    """Searches for cases that keep constraints, within so many steps."""
+
+    left: int = field(default_factory=lambda: MOST_STEPS)
+    settled: bool = True
+    """Whether each search so far found a case, or that there is none."""
+    known: dict[tuple[tuple[Constraint, ...], str | None], _Case] = field(default_factory=dict)
+
+    def case(self, constraints: Sequence[Constraint], name: str | None) -> _Case:
+        """Return the shortest case that keeps constraints, with an activity if one is named."""
+        key = (tuple(constraints), name)
+        if key not in self.known:
+            wanted = (*constraints, *(() if name is None else (Constraint("existence", (name,)),)))
+            labels = _labels(wanted)
+            automata = Automata.of(wanted, labels)
+            result = automata.search((), most=min(MOST_TRIED, self.left // automata.work))
+            self.left -= result.tried * automata.work
+            self.settled &= result.settled
+            found = None if result.found is None else [labels[code] for code in result.found]
+            self.known[key] = _Case(found, result.settled)
+        return self.known[key]
+
+    def can(self, rules: Iterable[ReleaseRule], name: str | None) -> bool:
+        """Return whether under each of these rules by itself a case was found."""
+        return all(self.case(rule.constraints, name).found is not None for rule in rules)
 
 
 def check_activities(rules: ReleaseRules, activities: Iterable[str] | None) -> None:
@@ -86,9 +134,9 @@ def _contradiction(rules: Sequence[ReleaseRule]) -> ParameterError:
     return ParameterError("rules-contradict", parameter="rules", numbers=numbers, rules=told)
 
 
-def _check_alone(rule: ReleaseRule, domains: Domains) -> None:
+def _check_alone(rule: ReleaseRule, domains: Domains, searches: _Searches) -> None:
     """Refuse a rule that nothing can obey, or with values that are not declared."""
-    if rule.constraints and _case(rule.constraints, None) is None:
+    if rule.constraints and searches.case(rule.constraints, None) == (None, True):
         raise _refused("rule-impossible", rule)
     if rule.time is not None and rule.time.least > rule.time.most:
         raise _refused("rule-impossible", rule)
@@ -105,33 +153,33 @@ def _check_alone(rule: ReleaseRule, domains: Domains) -> None:
         raise _refused("rule-impossible", rule)
 
 
-def _contradict(rules: Sequence[ReleaseRule], domains: Domains) -> bool:
-    """Return whether some rules cannot be obeyed together, though each can by itself."""
-    return _orders_contradict(rules) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
+def _contradict(rules: Sequence[ReleaseRule], domains: Domains, searches: _Searches) -> bool:
+    """Return whether it is known that some rules cannot be obeyed together, though each can by itself."""
+    return _orders_contradict(rules, searches) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
 
 
-def _never(rules: Sequence[ReleaseRule]) -> bool:
+def _never(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
     """Return whether an activity plainly cannot occur under all rules, as in a circle of activities that each need the
     one before, though it can under each."""
     ours = [rule for rule in rules if rule.constraints]
     labels = _labels(constraint for rule in ours for constraint in rule.constraints)
     possible = Automata.of([one for rule in ours for one in rule.constraints], labels).possible
     never = [name for name, can in zip(labels, possible.tolist(), strict=True) if not can]
-    return any(all(_case(rule.constraints, name) is not None for rule in ours) for name in never)
+    return any(searches.can(ours, name) for name in never)
 
 
-def _orders_contradict(rules: Sequence[ReleaseRule]) -> bool:
+def _orders_contradict(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
     ours = [rule for rule in rules if rule.constraints]
     if len(ours) < 2 or (len(ours) == 2 and not _related(*ours)):
         return False
-    if _never(ours):
+    if _never(ours, searches):
         return True
     together = [constraint for rule in ours for constraint in rule.constraints]
     names: list[str | None] = [None, *dict.fromkeys(name for one in together for name in one.activities)]
     while names:  # the last first: often a case with it has those before it, too
         name = names.pop()
-        found = _case(together, name)
-        if found is None and all(_case(rule.constraints, name) is not None for rule in ours):
+        found, settled = searches.case(together, name)
+        if found is None and settled and searches.can(ours, name):
             return True
         names = [left for left in names if found is None or left not in (None, *found)]
     return False
@@ -147,14 +195,6 @@ def _related(one: ReleaseRule, other: ReleaseRule) -> bool:
 def _labels(constraints: Iterable[Constraint]) -> list[str]:
     """The activities that constraints name, and one other."""
     return [*sorted({name for one in constraints for name in one.activities}), _OTHER]
-
-
-def _case(constraints: Sequence[Constraint], name: str | None) -> list[str] | None:
-    """Return the shortest case that keeps constraints, with an activity if one is named; None where there is none."""
-    wanted = (*constraints, *(() if name is None else (Constraint("existence", (name,)),)))
-    labels = _labels(wanted)
-    found = Automata.of(wanted, labels).nearest(())
-    return None if found is None else [labels[code] for code in found]
 
 
 def _pair_contradicts(one: ReleaseRule, other: ReleaseRule, domains: Domains) -> bool:

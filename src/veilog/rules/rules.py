@@ -18,7 +18,7 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
 
 from veilog._typing import BoolArray, FloatArray, IntArray
-from veilog.errors import InputError
+from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Sequences, Variants
@@ -54,6 +54,8 @@ class ReleaseRules:
     items: tuple[ReleaseRule, ...]
     source: str | None = None
     """The file that they are in, as it was given."""
+    settled: bool = True
+    """Whether it was found out that they do not contradict each other; a check says so."""
 
     @staticmethod
     def of(given: RulesChoice | None) -> ReleaseRules | None:
@@ -146,7 +148,10 @@ class ReleaseRules:
             else:
                 counts[made] = counts.get(made, 0) + cases
         if lost and not counts:
-            counts[automata.nearest((), most) or ()] = 0
+            shortest = automata.nearest((), most)
+            if shortest is None or not self.allows([labels[code] for code in shortest]):
+                raise ParameterError("rules-no-case-found", parameter="rules")
+            counts[shortest] = 0
         for own, cases in lost:
             others = list(counts)
             made = others[int(cdist([own], others, scorer=Levenshtein.distance)[0].argmin())]
