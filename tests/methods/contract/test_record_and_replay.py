@@ -164,8 +164,9 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: st
     assert set(settings.get("attributes", ())) <= released
     opened = check_charges(first, tape)
     together = "delta" in settings and (method in ("laplace", "sacofa", "pripel") or "times" in settings)
-    together += together * ("processing" in settings)
-    assert opened.count("rounds") == together, "with a delta deep trees pay for their levels together, and so do times"
+    most = together * (1 + ("processing" in settings))
+    # With a delta deep trees pay for their levels together, and so do times where that pays.
+    assert together <= opened.count("rounds") <= most
 
 
 @pytest.mark.slow

@@ -121,7 +121,8 @@ def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: st
     assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
     assert Fraction("3e-4") < sum((c.delta for c in charges), Fraction(0)) <= Fraction("1e-3")
     flow, times, values = (o.delta for o in release.operations)
-    assert times >= 1e-4 and flow + times + values == pytest.approx(1e-3) and (flow > 0) == (share > 0)
+    # Noise would leave nothing of gaps. Without them Gaussian noise does not pay for times.
+    assert times == 0 and flow + values == pytest.approx(1e-3) and (flow > 0) == (share > 0)
     real = [c for c in charges if str(c.purpose) == "frequent real variants"]
     part = Fraction("0.7") * Fraction("0.6") / 5
     assert [(c.epsilon, c.delta) for c in real] == ([(part, failure(part, to_flow))] if share else [])

@@ -74,7 +74,7 @@ def test_keys_are_looked_up_as_they_are_found(size: int) -> None:
     rows = rows_of([7, 2, 5, 9], [1, 4, 2, 0])
     assert rows.keys.tolist() == [2, 5, 7], "of none that no case has"
     assert rows.placed(np.array([0, 2, 3, 5, 7, 11]), size).tolist() == [3, 0, 3, 1, 2, 3]
-    assert rows.often(np.ones(4)).tolist() == [4, 2, 1]
+    assert rows.often(np.ones(4)).tolist() == [4, 2, 1, 0]
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def gaps_of(log: EventLog, epsilon: int, longest: float = np.inf) -> tuple[Relea
     curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
     labels, codes = log.activity_codes
     cases = Sequences(tuple(labels), codes.astype(np.int32), log.offsets)
-    pairs = timestamps._pairs(Repeated(cases, np.arange(len(cases))))
+    pairs = timestamps._pairs(Repeated(cases, np.arange(len(cases))), np.inf)
     return pairs, timestamps._gaps(Price(curator, Fraction(epsilon)), pairs, tuple(labels), longest)
 
 

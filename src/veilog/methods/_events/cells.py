@@ -100,11 +100,15 @@ class CellRule:
     def of(cases: Repeated | Kinds, known: float, rng: np.random.Generator, least: int = LEAST_CELLS) -> CellRule:
         """Return cells where there are so many cases over the scale of the noise of a count; one cell where these are
         too few for the ``least`` number."""
-        kinds = cases if isinstance(cases, Kinds) else Kinds.of(cases)
-        number = min(int(max(known, 0.0) ** (2 / 3) / FEWER), MOST_CELLS)
+        kinds, number = cases if isinstance(cases, Kinds) else Kinds.of(cases), cells_told(known)
         centres = _centres(kinds.profiles, kinds.shares, number if number >= least else 1, rng)
         whole = np.unique(np.round(centres * _SCALE), axis=0)
         return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
+
+
+def cells_told(known: float) -> int:
+    """Return how many cells an answer tells apart, where there are so many cases over the scale of its noise."""
+    return min(int(max(known, 0.0) ** (2 / 3) / FEWER), MOST_CELLS)
 
 
 def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[FloatArray]:

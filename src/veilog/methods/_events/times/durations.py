@@ -23,6 +23,7 @@ from veilog.methods._events.times.prior import leaned
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
+FEWEST_KINDS = 2
 CELL_NOISES, MOST_GROUPS = 3, 48
 """Bins of the second question hold so many noise scales of a cell, and there are not more than so many."""
 
@@ -63,9 +64,11 @@ class DurationsByKind:
         return self.lasting.drawn(self.kinds(cases), rng)
 
 
-def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.random.Generator) -> DurationsByKind:
-    """Return how long cases last, by their kinds. A case adds 1 to each of two answers."""
-    number, epsilon_kinds = int((cases.lengths >= 2).sum()), price_kinds.epsilon()
+def asked_durations(
+    price: Price, price_kinds: Price | None, cases: Repeated, rng: np.random.Generator
+) -> DurationsByKind:
+    """Return how long cases last, by their kinds if that has a price. A case adds 1 to each of two answers."""
+    number = int((cases.lengths >= 2).sum())
     bins = LogBins(1 << int(fineness_of(np.array([number * price.epsilon()]))[0]))
 
     def of_all(block: Cases) -> Triples:
@@ -87,22 +90,34 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
         end = max(end, 1 + bins.parts * -(-longest // bins.parts))
         everything[end:] = 0.0
         everything /= everything.sum()
-    rule = CellRule.of(cases, number * epsilon_kinds, rng, least=2)
-    groups = int(np.clip((number * epsilon_kinds / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
+    rule, q, apart = CellRule.of(cases, 0.0, rng), everything[None], False
+    if price_kinds is not None:
+        rule, q, apart = _by_kind(price_kinds, cases, bins, everything, rng)
+    return DurationsByKind(rule, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)
+
+
+def _by_kind(
+    price: Price, cases: Repeated, bins: LogBins, everything: FloatArray, rng: np.random.Generator
+) -> tuple[CellRule, FloatArray, bool]:
+    """Return kinds of case, the distribution of each over the bins, and whether kinds last longer than others; where
+    all cases together have the distribution ``everything``."""
+    number, epsilon = int((cases.lengths >= 2).sum()), price.epsilon()
+    rule = CellRule.of(cases, number * epsilon, rng, least=FEWEST_KINDS)
+    groups = int(np.clip((number * epsilon / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))
     group = np.minimum((np.cumsum(everything) - everything / 2) * groups, groups - 1).astype(np.int64)
 
     def of_kinds(block: Cases) -> Triples:
         rows, took = known_durations(block)
         return rows, rule.of_cases(block)[rows] * groups + group[bins.told(took)], np.ones(len(rows), dtype=np.int64)
 
-    table = price_kinds.sums(
+    table = price.sums(
         of_kinds, rule.number * groups, 1, 1, alphabet=cases.labels, purpose="durations-by-cell"
     ).reshape(-1, groups)
     kinds = rule.of_cases(cases.distinct)[cases.owner[cases.lengths >= 2]]
     wanted = np.bincount(kinds, minlength=rule.number) / max(number, 1)
     masses = np.asarray(np.bincount(group, weights=everything, minlength=groups), dtype=np.float64)
-    q, variance = np.repeat(everything[None], rule.number, axis=0), 2 / epsilon_kinds**2
-    prior = price_kinds.of_prior(of_kinds, table.size, 1, alphabet=cases.labels)
+    q, variance = np.repeat(everything[None], rule.number, axis=0), 2 / epsilon**2
+    prior = price.of_prior(of_kinds, table.size, 1, alphabet=cases.labels)
     apart = apart_of(table, wanted, masses, variance)
     if apart or prior is not None:
         shares = fit_margins(table, wanted, masses, variance) if apart else np.repeat(masses[None], rule.number, axis=0)
@@ -115,4 +130,4 @@ def asked_durations(price: Price, price_kinds: Price, cases: Repeated, rng: np.r
             apart |= kinds_believed > 1 / 2
             shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-15)
         q = shares[:, group] * (everything / np.maximum(masses[group], 1e-12))
-    return DurationsByKind(rule, Histograms(bins, q), int(bins.edges[end]), float(asked[end:].sum()), apart, believed)
+    return rule, q, apart

@@ -39,6 +39,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
+from veilog.methods._events.cells import cells_told
 from veilog.methods._events.orders import CaseBlock, in_blocks
 from veilog.methods._events.times.calendar import (
     MADE_UP_WINDOW,
@@ -48,7 +49,7 @@ from veilog.methods._events.times.calendar import (
     check,
     drawn_starts,
 )
-from veilog.methods._events.times.durations import DurationsByKind, asked_durations
+from veilog.methods._events.times.durations import FEWEST_KINDS, DurationsByKind, asked_durations
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
 from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
 from veilog.methods._events.times.prices import Price, prices
@@ -130,16 +131,14 @@ def asked_times(
         raise ParameterError("times-without-events", parameter="times")
     check(window)
     rng = generator(curator.randomness)
-    followed = bool((cases.lengths >= 2).any())
-    pairs = _pairs(cases)
-    of_pairs = {"pairs": pairs.ratio} if len(pairs.keys) else {}
-    shares = _shares_of(followed=followed, windowed=window is not None)
+    shares, pairs = _asked(cases, epsilon, windowed=window is not None, known=prior is not None)
+    of_pairs = {"pairs": pairs.ratio} if "pairs" in shares else {}
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs}, prior)
     courses, lasting = None, np.zeros(0)
-    if followed:
-        durations = asked_durations(cost["durations"], cost["kinds"], cases, rng)
+    if "durations" in shares:
+        durations = asked_durations(cost["durations"], cost.get("kinds"), cases, rng)
         lasting = durations.drawn(cases, rng)
-        gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest)
+        gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest) if "pairs" in shares else None
         bounds = direct_bounds(rules, cases.labels) if rules else None
         courses = _CaseCourses(durations, gaps, pairs, asked_steps(cost["steps"], lasting), bounds)
     hours = asked_hours(cost["hours"], len(cases))
@@ -154,6 +153,8 @@ def asked_times(
         remark(Message("durations-bounded", hours=durations.longest / 3_600, cases=beyond))
         if not durations.apart:
             remark(Message("durations-alike"))
+        if courses.gaps is None:
+            remark(Message("gaps-not-asked"))
         if durations.believed is not None:
             remark(Message("times-lean-on-prior", part=durations.believed))
     model = TimesModel(courses, parts, clock, window or MADE_UP_WINDOW, unit)
@@ -171,7 +172,8 @@ class _CaseCourses:
     """What is known of the gaps of cases."""
 
     durations: DurationsByKind
-    gaps: Histograms
+    gaps: Histograms | None
+    """None where noise would leave nothing of them."""
     pairs: ReleasedRows
     steps: NoisySteps
     bounds: tuple[FloatArray, FloatArray] | None
@@ -238,15 +240,30 @@ class TimesModel:
         return times
 
 
-def _shares_of(*, followed: bool, windowed: bool) -> dict[str, Fraction]:
-    """Return the share of each question that is asked, where cases are ``followed`` by a second event or none is, and
-    start in a window or not."""
+def _asked(
+    cases: Repeated, epsilon: Fraction, *, windowed: bool, known: bool
+) -> tuple[dict[str, Fraction], ReleasedRows]:
+    """Return the share of each question that is asked, and the pairs of activities with a row of their own.
+
+    Not asked is what no case has, and what noise would leave nothing of, by the released cases: gaps, where most pairs
+    would have no row, and durations by kind, where all cases would be of one kind. What is ``known`` of a prior is
+    corrected by however little is asked.
+    """
+    followed = int((cases.lengths >= 2).sum())
     asked = {"hours", "unit"}
     asked |= {"durations", "kinds", "pairs", "steps"} if followed else set()
     asked |= {"starts", "finer starts"} if windowed else set()
     asked |= {"together"} if followed and windowed else set()
-    whole = sum(SHARES[name] for name in asked)
-    return {name: Fraction(part, whole) for name, part in SHARES.items() if name in asked}
+    pairs = _pairs(cases, math.inf if known else float(epsilon * _share("pairs", asked | {"pairs"})))
+    if not known:
+        asked -= set() if pairs.tell else {"pairs"}
+        cells = cells_told(followed * float(epsilon * _share("kinds", asked | {"kinds"})))
+        asked -= set() if cells >= FEWEST_KINDS else {"kinds"}
+    return {name: _share(name, asked) for name in SHARES if name in asked}, pairs
+
+
+def _share(name: str, asked: set[str]) -> Fraction:
+    return Fraction(SHARES[name], sum(SHARES[one] for one in asked))
 
 
 def _remarks(
@@ -283,11 +300,11 @@ def _remarks(
 # Gaps ---------------------------------------------------------------------------------------------------------------
 
 
-def _pairs(cases: Repeated) -> ReleasedRows:
-    """The directly-follows pairs of the release, and their gaps."""
+def _pairs(cases: Repeated, epsilon: float) -> ReleasedRows:
+    """The directly-follows pairs of the release that an answer at this epsilon tells of, and their gaps."""
     at = directly_following(cases.distinct.offsets, len(cases.distinct.codes))
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)[at]
-    return ReleasedRows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases)
+    return ReleasedRows.of(_keys(cases.distinct.codes, at, len(cases.labels)), owners, cases, epsilon)
 
 
 def _keys(codes: npt.NDArray[np.integer], at: IntArray, size: int) -> IntArray:
@@ -325,7 +342,8 @@ class _Lasting:
 
 
 def _courses(known: _CaseCourses, block: CaseBlock, lasting: _Lasting) -> FloatArray:
-    """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases.
+    """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases. Where gaps
+    were not asked, any are as likely, and of a kind of case longer ones last longer.
 
     Of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little as
     can be; and each part of a case gets the part of the durations that it should have.
@@ -333,12 +351,14 @@ def _courses(known: _CaseCourses, block: CaseBlock, lasting: _Lasting) -> FloatA
     cases, rng = block.sequences, block.rng
     at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
     owners = block.owners[at]
-    rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
-    if known.bounds is None:
-        seconds = known.gaps.drawn(rows, rng)
+    bounds = None if known.bounds is None else [of[cases.codes[at - 1], cases.codes[at]] for of in known.bounds]
+    if known.gaps is None:
+        seconds = rng.random(len(at))
+        if bounds is not None:
+            seconds = np.clip(seconds, *bounds)
     else:
-        low, high = (of_pairs[cases.codes[at - 1], cases.codes[at]] for of_pairs in known.bounds)
-        seconds = known.gaps.drawn_within(rows, rng, low, high)
+        rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
+        seconds = known.gaps.drawn(rows, rng) if bounds is None else known.gaps.drawn_within(rows, rng, *bounds)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     # What takes no time stays so, unless all of its case does.
     seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
