@@ -16,6 +16,7 @@ from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
 from veilog.methods._events.attributes.synthesis import ReleasedColumns, released_attributes
+from veilog.methods._events.persons import table_of, with_persons
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.methods._events.times.processing import with_starts
 from veilog.methods._events.times.timestamps import released_times
@@ -23,7 +24,6 @@ from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
-from veilog.rules.attributes import AttributeTable
 from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import TimeRule, obeying
 
@@ -40,6 +40,7 @@ class Enriched:
     for_flow: range
     for_times: range
     for_attributes: tuple[int, ...]
+    for_persons: range = range(0)
 
 
 def delta_shared_out(delta: Fraction, others: int, times: bool) -> tuple[Fraction, Fraction]:
@@ -78,7 +79,7 @@ def enriched(
     if wanted.processing:
         curator.events.check_moments(START)
     found, rest = _attributes(curator, wanted, epsilon, delta, remark)
-    flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
+    flow_epsilon = epsilon * wanted.of_flow
     if not found:
         flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
     before_flow = asked()
@@ -98,12 +99,16 @@ def enriched(
     columns = replace(columns, events={**starts, **columns.events})
     if rules is not None and rules.attributes:
         columns = _obeying(columns, cases, times, rules, generator(curator.randomness))
+    after_attributes = asked()
+    if wanted.persons:
+        columns = with_persons(curator, epsilon * wanted.persons, wanted, cases, times, columns, remark, rules)
     return Enriched(
         variants,
         Details(cases, times, columns),
         range(before_flow, after_flow),
         range(after_flow, after_times),
-        (*range(begun, before_flow), *range(after_times, asked())),
+        (*range(begun, before_flow), *range(after_times, after_attributes)),
+        range(after_attributes, asked()),
     )
 
 
@@ -111,13 +116,7 @@ def _obeying(
     columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: ReleaseRules, rng: np.random.Generator
 ) -> ReleasedColumns:
     """The columns with values redrawn where they break a rule."""
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    going, starts = np.flatnonzero(cases.lengths), np.zeros(len(cases), dtype=np.int64)
-    if times is not None:
-        starts[going] = times[cases.offsets[going]]
-    codes = cases.rows(0, len(cases)).codes.astype(np.int64)
-    table = AttributeTable(owners, cases.labels, codes, starts, columns.cases, columns.events)
-    drawn = table.redrawn(rules.attributes, rng)
+    drawn = table_of(columns, cases, times).redrawn(rules.attributes, rng)
     of_events = {name: drawn.get(name, column) for name, column in columns.events.items()}
     return ReleasedColumns(of_events, {name: drawn.get(name, column) for name, column in columns.cases.items()})
 
