@@ -150,9 +150,7 @@ class Curator:
         if self._log is None:
             raise ParameterError("question-extras-of-variants", parameter="log")
         whole = None if isinstance(self._public, Variants) else self._public
-        return EventQuestions(
-            self._log, self.domain, self._randomness, self._account, whole=whole, people=self._people
-        )
+        return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole, people=self._people)
 
     def subsample(self, rate: Fraction) -> Curator:
         """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.

@@ -73,6 +73,7 @@ def with_persons(
     kept = kept_links(following, breaking)
     first = first_of(kept)
     column = (curator.unit.column or "").removeprefix("case:")
+    remark(Message("persons-made-up", name=column))
     numbers = np.unique(first, return_inverse=True)[1]
     names = pa.DictionaryArray.from_arrays(
         pa.array(numbers, pa.int32()), pa.array([f"person {number + 1}" for number in range(int(numbers.max()) + 1)])

@@ -35,7 +35,7 @@ from veilog.privacy.cases import UNKNOWN_TIME
 from veilog.privacy.curator import Curator
 from veilog.privacy.histories import Histories
 
-SHARES = {"numbers": Fraction(1, 5), "kinds": Fraction(1, 5), "gaps": Fraction(3, 5)}
+SHARES = {"numbers": Fraction(1, 4), "kinds": Fraction(1, 5), "gaps": Fraction(11, 20)}
 """What shares out the epsilon for persons. At the same epsilon a number of persons has an m-th of the noise of a gap,
 and the next kind of a case needs fewer numbers than a gap by group does; so gaps have half."""
 ROUGH, ROUGH_GROUP = 0.01, 0.03
@@ -102,8 +102,8 @@ def asked_returns(
     """Return what is found of persons, with so much epsilon for one of the cases of a person; None, and nothing is
     asked, where that is too little for so many released cases."""
     price = {name: epsilon * share for name, share in SHARES.items()}
-    number, e_gaps = len(cases), float(price["gaps"])
-    known = number * e_gaps
+    number, most = len(cases), curator.unit.most_cases
+    known = number * float(price["gaps"])
     edges = np.array([0.0, *(FINE_EDGES if known >= FINE else COARSE_EDGES), LAST] if timed else [0.0, np.inf])
     bins = len(edges) - 1
     off = (2 * bins) ** 0.5 / max(known, 1e-9)
@@ -111,20 +111,20 @@ def asked_returns(
         needed = float(epsilon) * off / MOST_OFF
         remark(Message("persons-not-released", off=off, advised=advised(needed, "persons-would-need")))
         return None
-    kinds = Kinds.of(cases)
-    rules = [
-        CellRule.of_number(kinds, max(1, wanted), rng)
-        for wanted in (
-            int((number * float(price["kinds"])) ** 0.5 / FEWER_KINDS),
-            min(int((ROUGH / off) ** 2), int(ROUGH_GROUP / off), MOST_GROUPS),
-        )
-    ]
-    kind, group = (rule.of_cases(cases.distinct)[cases.owner] for rule in rules)
     numbers = Numbers.asked(curator, price["numbers"], number)
     bound = numbers.bound(off)
-    following = _kinds(curator, price["kinds"], bound, rules[0], cases.labels)
-    table = _gaps(curator, price["gaps"], bound, rules[1], cases.labels, edges)
-    scale = bound / (e_gaps * curator.unit.most_cases)
+    profiles = Kinds.of(cases)
+    wanted = int((number * float(price["kinds"]) * most / bound) ** 0.5 / FEWER_KINDS)
+    of_kinds = CellRule.of_number(profiles, max(1, wanted), rng)
+    if of_kinds.number == 1:  # there is nothing to ask about kinds
+        price["gaps"] += price["kinds"]
+    scale = bound / (float(price["gaps"]) * most)
+    off = (2 * bins) ** 0.5 * scale / number
+    wanted = min(int((ROUGH / off) ** 2), int(ROUGH_GROUP / off), MOST_GROUPS)
+    of_groups = CellRule.of_number(profiles, max(1, wanted), rng)
+    kind, group = (rule.of_cases(cases.distinct)[cases.owner] for rule in (of_kinds, of_groups))
+    following = _kinds(curator, price["kinds"], bound, of_kinds, cases.labels)
+    table = _gaps(curator, price["gaps"], bound, of_groups, cases.labels, edges)
     columns = least_squares(table.sum(axis=0))
     found, size = 1 - columns[-1], max(float(table.sum()), 1.0)
     variance = 2 * len(table) * (scale / size) ** 2 * (bins * columns[-1] ** 2 + found**2)
@@ -133,9 +133,7 @@ def asked_returns(
         columns = np.append(columns[:-1] * share / found, 1 - share)
     shares = np.bincount(group, minlength=len(table)) / number
     chances = fit_margins(table, shares, columns, 2 * scale**2)
-    return Returns(
-        numbers.again, group, chances / chances.sum(axis=1, keepdims=True), edges, kind, following
-    )
+    return Returns(numbers.again, group, chances / chances.sum(axis=1, keepdims=True), edges, kind, following)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +207,7 @@ class Numbers:
         return float(np.clip(both, _LOW, MOST_CHANCE))
 
 
-def _kinds(
-    curator: Curator, epsilon: Fraction, bound: int, rule: CellRule, labels: tuple[str, ...]
-) -> FloatArray:
+def _kinds(curator: Curator, epsilon: Fraction, bound: int, rule: CellRule, labels: tuple[str, ...]) -> FloatArray:
     """How likely the next case is of each kind, by the kind of the one before."""
     number = rule.number
     if number == 1:
@@ -226,7 +222,7 @@ def _kinds(
     rows, columns = (least_squares(table.sum(axis=axis)) for axis in (1, 0))
     scale = bound / (float(epsilon) * curator.unit.most_cases)
     found = fit_margins(table, rows, columns, 2 * scale**2)
-    return found / found.sum(axis=1, keepdims=True)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 def _gaps(
