@@ -73,6 +73,7 @@ QUESTIONS = (
     "concentration",
     "histogram",
     "sums",
+    "sums_of_persons",
     "partitions",
     "find_activities",
     "distinct",

@@ -87,6 +87,16 @@ def sums_of_persons(
     alphabet: Sequence[str],
 ) -> IntArray:
     """Return what all persons contribute, each clipped to the L1 bound."""
+    histories = histories_in(people, domain, kinds, alphabet)
+    triples = triples_of(features, histories, size, LARGEST_VALUE, check=True)
+    _, places, contributed = contributions(triples, len(histories), bound, resolution, "L1")
+    sums = np.zeros(size, dtype=np.int64)
+    np.add.at(sums, places, contributed)
+    return sums
+
+
+def histories_in(people: People, domain: Domain, kinds: Kinds | None, alphabet: Sequence[str]) -> Histories:
+    """Return the persons with all their cases, each made to fit the declared domain."""
 
     def of_piece(raw: RawCases, first: bool) -> tuple[IntArray, IntArray, IntArray]:
         kind = np.full(len(raw.offsets) - 1, -1, dtype=np.int64)
@@ -101,12 +111,7 @@ def sums_of_persons(
     none = np.zeros(0, dtype=np.int64)
     pieces = people.log.each(lambda piece, first: found_in(of_piece, lambda: RawCases(piece, domain), first), ())
     kind, starts, ends = (np.concatenate(some) for some in zip((none, none, none), *pieces, strict=True))
-    histories = histories_of(people.owner, kind, starts, ends)
-    triples = triples_of(features, histories, size, LARGEST_VALUE, check=True)
-    _, places, contributed = contributions(triples, len(histories), bound, resolution, "L1")
-    sums = np.zeros(size, dtype=np.int64)
-    np.add.at(sums, places, contributed)
-    return sums
+    return histories_of(people.owner, kind, starts, ends)
 
 
 def histories_of(owner: IntArray, kinds: IntArray, starts: IntArray, ends: IntArray) -> Histories:

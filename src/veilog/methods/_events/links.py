@@ -26,8 +26,8 @@ from veilog.methods._events.orders import picked
 from veilog.methods._events.returns import MOST_CHANCE, Returns
 
 ROUNDS = 3
-LOOK = 24
-"""So many of the nearest cases are looked at for one with equal values."""
+LOOK, TRIED = 24, 3
+"""So many of the nearest cases are looked at for one with equal values, of so many kinds at most."""
 _SECOND = 1_000_000
 _PARTS = np.array([1 / 6, 1 / 2, 5 / 6])
 
@@ -85,7 +85,14 @@ class _Chains:
         places = np.arange(len(order))
         self._starts = (starts[order] if self._timed else places).tolist()
         self._ends = (ends[order] if self._timed else places).tolist()
-        self._free = [_Free(np.flatnonzero(found.kind[order] == kind), self._starts) for kind in _kinds(found)]
+        kinds = found.kind[order]
+        ranks = [np.flatnonzero(kinds == kind) for kind in range(len(found.following))]
+        self._free = [_Free(ours, self._starts) for ours in ranks]
+        among = np.empty(len(order), dtype=np.int64)
+        for ours in ranks:
+            among[ours] = np.arange(len(ours))
+        self._own = list(zip(kinds.tolist(), among.tolist(), strict=True))
+        """Of each case its kind, and its place among those of the kind."""
         self._others = np.argsort(-found.following, axis=1, kind="stable").tolist()
 
     def drawn(self, chances: FloatArray) -> tuple[IntArray, IntArray]:
@@ -96,7 +103,10 @@ class _Chains:
         reached = np.cumsum(chances, axis=1).tolist()
         ordinal = [0] * len(order)
         following, bins = np.full((2, len(order)), -1, dtype=np.int64)
+        last = self._starts[-1]
         for rank, case in enumerate(order.tolist()):
+            kind, among = self._own[rank]
+            self._free[kind].take(among)  # what comes now is linked to later cases only
             sums = reached[found.group[case]]
             factor = again[min(ordinal[rank], len(again) - 1)]
             factor = min(factor, MOST_CHANCE / max(sums[-1], 1e-9))
@@ -111,38 +121,32 @@ class _Chains:
                 until, target = self._ends[rank] + high, self._ends[rank] + gap
             else:
                 first, until, target = rank, len(order), rank
-            other = self._nearest(int(next_kind[case]), rank, case, (first, target, until))
+            if target > last:
+                continue
+            other = self._nearest(int(next_kind[case]), kind, self._values[case], (first, target, until))
             if other >= 0:
                 following[case], bins[case] = order[other], place
                 ordinal[other] = ordinal[rank] + 1
         return following, bins
 
-    def _nearest(self, kind: int, rank: int, case: int, within: tuple[float, float, float]) -> int:
-        """The place of a case that starts within these ends, nearest to the middle one, of this kind or else the next
-        likely ones, with equal values if there is such; -1 for none."""
+    def _nearest(self, wanted: int, kind: int, values: int, within: tuple[float, float, float]) -> int:
+        """The place of a free case that starts within these ends, nearest to the middle one, of the wanted kind or else
+        one that is likely after this kind, with equal values if there is such; -1 for none."""
         first, target, until = within
-        mine = self._values[case]
-        kinds = [kind, *(one for one in self._others[self._found.kind[case]] if one != kind)]
-        for tried in kinds[:3]:
+        kinds: list[int] = [wanted, *(one for one in self._others[kind] if one != wanted)]
+        for tried in kinds[:TRIED]:
             free, best = self._free[tried], -1
             for looked, (place, other) in enumerate(free.nearest(target)):
-                start = self._starts[other]
-                if looked == LOOK or (best >= 0 and not first <= start < until):
+                inside = first <= self._starts[other] < until
+                if looked == LOOK or (best >= 0 and not inside):
                     break
-                if other <= rank or not first <= start < until:
-                    continue
-                if best < 0:
+                if inside and (best < 0 or self._values[self._order[other]] == values):
                     best = place
-                if self._values[self._order[other]] == mine:
-                    best = place
+                if best == place and self._values[self._order[other]] == values:
                     break
             if best >= 0:
                 return free.take(best)
         return -1
-
-
-def _kinds(found: Returns) -> range:
-    return range(len(found.following))
 
 
 class _Free:
