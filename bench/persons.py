@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 import veilog
-from benchmark import benchmark, grid
+from benchmark import NO_LOG, benchmark, grid
 from calendars import BEGIN, DAY, log_of
 from columns import Column
 from veilog._typing import FloatArray, IntArray
@@ -116,7 +116,7 @@ BENCHMARKS = (
         "persons",
         "Patients who come back: releases with made-up persons.",
         measure,
-        [grid(shape=("few", "often"), patients=patients, persons="0.15") for patients in (3_000, 30_000)],
+        [grid(logs=NO_LOG, shape=("few", "often"), patients=patients, persons="0.15") for patients in (3_000, 30_000)],
         [
             Column("rate", "truth", ".3f", "spread"),
             Column("beyond the fourth", "beyond", ".3f", "spread"),
