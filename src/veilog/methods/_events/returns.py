@@ -26,7 +26,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.cells import CellRule, Kinds, fit_margins
+from veilog.methods._events.cells import CellRule, Kinds, Look, as_shares, fit_margins, kind_shares
 from veilog.methods._events.fits import least_squares
 from veilog.methods.method import advised
 from veilog.privacy import histories
@@ -58,12 +58,12 @@ RESOLUTION = 1024
 _HOUR, _DAY = 3_600.0, 86_400.0
 COARSE_EDGES = (_DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, 365 * _DAY)
 FINE_EDGES = (
-    *(600.0, _HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY),
+    *(_HOUR, 6 * _HOUR, _DAY, 3 * _DAY, 7 * _DAY, 14 * _DAY, 30 * _DAY),
     *(60 * _DAY, 90 * _DAY, 180 * _DAY, 365 * _DAY, 730 * _DAY),
 )
 LAST = 4 * 365 * _DAY
 """Gaps beyond the last edge are drawn up to this."""
-_MICROSECONDS = 1_000_000
+_MICROSECONDS, _FITTING = 1_000_000, 20
 _LOW = 0.02
 
 
@@ -131,9 +131,40 @@ def asked_returns(
     share = numbers.together(found, variance, bound)
     if found > 0:
         columns = np.append(columns[:-1] * share / found, 1 - share)
-    shares = np.bincount(group, minlength=len(table)) / number
-    chances = fit_margins(table, shares, columns, 2 * scale**2)
-    return Returns(numbers.again, group, chances / chances.sum(axis=1, keepdims=True), edges, kind, following)
+    cell = of_groups.of_profiles(profiles.profiles)
+    chances = np.zeros_like(table)
+    np.add.at(chances, cell, profiles.shares[:, None] * _shared_out(table, columns, 2 * scale**2, profiles, cell, bins))
+    rows = chances.sum(axis=1, keepdims=True)
+    for _ in range(_FITTING):  # to both sums (iterative proportional fitting)
+        chances *= columns / np.maximum(chances.sum(axis=0), 1e-15)
+        chances *= rows / np.maximum(chances.sum(axis=1, keepdims=True), 1e-15)
+    return Returns(numbers.again, group, as_shares(chances, columns), edges, kind, following)
+
+
+def _shared_out(
+    table: FloatArray, columns: FloatArray, variance: float, profiles: Kinds, cell: IntArray, cut: int
+) -> FloatArray:
+    """Return how likely each column is for each profile, by noisy counts of its cell, when these are the shares of all.
+
+    Columns are halved, the first time at the ``cut``, and their halves again: which cells differ in a sum of columns
+    shows where noise hides in which single one they do.
+    """
+    number = table.shape[1]
+    if number == 1 or not columns.sum():
+        return np.full((len(cell), number), 1 / number)
+    halves = [slice(0, cut), slice(cut, number)]
+    two = np.stack([table[:, half].sum(axis=1) for half in halves], axis=1)
+    usual = np.array([columns[half].sum() for half in halves]) / columns.sum()
+    part = np.repeat(usual[None], len(cell), axis=0)
+    if usual.all():
+        part = kind_shares([Look(two, variance * number / 2, cell)], usual, profiles)
+    found = []
+    for half, chance in zip(halves, part.T, strict=True):
+        weights = profiles.shares * chance
+        ours = replace(profiles, shares=weights / max(float(weights.sum()), 1e-12))
+        inner = _shared_out(table[:, half], columns[half], variance, ours, cell, (half.stop - half.start + 1) // 2)
+        found.append(inner * chance[:, None])
+    return np.concatenate(found, axis=1)
 
 
 @dataclass(frozen=True, eq=False)
