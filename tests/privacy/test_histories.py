@@ -23,7 +23,7 @@ from veilog.privacy.cases import UNKNOWN_TIME
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions
-from veilog.privacy.histories import Histories, Kinds, histories_in, sums_of_persons
+from veilog.privacy.histories import Histories, KindRule, histories_in, sums_of_persons
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
 from veilog.privacy.unit import Unit, bounded
@@ -132,7 +132,7 @@ def test_any_function_of_a_person_is_cut_to_the_bound(cases: list[Case], bound: 
         return people.owners, people.kinds % 3, values - 5
 
     original = log([("x", "ab", 3), *cases])
-    kinds = Kinds(lambda block: np.minimum(block.lengths, 3), 4)
+    kinds = KindRule(lambda block: np.minimum(block.lengths, 3), 4)
     everybody = {person for person, *_ in cases if person}
     whole = exact(original, (features, 3, bound, kinds, ("a", "b", "c"), 16))
     for person in everybody:
@@ -146,7 +146,7 @@ def test_cases_stand_in_the_order_of_their_starts_and_ties_as_in_the_log() -> No
         log([("p", "b", 9), ("q", "a", 1), ("p", "a", 2), ("", "c", 0), ("p", "c", 9)]), UNIT, noise.seeded(1)
     ).people
     assert people is not None
-    kinds = Kinds(lambda block: block.codes[block.offsets[:-1]], 3)
+    kinds = KindRule(lambda block: block.codes[block.offsets[:-1]], 3)
     found = histories_in(people, Domain(), kinds, ("a", "b", "c"))
     assert found.kinds.tolist() == [0, 1, 2, 0] and found.offsets.tolist() == [0, 3, 4]
     assert found.followed.tolist() == [0, 1] and found.lengths.tolist() == [3, 1]
@@ -221,7 +221,7 @@ def test_a_function_that_mixes_persons_is_refused() -> None:
 
 
 def test_a_kind_that_mixes_cases_is_refused() -> None:
-    kinds = Kinds(lambda block: np.arange(len(block)) % 3, 3)
+    kinds = KindRule(lambda block: np.arange(len(block)) % 3, 3)
     with refused(QuestionError, "question-function-mixes-cases"):
         curator(hospital(9)).events.sums_of_persons(ones, 1, 1, 1, kinds=kinds)
 

@@ -39,7 +39,7 @@ from veilog.privacy.cases import (
 from veilog.privacy.contributions import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.histograms import gaussian_rounds
-from veilog.privacy.histories import HistoryFeatures, Kinds, sums_of_persons
+from veilog.privacy.histories import HistoryFeatures, KindRule, sums_of_persons
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
     GaussianRounds,
@@ -50,7 +50,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.noise import Randomness
-from veilog.privacy.unit import People
+from veilog.privacy.unit import PersonCases
 
 if TYPE_CHECKING:
     from veilog.logs.storage.stored_log import StoredLog
@@ -89,7 +89,7 @@ class EventQuestions:
         account: ChargeAccount,
         *,
         whole: EventLog | StoredLog | None = None,
-        people: People | None = None,
+        people: PersonCases | None = None,
     ) -> None:
         """``whole`` is the log that public facts are taken from, where it has other cases; ``people`` are all cases of
         the persons, where a column names these."""
@@ -192,7 +192,7 @@ class EventQuestions:
         bound: int,
         epsilon: Number,
         *,
-        kinds: Kinds | None = None,
+        kinds: KindRule | None = None,
         alphabet: Sequence[str] = (),
         resolution: int = 1,
         purpose: str | Message = "sums-over-persons",

@@ -23,7 +23,7 @@ from veilog.privacy.case_functions import bins_of, triples_of
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, RawCases, found_in
 from veilog.privacy.contributions import LARGEST_VALUE, contributions
 from veilog.privacy.domain import Domain
-from veilog.privacy.unit import People
+from veilog.privacy.unit import PersonCases
 
 IntArray = npt.NDArray[np.int64]
 
@@ -69,7 +69,7 @@ HistoryFeatures = Callable[[Histories], tuple[npt.ArrayLike, npt.ArrayLike, npt.
 """Maps each person, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 
-class Kinds(NamedTuple):
+class KindRule(NamedTuple):
     """A public rule that gives each case a kind, by itself."""
 
     of: Callable[[Cases], IntArray]
@@ -77,13 +77,13 @@ class Kinds(NamedTuple):
 
 
 def sums_of_persons(
-    people: People,
+    people: PersonCases,
     domain: Domain,
     features: HistoryFeatures,
     size: int,
     bound: int,
     resolution: int,
-    kinds: Kinds | None,
+    kinds: KindRule | None,
     alphabet: Sequence[str],
 ) -> IntArray:
     """Return what all persons contribute, each clipped to the L1 bound."""
@@ -95,7 +95,7 @@ def sums_of_persons(
     return sums
 
 
-def histories_in(people: People, domain: Domain, kinds: Kinds | None, alphabet: Sequence[str]) -> Histories:
+def histories_in(people: PersonCases, domain: Domain, kinds: KindRule | None, alphabet: Sequence[str]) -> Histories:
     """Return the persons with all their cases, each made to fit the declared domain."""
 
     def of_piece(raw: RawCases, first: bool) -> tuple[IntArray, IntArray, IntArray]:

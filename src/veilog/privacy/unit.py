@@ -203,7 +203,7 @@ def conditions_of_subset(subset: Partition | None, unit: Unit, remembered: bool)
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class PersonCases:
     """All cases of persons, before they are cut to so many of each: of these nothing counts but what questions about
     persons bound by themselves (:mod:`veilog.privacy.histories`)."""
 
@@ -229,7 +229,7 @@ class Bounded:
     of those of a person that were drawn."""
     remembered: bool = False
     """Whether units that an earlier subset had are left out of it."""
-    people: People | None = None
+    people: PersonCases | None = None
     """All cases of the persons, where a column names these."""
 
     @property
@@ -279,7 +279,7 @@ def bounded(
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
     cut = log if len(kept) == len(owner) else log.only(kept)
-    return Bounded(cut, unit, subset, whole, new is not None, People(log, owner))
+    return Bounded(cut, unit, subset, whole, new is not None, PersonCases(log, owner))
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:

@@ -148,7 +148,7 @@ def _persons_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
     if not plan.wanted.persons:
         return ()
     rest = 1 - LABELS_SHARE if plan.uses.labels else 1
-    return (_stated("person sums", "cases-of-persons", plan.epsilon * rest * plan.wanted.persons, Fraction(0)),)
+    return (_stated("person sums", "returns-of-persons", plan.epsilon * rest * plan.wanted.persons, Fraction(0)),)
 
 
 def _stated(question: str, purpose: str, epsilon: Fraction, delta: Fraction) -> Charge:

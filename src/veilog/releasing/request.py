@@ -246,7 +246,7 @@ class ReleaseRequest:
             python="Number | None",
             works=("release",),
             group="content",
-            form=(),
+            form=("persons",),
         ),
         Option(
             "With --persons, released attributes of cases that a person keeps in all cases: a,b,c (sex, year of "

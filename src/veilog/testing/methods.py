@@ -26,7 +26,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import Rounds
-from veilog.privacy.histories import Histories, Kinds, histories_in
+from veilog.privacy.histories import Histories, KindRule, histories_in
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.gradients import Training
 from veilog.privacy.unit import bounded
@@ -138,9 +138,10 @@ class Tape:
         bound.apply_defaults()
         arguments = dict(bound.arguments)
         for argument, value in arguments.items():
-            if isinstance(value, Kinds):
-                blocks = RawCases(self.probe, self.domain).blocks(bound.arguments["alphabet"])
-                arguments[argument] = [value.number, *(_of_each_case(value.of, block) for block in blocks)]
+            if isinstance(value, KindRule):
+                assert isinstance(self.probe, EventLog)
+                each = RawCases(self.probe, self.domain).blocks(bound.arguments["alphabet"])
+                arguments[argument] = [value.number, *(_of_each_case(value.of, block) for block in each)]
             elif name == "sums_of_persons" and callable(value):
                 arguments[argument] = _of_each_case(value, self._histories(holder, self.probe, bound.arguments))
                 if self.position is not None:

@@ -108,7 +108,7 @@ NUMBERS = Numbers(np.array([0.5, 0.3, 0.2]), 1e-4)
 
 def test_numbers_of_cases_say_how_often_another_follows() -> None:
     assert NUMBERS.goes_on.tolist() == pytest.approx([0.5, 0.4])
-    beyond = 3 + 0.4 / 0.6
+    beyond = 3 + 0.4 / 0.6  # of the .5 who come back .2 do so again
     cases = 0.5 + 0.6 + 0.2 * beyond
     assert NUMBERS.followed(np.array([1, 2, beyond])) == pytest.approx(1 - 1 / cases)
     assert NUMBERS.again.tolist() == pytest.approx([0.5 / (1 - 1 / cases), 0.4 / (1 - 1 / cases)])

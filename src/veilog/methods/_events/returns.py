@@ -49,6 +49,8 @@ OTHERWISE = 0.1
 FEWER_KINDS = 3.0
 """(cases / noise scale) to the power of a half over this is the number of kinds: a table of K times K numbers tells the
 next kind of a case to about K s / n, and what a kind hides inside falls like 1 / K."""
+LEAST_KINDS = 3
+"""Fewer tell hardly any cases apart: then kinds are not asked, and gaps have their share."""
 FINE = 2_000
 """From so many cases over the scale of noise on, bins are twice as many."""
 MOST_CHANCE = 0.95
@@ -115,7 +117,7 @@ def asked_returns(
     bound = numbers.bound(off)
     profiles = Kinds.of(cases)
     wanted = int((number * float(price["kinds"]) * most / bound) ** 0.5 / FEWER_KINDS)
-    of_kinds = CellRule.of_number(profiles, max(1, wanted), rng)
+    of_kinds = CellRule.of_number(profiles, wanted if wanted >= LEAST_KINDS else 1, rng)
     if of_kinds.number == 1:  # there is nothing to ask about kinds
         price["gaps"] += price["kinds"]
     scale = bound / (float(price["gaps"]) * most)
@@ -205,9 +207,11 @@ class Numbers:
 
     @property
     def _mean_cases(self) -> FloatArray:
-        """Mean number of cases of persons with so many, of whom those with more have some more each."""
+        """Mean number of cases of persons with so many, of whom those with more go on as all who came back do."""
         found = np.arange(1.0, len(self.shares) + 1)
-        found[-1] += self.goes_on[-1] / (1 - self.goes_on[-1])
+        left = np.cumsum(self.shares[::-1])[::-1]
+        beyond = min(float(left[2:].sum() / max(float(left[1:-1].sum()), 1e-9)), MOST_CHANCE)
+        found[-1] += beyond / (1 - beyond)
         return found
 
     def followed(self, weights: FloatArray) -> float:
@@ -291,7 +295,7 @@ def _asked(
         size,
         bound,
         epsilon,
-        kinds=histories.Kinds(rule.of_cases, rule.number),
+        kinds=histories.KindRule(rule.of_cases, rule.number),
         alphabet=labels,
         resolution=RESOLUTION,
         purpose=purpose,
