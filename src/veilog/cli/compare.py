@@ -146,6 +146,9 @@ class MeasureOptions:
     predict: Annotated[
         tuple[str, ...], Parameter(negative="", help="For prediction: a case attribute to predict. Repeatable.")
     ] = ()
+    return_days: Annotated[
+        float | None, Parameter(help="For returns: days within which a person comes back; default 30.")
+    ] = None
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -159,6 +162,7 @@ class MeasureOptions:
             (self.model, "--model", "conformance"),
             (self.predict, "--predict", "prediction"),
             (self.alignments, "--alignments", "discovery"),
+            (self.return_days is not None, "--return-days", "returns"),
         ):
             if given and use_case not in wanted:
                 names = ",".join((*wanted, use_case))
@@ -174,7 +178,8 @@ class MeasureOptions:
             from veilog.measures.process_model import check_alignments
 
             check_alignments()
-        return UseCaseOptions(self.model, self.predict, self.pm4py, self.alignments, person=person)
+        days = 30.0 if self.return_days is None else self.return_days
+        return UseCaseOptions(self.model, self.predict, self.pm4py, self.alignments, person=person, return_days=days)
 
 
 MAIN_MEASURES = MeasureOptions()

@@ -40,7 +40,7 @@ def persons_of(log: EventLog | Variants, person: str | bool) -> IntArray | None:
     if column is None or isinstance(log, Variants):
         return None
     columns_of_persons(log, column, "person")
-    owner = _numbered(log, column)
+    owner = numbered(log, column)
     return owner if int(owner.max(initial=-1)) + 1 < len(owner) else None
 
 
@@ -55,7 +55,7 @@ def check_apart(original: EventLog | Variants, control: EventLog | Variants | No
     if not isinstance(control, EventLog):
         return
     column = column_of(original, person)
-    if column is not None and (isinstance(person, str) or _has(control, column)):
+    if column is not None and (isinstance(person, str) or has_column(control, column)):
         _check_people(original, control, column)
     same = _cases_in(control) & _cases_in(original)
     if same:
@@ -82,7 +82,8 @@ def _check_people(original: EventLog, control: EventLog, column: str) -> None:
         )
 
 
-def _has(log: EventLog, column: str) -> bool:
+def has_column(log: EventLog, column: str) -> bool:
+    """Return whether a log has this column of persons."""
     try:
         return bool(columns_of_persons(log, column))
     except ParameterError:
@@ -105,7 +106,7 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
     """Return the rows of about so many cases, and of the others, ascending: of people drawn at random, as many as come
     nearest to that, and at least one on each side. Nobody has cases on both; a case of which it is not known whose it
     is counts as somebody's own. No case's side depends on the order of rows."""
-    owner = _numbered(log, person)
+    owner = numbered(log, person)
     size = np.bincount(owner)
     if len(size) < 2:
         code = "control-of-one-person" if len(size) else "control-without-people"
@@ -122,7 +123,7 @@ def in_order(log: EventLog) -> IntArray:
     return np.asarray(pc.sort_indices(log.cases.column(ACTIVITY).cast(pa.string())), dtype=np.int64)
 
 
-def _numbered(log: EventLog, column: str) -> IntArray:
+def numbered(log: EventLog, column: str) -> IntArray:
     """The person of each case by a number, those first whose first case is, by the names of cases."""
     encoded = owners(log, column).named.dictionary_encode()
     found = np.array(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)

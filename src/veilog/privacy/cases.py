@@ -319,9 +319,9 @@ class AllCases:
         """
         log, domain = self._log, self._domain
         if isinstance(log, EventLog):
-            return combine([_found(work, lambda: self._in_memory, True)])
+            return combine([found_in(work, lambda: self._in_memory, True)])
         return log.together(
-            lambda piece, first: _found(work, lambda: RawCases(piece, domain), first), combine, attributes
+            lambda piece, first: found_in(work, lambda: RawCases(piece, domain), first), combine, attributes
         )
 
     @cached_property
@@ -397,7 +397,7 @@ class AllCases:
         return _sums([self.over(of_piece, combined, [coding.name for coding in codings])], size)
 
 
-def _found(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
+def found_in(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
     """What work finds in a piece, or an error with a fixed text: what went wrong may say something of the data."""
     try:
         return work(raw(), first)

@@ -78,9 +78,10 @@ class Curator:
         Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
         """
         conditions: tuple[Condition, ...] = ()
-        subset, whole = None, None
+        subset, whole, people = None, None, None
         if isinstance(held, Bounded):
             unit, subset, whole, conditions = held.unit, held.subset, held.whole, held.conditions
+            people = held.people
             log = None if isinstance(held.log, Variants) else held.log
             held = held.variants
         elif unit.column is not None:
@@ -90,7 +91,7 @@ class Curator:
         self.domain = domain or Domain()
         self.unit = unit
         self._public, self._variants = held if whole is None else whole, self.domain.fit(held)
-        self._log = log
+        self._log, self._people = log, people
         self._randomness = randomness or noise.operating_system()
         self._account = ChargeAccount(unit, seeded=self._randomness.seed is not None, subset=subset)
         together = held.read_together if log is None else log.read_together
@@ -149,7 +150,7 @@ class Curator:
         if self._log is None:
             raise ParameterError("question-extras-of-variants", parameter="log")
         whole = None if isinstance(self._public, Variants) else self._public
-        return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole)
+        return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole, people=self._people)
 
     def subsample(self, rate: Fraction) -> Curator:
         """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.

@@ -39,6 +39,7 @@ from veilog.privacy.cases import (
 from veilog.privacy.contributions import check_size_and_bound, check_sums, noise_of_sums
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.histograms import gaussian_rounds
+from veilog.privacy.histories import HistoryFeatures, KindRule, sums_of_persons
 from veilog.privacy.mechanisms.mechanism import (
     DiscreteGaussian,
     GaussianRounds,
@@ -49,6 +50,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Thresholded,
 )
 from veilog.privacy.mechanisms.noise import Randomness
+from veilog.privacy.unit import PersonCases
 
 if TYPE_CHECKING:
     from veilog.logs.storage.stored_log import StoredLog
@@ -87,11 +89,13 @@ class EventQuestions:
         account: ChargeAccount,
         *,
         whole: EventLog | StoredLog | None = None,
+        people: PersonCases | None = None,
     ) -> None:
-        """``whole`` is the log that public facts are taken from, where it has other cases."""
+        """``whole`` is the log that public facts are taken from, where it has other cases; ``people`` are all cases of
+        the persons, where a column names these."""
         self._log, self._public = log, log if whole is None else whole
         self._domain, self._raw = domain, AllCases(log, domain)
-        self._randomness, self._account = randomness, account
+        self._randomness, self._account, self._people = randomness, account, people
 
     # Public facts ---------------------------------------------------------------------------------------------------
 
@@ -179,6 +183,46 @@ class EventQuestions:
         sensitivity = Sensitivity.of(bound, norm, "clipped")
         mechanism = self._account.charge("event sums", so_many(purpose, size, "sum"), noise, sensitivity, eps, failure)
         exact = self._raw.sums(features, size, bound, resolution, norm, alphabet, codings)
+        return exact + mechanism.draw(size, self._randomness)
+
+    def sums_of_persons(
+        self,
+        features: HistoryFeatures,
+        size: int,
+        bound: int,
+        epsilon: Number,
+        *,
+        kinds: KindRule | None = None,
+        alphabet: Sequence[str] = (),
+        resolution: int = 1,
+        purpose: str | Message = "sums-over-persons",
+    ) -> IntArray:
+        """Noisy sums, over all persons, of a vector of ``size`` integers a person, in units of ``1/resolution``.
+
+        ``features`` maps each person, by itself, to its vector: all its cases in the order of their starts, whether
+        they count elsewhere or not, each with its times and with a kind that ``kinds`` gives it by its activities.
+        Where the L1 norm of the vector exceeds ``bound`` it is scaled down to that. ``epsilon`` is for one of the
+        ``most_cases`` m cases of a person, as in all questions, so a person has m times as much, and each sum gets
+        discrete Laplace noise of scale ``bound / (m epsilon)``.
+
+        Sensitivity: the kinds and their alphabet are public or noisy answers. Which cases are a person's is known of
+        each case by itself, and their order follows from their own starts and places, so the vector of a person
+        depends on the cases that name it alone, however many they are. Its L1 norm is at most ``resolution * bound``,
+        exactly, because it is computed in integers. Cases that name nobody are left out, or are each the only one of
+        a person without others, as the unit says. Adding or removing a person adds or removes its vector, and changes
+        no other: the sums together are (m epsilon)-differentially private for a person. They are charged as m cases of
+        which each changes them by ``bound / m``, which is the same number; that the cost of a delta elsewhere grows
+        with all epsilons (:meth:`veilog.privacy.unit.Unit.charges`) makes it no less than it is.
+        """
+        eps = parse_epsilon(epsilon)
+        if self._people is None:
+            raise ParameterError("question-persons-without-column", parameter="unit")
+        most = self._account.unit.most_cases
+        check_sums(size, bound, resolution, eps * most)
+        noise, norm = noise_of_sums(bound, resolution, eps * most, Fraction(0))
+        sensitivity = Sensitivity.of(Fraction(bound, most), norm, "clipped")
+        mechanism = self._account.charge("person sums", so_many(purpose, size, "sum"), noise, sensitivity, eps)
+        exact = sums_of_persons(self._people, self._domain, features, size, bound, resolution, kinds, alphabet)
         return exact + mechanism.draw(size, self._randomness)
 
     def rounds(

@@ -203,6 +203,16 @@ def conditions_of_subset(subset: Partition | None, unit: Unit, remembered: bool)
 
 
 @dataclass(frozen=True, eq=False)
+class PersonCases:
+    """All cases of persons, before they are cut to so many of each: of these nothing counts but what questions about
+    persons bound by themselves (:mod:`veilog.privacy.histories`)."""
+
+    log: EventLog | StoredLog
+    owner: IntArray
+    """Of each case the number of its person; below 0 for a case that is left out."""
+
+
+@dataclass(frozen=True, eq=False)
 class Bounded:
     """The token that a log holds no more cases of a person than its unit says, and only those of its subset: what
     :func:`bounded` makes of one.
@@ -219,6 +229,8 @@ class Bounded:
     of those of a person that were drawn."""
     remembered: bool = False
     """Whether units that an earlier subset had are left out of it."""
+    people: PersonCases | None = None
+    """All cases of the persons, where a column names these."""
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -266,7 +278,8 @@ def bounded(
     first = np.flatnonzero(np.diff(owner[order], prepend=_NOBODY - 1))
     place = np.arange(len(owner)) - np.repeat(first, np.diff(first, append=len(owner)))
     kept = np.sort(order[(place < unit.most_cases) & (owner[order] != _NOBODY)])
-    return Bounded(log if len(kept) == len(owner) else log.only(kept), unit, subset, whole, new is not None)
+    cut = log if len(kept) == len(owner) else log.only(kept)
+    return Bounded(cut, unit, subset, whole, new is not None, PersonCases(log, owner))
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:

@@ -41,12 +41,14 @@ from veilog.privacy.histograms import SparseHistogram, gaussian_rounds, histogra
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian
 from veilog.privacy.mechanisms.noise import Randomness, WordArray
 from veilog.privacy.partition import Partition
+from veilog.privacy.unit import Unit
 
 QUESTIONS = (
     "count",
     "concentration",
     "histogram",
     "sums",
+    "sums_of_persons",
     "partitions",
     "find_activities",
     "distinct",
@@ -220,8 +222,8 @@ class ReplayedCurator:
     on with fresh numbers, too.
     """
 
-    def __init__(self, record: AnswerRecord, domain: Domain, subset: Partition | None) -> None:
-        self.domain, self._record, self._subset = domain, record, subset
+    def __init__(self, record: AnswerRecord, domain: Domain, unit: Unit, subset: Partition | None) -> None:
+        self.domain, self.unit, self._record, self._subset = domain, unit, record, subset
         self._place, self._turn = 0, len(record.entries)
         self._fresh: np.random.Generator | None = None
         self._seen: list[np.random.Generator] = []
@@ -273,7 +275,7 @@ class ReplayedCurator:
             raise Damaged("model-file-damaged")
         known, answer = self._record.entries[self._place]
         size = given[1] if len(given) > 1 else named.get("size")
-        dense = isinstance(answer, np.ndarray) and name in ("histogram", "sums")
+        dense = isinstance(answer, np.ndarray) and name in ("histogram", "sums", "sums_of_persons")
         if known != name or (dense and cast(AnyArray, answer).size != size):
             raise Damaged("model-file-damaged")
         self._place += 1

@@ -29,6 +29,8 @@ class Keywords(TypedDict, total=False):
     processing: bool
     attributes: Iterable[str] | None
     attributes_share: Number | None
+    persons: Number | None
+    person_attributes: Iterable[str] | None
     activities: Iterable[str] | str | None
     domain: Domain | None
     subset: Partition | str | None

@@ -137,7 +137,7 @@ class ReleaseModel:
         number = made.variants.cases if cases is None else cases
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_CASES:
             raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=MOST_CASES, cases=cases)
-        chosen = self._chosen(where or {}, made.details)
+        chosen = self._chosen(where or {}, made)
         pool = self._variants(number, rng)
         if made.drawing is None or made.details is None:
             variants = pool.with_counts(_some(pool.counts, number, rng))
@@ -145,6 +145,7 @@ class ReleaseModel:
         known = _relabelled(pool, made.details.cases.labels) or made.variants
         sequences = _coded(known.sequences, made.details.cases.labels)
         details = _joined(list(self._pieces(sequences, known.counts, number, chosen, rng)), number)
+        details = made.drawing.linked(details, rng)
         assert isinstance(details.cases, Repeated)
         counts = np.bincount(details.cases.owner, minlength=len(sequences))
         return self._released(known.with_counts(counts), details, np.zeros(0, dtype=np.int32))
@@ -154,7 +155,7 @@ class ReleaseModel:
         """The release once more, which must come out as it was: elsewhere numbers may be rounded in another way, and
         another version may ask something else."""
         request, record = self.recording.request, self.recording.record
-        curator = ReplayedCurator(record, request.public, request.subset)
+        curator = ReplayedCurator(record, request.public, request.unit, request.subset)
         made = self._checked(lambda: made_by(curator, request))  # type: ignore[arg-type]
         if digest_of(made.variants) != self.facts.digest:
             raise self._not_replayable()
@@ -204,10 +205,11 @@ class ReleaseModel:
             left -= len(details.cases)
             yield details
 
-    def _chosen(self, where: Mapping[str, Any], details: Details | None) -> list[Partition]:
-        """The values that cases are to have, each of an attribute of the release."""
-        columns = ReleasedColumns({}, {}) if details is None else details.columns
-        known = [*columns.cases, *columns.events]
+    def _chosen(self, where: Mapping[str, Any], made: Made) -> list[Partition]:
+        """The values that cases are to have, each of an attribute of the release; persons are made up at the end."""
+        columns = ReleasedColumns({}, {}) if made.details is None else made.details.columns
+        persons = None if made.drawing is None or made.drawing.persons is None else made.drawing.persons.column
+        known = [name for name in (*columns.cases, *columns.events) if name != persons]
         for name in where:
             if name.removeprefix("case:") not in known and name not in known:
                 raise ParameterError(

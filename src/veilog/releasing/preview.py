@@ -58,7 +58,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     length of its longest case, for where its owner says that these are public."""
     trial = on_made_up(plan)
     declared = trial.declared
-    before, after = _labels_found(plan), _values_asked(plan)
+    before, after = _labels_found(plan), (*_values_asked(plan), *_persons_asked(plan))
     # Activities that are declared for the real log are not those of the made-up one; the questions are the same if they
     # are as many. So few patients have no labels that are frequent enough to be found.
     if declared.alphabet is not None:
@@ -76,7 +76,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     trial = replace(trial, declared=declared, settings=replace(trial.settings, **quick))
     for stated in (*before, *after):
         trial = replace(trial, epsilon=trial.epsilon - stated.epsilon, delta=trial.delta - stated.delta)
-    times = plan.wanted.times / (1 - plan.wanted.attributes_share)
+    times = plan.wanted.times / (1 - plan.wanted.attributes_share - plan.wanted.persons)
     trial = replace(trial, wanted=replace(trial.wanted, times=times, processing=plan.wanted.processing))
     guarantee = run_plan(trial, _made_up()).guarantee
     if before or after:
@@ -113,7 +113,7 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
         rules=None,  # they name activities of the log; what is asked costs the same
         subset=None,  # made-up cases are of no month; what a subset is asked is what the whole is
-        wanted=replace(plan.wanted, attributes=(), attributes_share=Wanted().attributes_share, processing=False),
+        wanted=Wanted(times=plan.wanted.times, window=plan.wanted.window),
     )
 
 
@@ -141,6 +141,14 @@ def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
     rest = 1 - LABELS_SHARE if uses.labels else 1
     delta = uses.of(plan.delta)[0] if uses.values else Fraction(0)
     return (_stated("values", "values-of-attributes", plan.epsilon * rest * wanted.attributes_share, delta),)
+
+
+def _persons_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
+    """What persons cost, whom the made-up log does not have."""
+    if not plan.wanted.persons:
+        return ()
+    rest = 1 - LABELS_SHARE if plan.uses.labels else 1
+    return (_stated("person sums", "returns-of-persons", plan.epsilon * rest * plan.wanted.persons, Fraction(0)),)
 
 
 def _stated(question: str, purpose: str, epsilon: Fraction, delta: Fraction) -> Charge:
@@ -344,10 +352,10 @@ def expectation(
 
 
 def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
-    """The plan with what goes to attributes and to starts of events taken away, since a twin has none."""
+    """The plan with what goes to attributes, starts of events and persons taken away, since a twin has none."""
     wanted, trial = plan.wanted, on_made_up(plan)
     times = wanted.times * (1 - wanted.of_starts)
-    rest = 1 - wanted.attributes_share - wanted.times * wanted.of_starts
+    rest = wanted.of_flow + times
     return replace(
         trial,
         epsilon=trial.epsilon * rest,

@@ -47,6 +47,19 @@ def check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
             raise ParameterError("attribute-names-people", parameter="attributes", name=name)
 
 
+def check_persons(unit: Unit, wanted: Wanted) -> None:
+    """Refuse to release persons where no column names them, nobody comes back, or their names are released beside."""
+    if not wanted.persons:
+        return
+    if unit.column is None:
+        raise ParameterError("persons-without-column", parameter="persons")
+    if unit.most_cases == 1:
+        raise ParameterError("persons-of-one-case", parameter="max_cases")
+    for name in wanted.attributes:
+        if name.removeprefix("case:") == unit.column.removeprefix("case:"):
+            raise ParameterError("persons-named-twice", parameter="attributes", name=name)
+
+
 def check_unit(method: Method, as_published: bool) -> None:
     """Refuse to protect people where only cases can be protected."""
     if as_published or not method.takes_epsilon:

@@ -48,6 +48,7 @@ from veilog.releasing.refusals import (
     check_certified,
     check_names,
     check_parameters,
+    check_persons,
     check_privately,
     check_remembered,
     check_unit,
@@ -234,6 +235,24 @@ class ReleaseRequest:
             "Share of epsilon for attributes; default a quarter.",
             "attributes_share",
             python="Number | None",
+            works=("release",),
+            group="content",
+            form=(),
+        ),
+        Option(
+            "With a column in --unit: share of epsilon for made-up persons, who come back as those of the log do, e.g. "
+            "0.2.",
+            "persons",
+            python="Number | None",
+            works=("release",),
+            group="content",
+            form=("persons",),
+        ),
+        Option(
+            "With --persons, released attributes of cases that a person keeps in all cases: a,b,c (sex, year of "
+            "birth).",
+            "person_attributes",
+            python="Iterable[str] | None",
             works=("release",),
             group="content",
             form=(),
@@ -472,6 +491,9 @@ class ReleaseRequest:
         else:
             for name in self.wanted.attributes:
                 attribute_level(log.shape, name)
+            for name in self.wanted.person_attributes:
+                if attribute_level(log.shape, name) == "event":
+                    raise ParameterError("person-attribute-of-events", parameter="person_attributes", name=name)
             if self.unit.column is not None:
                 columns_of_persons(log.shape, self.unit.column)
         if self.rules is not None:
@@ -529,6 +551,8 @@ class ReleaseRequest:
                 "attributes": list(value.attributes) or None,
                 "attributes_share": _text(value.attributes_share) if value.attributes else None,
                 "processing": value.processing or None,
+                "persons": _text(value.persons) if value.persons else None,
+                "person_attributes": list(value.person_attributes) or None,
             }
         elif isinstance(value, Fraction):
             found = {name: _text(value) if value else None}
@@ -668,6 +692,8 @@ def options_in(kind: type[ReleaseRequest]) -> tuple[dict[str, Option], dict[str,
 
 
 OPTIONS, _ALONE = options_in(ReleaseRequest)
+_BEYOND = ("times", "attributes", "attributes_share", "window", "processing", "persons", "person_attributes")
+"""The options of what is released beyond variants, as :meth:`Wanted.of` takes them."""
 
 
 def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
@@ -686,7 +712,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     if given["guessing_advantage"] is not None:
         epsilon, told = _by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
     check_certified(chosen, as_published)
-    wanted = Wanted.of(*(given[name] for name in ("times", "attributes", "attributes_share", "window", "processing")))
+    wanted = Wanted.of(*(given[name] for name in _BEYOND))
     declared = facts_declared(given["domain"], given["activities"])
     if wanted:
         check_beyond(chosen, as_published)
@@ -701,6 +727,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     if protected is not ONE_CASE:
         check_unit(chosen, as_published)
         check_names(protected, wanted, declared)
+    check_persons(protected, wanted)
     request = ReleaseRequest(
         method=chosen,
         settings=settings,

@@ -107,6 +107,8 @@ def release(
     dates, or ``"2024-01-01..2025-01-01"``; ``"log"`` takes it from the log, which the guarantee says; None a made-up
     year). With ``processing`` when events began (``start_timestamp``) is released, too. ``attributes`` are released
     with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
+    With a column as ``unit``, ``persons`` is the share of epsilon for made-up persons, whose cases follow each other as
+    those of persons of the log do; ``person_attributes`` are those released attributes that a person keeps.
 
     ``subset`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
     (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) those that start then, ``"ward=A"`` those with this
@@ -498,10 +500,14 @@ def _with_extras(
         starts = f" and {START}" if request.wanted.processing else ""
         done.append((f"timestamps{starts}", "times", made.for_times))
     columns = made.details.columns
-    names = [name for name in (*columns.cases, *columns.events) if not (request.wanted.processing and name == START)]
+    others = {START} if request.wanted.processing else set()
+    others |= {(request.unit.column or "").removeprefix("case:")} if made.for_persons else set()
+    names = [name for name in (*columns.cases, *columns.events) if name not in others]
     if names:
         target = "attributes: " + ", ".join(names)
         done.append((target, "attributes", made.for_attributes))
+    if made.for_persons:
+        done.append((f"persons: {request.unit.column}", "persons", made.for_persons))
     return Made(made.variants, None, made.details, _NO_ORDER, done, said, flows[0], made.for_flow, made.drawing)
 
 
@@ -521,7 +527,10 @@ def _beyond(wanted: Wanted) -> dict[str, object]:
     if wanted.processing:
         times["processing"] = True
     shared = {"attributes": list(wanted.attributes), "attributes_share": float(wanted.attributes_share)}
-    return {**times, **(shared if wanted.attributes else {})}
+    persons: dict[str, object] = {"persons": float(wanted.persons)} if wanted.persons else {}
+    if wanted.person_attributes:
+        persons["person_attributes"] = list(wanted.person_attributes)
+    return {**times, **(shared if wanted.attributes else {}), **persons}
 
 
 def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:

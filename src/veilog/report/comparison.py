@@ -285,12 +285,16 @@ class UseCaseShown:
 def judged_here(
     original: EventLog | Variants, released: EventLog | Variants, progress: Progress, person: str | bool = True
 ) -> Mapping[str, Assessment]:
-    """Judge what a page always has, and times and attributes where the release has them; ``person`` says whose the
-    cases are (:class:`veilog.measures.UseCaseOptions`)."""
+    """Judge what a page always has, and times, attributes and persons where the release has them; ``person`` says whose
+    the cases are (:class:`veilog.measures.UseCaseOptions`)."""
     names, lacking = list(ALWAYS), None
     if not isinstance(original, Variants) and not isinstance(released, Variants):
+        from veilog.measures.persons import column_of, has_column  # tables are loaded when there are any
+
         names += ["performance"]
-        more = {*released.events.column_names, *released.cases.column_names} - OF_EVERY_LOG
+        column = column_of(original, person)
+        names += ["returns"] if column is not None and has_column(released, column) else []
+        more = {*released.events.column_names, *released.cases.column_names} - OF_EVERY_LOG - {column}
         if more:
             names += ["attributes"]
         else:

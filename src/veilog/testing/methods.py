@@ -25,8 +25,10 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventQuestions, EventRounds
 from veilog.privacy.histograms import Rounds
+from veilog.privacy.histories import Histories, KindRule, histories_in
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.gradients import Training
+from veilog.privacy.unit import bounded
 from veilog.releasing.answers import watched
 from veilog.releasing.request import OPTIONS, ReleaseRequest, plan
 from veilog.releasing.result import Release
@@ -136,7 +138,15 @@ class Tape:
         bound.apply_defaults()
         arguments = dict(bound.arguments)
         for argument, value in arguments.items():
-            if callable(value):
+            if isinstance(value, KindRule):
+                assert isinstance(self.probe, EventLog)
+                each = RawCases(self.probe, self.domain).blocks(bound.arguments["alphabet"])
+                arguments[argument] = [value.number, *(_of_each_case(value.of, block) for block in each)]
+            elif name == "sums_of_persons" and callable(value):
+                arguments[argument] = _of_each_case(value, self._histories(holder, self.probe, bound.arguments))
+                if self.position is not None:
+                    value(self._histories(holder, self.other, bound.arguments))
+            elif callable(value):
                 of_events = isinstance(holder, EventQuestions | EventRounds)
                 blocks = self._blocks(self.probe, arguments, of_events=of_events)
                 arguments[argument] = [_of_each_case(value, block) for block in blocks]
@@ -151,6 +161,12 @@ class Tape:
             return [self.domain.fit(log if isinstance(log, Variants) else log.variants).sequences]
         assert isinstance(log, EventLog)
         return list(RawCases(log, self.domain).blocks(arguments["alphabet"], arguments["codings"]))
+
+    def _histories(self, holder: Any, log: Log, arguments: Mapping[str, Any]) -> Histories:
+        """The persons of a log as a function gets them."""
+        people = bounded(log, holder._account.unit, noise.seeded(0)).people
+        assert people is not None
+        return histories_in(people, self.domain, arguments["kinds"], arguments["alphabet"])
 
 
 def _totals(holder: Any) -> list[Any]:

@@ -182,17 +182,27 @@ def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(method:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["evolve", "travas"])
-def test_with_equal_answers_a_log_without_a_person_gives_the_same_release(method: str) -> None:
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [
+        ("evolve", {"times": 0.2}),
+        ("evolve", {"times": 0.2, "persons": 0.4, "epsilon": 60}),
+        ("laplace", {"persons": 0.4}),
+        ("travas", {"delta": 1e-2}),
+    ],
+)
+def test_with_equal_answers_a_log_without_a_person_gives_the_same_release(
+    method: str, settings: dict[str, Any]
+) -> None:
     """Which two of a person's cases count is drawn before anything is asked, of fewer people from fewer bits."""
     patients = pa.array([f"patient {i // 3}" for i in range(LOG.number_of_cases)])
     log = EventLog(LOG.events, LOG.cases.append_column("Patient", patients), LOG.metadata)
     less = log.only(np.flatnonzero([name != "patient 7" for name in patients.to_pylist()]))
-    settings: dict[str, Any] = {"delta": 1e-2} if method == "travas" else {"times": 0.2}
-    asked = planned(method, epsilon=16, unit="Patient", max_cases=2, **settings)
+    asked = planned(method, **{"epsilon": 16, "unit": "Patient", "max_cases": 2} | settings)
     first, second, tape = recorded_and_replayed(asked, log, less)
     assert tape.position == len(tape.entries) > 0
     assert same(first, second) and first.variants.cases > 0
+    assert ("persons" in settings) == ("Patient" in first.log.cases.column_names)
 
 
 def test_every_certified_method_is_replayed() -> None:

@@ -1,4 +1,4 @@
-"""What a release is still good for: discovery, prediction, performance, conformance and attributes, each a use case."""
+"""Use cases of a release: discovery, prediction, performance, attributes, returning persons and others."""
 
 from __future__ import annotations
 

@@ -58,6 +58,8 @@ class UseCaseOptions:
     person: str | bool = True
     """The column that tells whose a case is: nobody's cases are on both sides of a split, and it is no attribute. True:
     the one that seems to (:func:`veilog.measures.persons.person_of`); False: none."""
+    return_days: float = 30.0
+    """How many days after its end at most the next case of a person starts, for a case to return."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
 
     @property

@@ -39,6 +39,9 @@ class Wanted:
     """In which cases start: declared, taken from the log (an assumption), or a made-up year."""
     processing: bool = False
     """Whether when events began is released, too; paid for with the times."""
+    persons: Fraction = Fraction(0)
+    person_attributes: tuple[str, ...] = ()
+    """Attributes of cases, released too, that stay the same in all cases of a person."""
 
     @staticmethod
     def of(
@@ -47,6 +50,8 @@ class Wanted:
         attributes_share: Number | None,
         window: Window | str | None,
         processing: bool = False,
+        persons: Number | None = None,
+        person_attributes: Iterable[str] | None = None,
     ) -> Wanted:
         """What the user asked for, in exact numbers, or an error in the user's words."""
         names = _names(attributes)
@@ -60,13 +65,17 @@ class Wanted:
             share = parse_share(given, "attributes_share")
         else:
             share = Fraction(0)
-        if share_of_times + share >= 1:
+        share_of_persons = Fraction(0) if persons is None else parse_share(persons, "persons")
+        if share_of_times + share + share_of_persons >= 1:
             raise ParameterError(
                 "shares-leave-nothing",
                 parameter="times",
                 share_of_times=float(share_of_times),
                 share=float(share),
+                share_of_persons=float(share_of_persons),
             )
+        constant = _names(person_attributes)
+        _check_constant(constant, names, share_of_persons)
         if window is not None and times is None:
             raise ParameterError("window-without-times-share", parameter="window")
         _check_processing(processing, names, share_of_times)
@@ -75,7 +84,7 @@ class Wanted:
             checked = "log"
         elif window is not None:
             checked = pair_of_times(window)
-        return Wanted(share_of_times, names, share, checked, processing)
+        return Wanted(share_of_times, names, share, checked, processing, share_of_persons, constant)
 
     @property
     def of_starts(self) -> Fraction:
@@ -83,7 +92,12 @@ class Wanted:
         return OF_STARTS if self.processing else Fraction(0)
 
     def __bool__(self) -> bool:
-        return bool(self.times or self.attributes)
+        return bool(self.times or self.attributes or self.persons)
+
+    @property
+    def of_flow(self) -> Fraction:
+        """Which part of epsilon is left for the control flow."""
+        return 1 - self.times - self.attributes_share - self.persons
 
 
 def _names(attributes: Iterable[str] | None) -> tuple[str, ...]:
@@ -93,6 +107,16 @@ def _names(attributes: Iterable[str] | None) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         raise ParameterError("attributes-not-text", parameter="attributes", attributes=attributes)
     return names
+
+
+def _check_constant(constant: tuple[str, ...], attributes: tuple[str, ...], persons: Fraction) -> None:
+    """Refuse attributes of persons without persons, and those that are not released."""
+    if constant and not persons:
+        raise ParameterError("person-attributes-without-persons", parameter="person_attributes")
+    bare = {name.removeprefix("case:") for name in attributes}
+    for name in constant:
+        if name.removeprefix("case:") not in bare:
+            raise ParameterError("person-attribute-not-released", parameter="person_attributes", name=name)
 
 
 def _check_processing(processing: bool, attributes: tuple[str, ...], times: Fraction) -> None:

@@ -101,7 +101,12 @@ class CellRule:
         """Return cells where there are so many cases over the scale of the noise of a count; one cell where these are
         too few for the ``least`` number."""
         kinds, number = cases if isinstance(cases, Kinds) else Kinds.of(cases), cells_told(known)
-        centres = _centres(kinds.profiles, kinds.shares, number if number >= least else 1, rng)
+        return CellRule.of_number(kinds, number if number >= least else 1, rng)
+
+    @staticmethod
+    def of_number(kinds: Kinds, number: int, rng: np.random.Generator) -> CellRule:
+        """Return about so many cells, and no more than ``MOST_CELLS``."""
+        centres = _centres(kinds.profiles, kinds.shares, min(number, MOST_CELLS), rng)
         whole = np.unique(np.round(centres * _SCALE), axis=0)
         return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
 

@@ -16,6 +16,7 @@ from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
 from veilog.methods._events.attributes.synthesis import AttributesModel, ReleasedColumns, asked_attributes
+from veilog.methods._events.persons import PersonsModel, asked_persons, table_of
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.methods._events.times.processing import ProcessingModel, asked_processing
 from veilog.methods._events.times.timestamps import TimesModel, asked_times
@@ -23,7 +24,6 @@ from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
-from veilog.rules.attributes import AttributeTable
 from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import obeying
 
@@ -40,6 +40,7 @@ class Enriched:
     for_flow: range
     for_times: range
     for_attributes: tuple[int, ...]
+    for_persons: range
     drawing: DetailsDrawing
     """For any other cases."""
 
@@ -56,9 +57,10 @@ class DetailsDrawing:
     processing: ProcessingModel | None
     attributes: AttributesModel | None
     rules: ReleaseRules | None
+    persons: PersonsModel | None = None
 
     def of(self, cases: Repeated, rng: np.random.Generator) -> Details:
-        """Return cases whose labels are those of the release with times and attributes."""
+        """Return cases whose labels are those of the release with times and attributes, each by itself."""
         times, starts = None, dict[str, pa.Array]()
         if self.times is not None:
             times, begun = self.times.of(cases, rng), None
@@ -70,6 +72,12 @@ class DetailsDrawing:
         if self.rules is not None and self.rules.attributes:
             columns = _obeying(columns, cases, times, self.rules, rng)
         return Details(cases, times, columns)
+
+    def linked(self, details: Details, rng: np.random.Generator) -> Details:
+        """Return cases with made-up persons, where the release has such."""
+        if self.persons is None or not isinstance(details.cases, Repeated):
+            return details
+        return replace(details, columns=self.persons.named(details.cases, details.times, details.columns, rng))
 
     def moved(self, cases: Repeated, times: IntArray, begun: IntArray | None) -> tuple[IntArray, dict[str, pa.Array]]:
         """Return times as rules have them, and when events began, by the name of that."""
@@ -115,7 +123,7 @@ def enriched(
     if wanted.processing:
         curator.events.check_moments(START)
     found, rest = _attributes(curator, wanted, epsilon, delta, remark)
-    flow_epsilon = epsilon * (1 - wanted.times - wanted.attributes_share)
+    flow_epsilon = epsilon * wanted.of_flow
     if not found:
         flow_epsilon, rest = flow_epsilon + rest, Fraction(0)
     before_flow = asked()
@@ -141,12 +149,19 @@ def enriched(
     columns = replace(columns, events={**starts, **columns.events})
     if rules is not None and rules.attributes:
         columns = _obeying(columns, cases, times, rules, generator(curator.randomness))
+    after_attributes = asked()
+    if wanted.persons and len(cases):
+        rng, share = generator(curator.randomness), epsilon * wanted.persons
+        persons = asked_persons(curator, share, wanted, cases, rng, remark, rules, timed=times is not None)
+        drawing = replace(drawing, persons=persons)
+        columns = columns if persons is None else persons.named(cases, times, columns, rng)
     return Enriched(
         variants,
         Details(cases, times, columns),
         range(before_flow, after_flow),
         range(after_flow, after_times),
-        (*range(begun, before_flow), *range(after_times, asked())),
+        (*range(begun, before_flow), *range(after_times, after_attributes)),
+        range(after_attributes, asked()),
         drawing,
     )
 
@@ -155,13 +170,7 @@ def _obeying(
     columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: ReleaseRules, rng: np.random.Generator
 ) -> ReleasedColumns:
     """The columns with values redrawn where they break a rule."""
-    owners = np.repeat(np.arange(len(cases)), cases.lengths)
-    going, starts = np.flatnonzero(cases.lengths), np.zeros(len(cases), dtype=np.int64)
-    if times is not None:
-        starts[going] = times[cases.offsets[going]]
-    codes = cases.rows(0, len(cases)).codes.astype(np.int64)
-    table = AttributeTable(owners, cases.labels, codes, starts, columns.cases, columns.events)
-    drawn = table.redrawn(rules.attributes, rng)
+    drawn = table_of(columns, cases, times).redrawn(rules.attributes, rng)
     of_events = {name: drawn.get(name, column) for name, column in columns.events.items()}
     return ReleasedColumns(of_events, {name: drawn.get(name, column) for name, column in columns.cases.items()})
 

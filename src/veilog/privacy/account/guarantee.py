@@ -170,7 +170,10 @@ def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> Message:
 
 
 def _scale(mechanism: Laplace, sensitivity: Sensitivity | Stated) -> str:
-    return f"{float(mechanism.scale):g}" if isinstance(sensitivity, Stated) else f"{sensitivity.by[0]}/epsilon"
+    if isinstance(sensitivity, Stated):
+        return f"{float(mechanism.scale):g}"
+    by = sensitivity.by[0]
+    return f"{by}/epsilon" if by.denominator == 1 else f"{by.numerator}/({by.denominator} epsilon)"
 
 
 def _steps(part: NoisedSteps) -> str:

@@ -247,7 +247,7 @@ def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refuse
 
 _SETTINGS = (
     *("epsilon", "unit", "max_cases", "without_person", "labels", "activities", "attributes", "allow_no_protection"),
-    *("times", "processing", FIELD),
+    *("times", "processing", "persons", FIELD),
 )
 """The fields of the settings; all others are expert options."""
 
