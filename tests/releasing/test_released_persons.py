@@ -60,7 +60,7 @@ def test_methods_of_variants_release_persons_and_nothing_of_the_real_ones(method
 
 
 def test_persons_cost_their_share_and_the_release_its_budget(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path / "l.ledger")
+    ledger = tmp_path / "l.ledger"
     asked = {"epsilon": 3, "persons": "0.3", "times": "0.2", "window": WINDOW, **WHOM}
     said = Domain().taken_from_log(["activities", "max_length"])
     release = veilog.release(LOG, "evolve", ledger=ledger, domain=said, **asked)  # type: ignore[arg-type]
@@ -68,9 +68,10 @@ def test_persons_cost_their_share_and_the_release_its_budget(tmp_path: Path) -> 
     spent = sum(charge.epsilon for charge in release.guarantee.charges if charge.question == "person sums")
     assert float(spent) == pytest.approx(3 * 0.3)
     assert [(one.target, one.epsilon) for one in release.operations][-1] == ("persons: Patient", pytest.approx(0.9))
-    (entry,) = ledger.show()[0].entries
+    (entry,) = Ledger(ledger).show()[0].entries
     assert entry.unit == "Patient" and entry.parameters["persons"] == 0.3 and entry.parameters["max_cases"] == 3
     assert "persons-made-up" in [remark.code for remark in release.remarks]
+    assert "cases-for-returns-only" in [note.code for note in release.owner_only.notes]
 
 
 @pytest.mark.slow
@@ -87,7 +88,7 @@ def test_attributes_of_persons_are_the_same_in_all_their_cases() -> None:
 
 @pytest.mark.slow
 def test_no_case_breaks_a_rule_for_its_person() -> None:
-    rules = [{"attribute": "born >= 1960", "if": "sex == 'f'"}, {"first": ["a", "c", "d"]}]
+    rules = [{"attribute": "born >= 1960", "if": "sex = f"}, {"first": ["a", "c", "d"]}]
     release = released(**ATTRIBUTES, person_attributes=["born"], rules=rules)
     sexes, born = (release.log.cases.column(name).to_pylist() for name in ("sex", "born"))
     assert all(year >= 1960 for sex, year in zip(sexes, born, strict=True) if sex == "f" and year is not None)

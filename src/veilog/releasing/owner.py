@@ -65,7 +65,7 @@ def notes_for_owner(
     if not isinstance(log, Variants):
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
-        notes += of_persons(log, planned.unit)
+        notes += of_persons(log, planned.unit, returning=bool(planned.wanted.persons))
     notes += broken_rules(log, planned)
     if not in_ledger:
         notes.append(unentered(planned.delta, bounded=planned.bounded))
@@ -120,7 +120,7 @@ OF_PERSONS = frozenset({"cases-of-persons"})
 
 OF_LOSSES = frozenset(
     {
-        *("no-case-in-subset", "persons-over-bound", "one-person-over-bound"),
+        *("no-case-in-subset", "persons-over-bound", "one-person-over-bound", "cases-for-returns-only"),
         *("one-case-without-person", "cases-without-person"),
         *("one-case-of-several", "cases-of-several", "cases-cut", "cases-cut-to-one-event"),
         *("one-activity-undeclared", "some-activities-undeclared", "many-activities-undeclared"),
@@ -130,9 +130,9 @@ OF_LOSSES = frozenset(
 """Notes that something of the log was left out."""
 
 
-def of_persons(log: EventLog | StoredLog, unit: Unit) -> list[OwnerMessage]:
+def of_persons(log: EventLog | StoredLog, unit: Unit, *, returning: bool = False) -> list[OwnerMessage]:
     """Return notes on whose cases a release does not use, or on whom it does not protect."""
-    return unprotected_persons(log) if unit.name == "case" else uncounted_cases(log, unit)
+    return unprotected_persons(log) if unit.name == "case" else uncounted_cases(log, unit, returning=returning)
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[OwnerMessage]:
@@ -143,9 +143,9 @@ def unprotected_persons(log: EventLog | StoredLog) -> list[OwnerMessage]:
     return [OwnerMessage("cases-of-persons", columns="; ".join(str(column) for column in found[:_COLUMNS]))]
 
 
-def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[OwnerMessage]:
+def uncounted_cases(log: EventLog | StoredLog, unit: Unit, *, returning: bool = False) -> list[OwnerMessage]:
     """Return notes on the cases that name no person, or several, and on the persons with more cases than count; and on
-    how many cases are not used for that."""
+    how many cases are not used for that, or only for the question whether persons are ``returning``."""
     found = uncounted(log, unit)
     if found is None:
         return []
@@ -153,8 +153,9 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit) -> list[OwnerMessage]
     if not found.over:
         return notes
     named = found.cases - found.nobody - found.several
+    over = "one-person-over-bound" if found.over == 1 else "persons-over-bound"
     note = OwnerMessage(
-        "one-person-over-bound" if found.over == 1 else "persons-over-bound",
+        "cases-for-returns-only" if returning else over,
         persons=found.persons,
         over=found.over,
         most=unit.most_cases,
