@@ -133,16 +133,18 @@ def release(
     planned = following(out, planned, last, original)
     planned = confirmed(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
     released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
+    cannot_be_undone("release-written", place=in_words(target, out=True))
+    more = files[:-1]
     if model is not None:
         released.model.save(model, overwrite=CALL.get().overwrite)
-    cannot_be_undone("release-written", place=in_words(target, out=True))
+        more.append(model)
     warn_dropped(released)
     account = account_of(released.entry)
-    out.json(released.to_json(), place, *files[:-1], account=account)
+    out.json(released.to_json(), place, *more, account=account)
     beside = _beside(original, planned.subset)
     comparison = _kept(beside, released) if compare and json != "-" else None
     pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
-    as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, files[:-1])]
+    as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, more)]
     if details:
         out.show(release_view(released, "; ".join(written), as_read))
         show_account(out, released.entry, account, new)
