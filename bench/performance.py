@@ -62,7 +62,9 @@ rows = pandas.read_FORMAT(path, COLUMNS=["{CASE}", "{ACTIVITY}", "{TIME}"]).sort
 report(len(rows.groupby("{CASE}")["{ACTIVITY}"].agg(tuple).value_counts()))
 """
 VEILOG = f"""
+import pyarrow
 from veilog.logs.files import read_variants
+pyarrow.array([0])  # Arrow's first look for pandas is an import
 {START}
 report(len(read_variants(path)))
 """

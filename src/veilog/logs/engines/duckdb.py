@@ -76,9 +76,9 @@ def load(
             if size > most:
                 _keep(connection, held)
         state.rows_before = state.rows
-    if size > most:
+    if size > most and held:
         _keep(connection, held)
-    else:
+    elif held:
         connection.register("events", pa.concat_tables(held))
     state.transitions.done(findings, told_apart=roles.transition in roles.classifier)
     where = ""
