@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Some machines tell Python to keep nothing compiled: every command that a test starts would compile all of it anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all nightly coverage oracles lint format bench mutants wheel flakes prose catalogues tables pictures screens constraints licences docs clean
+.PHONY: demo test test-all nightly coverage oracles lint format bench performance mutants wheel flakes prose catalogues tables pictures screens constraints licences docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/veilog demo demo --overwrite
@@ -47,6 +47,11 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python bench/run.py
+
+# The page of performance from one run: 40 minutes, 10 GB of disk.
+performance: $(VENV)/.dev
+	$(BIN)/python bench/run.py performance --again
+	$(BIN)/python bench/run.py --publish performance
 
 # For every night, not for every change: it takes an hour or two.
 mutants: $(VENV)/.dev

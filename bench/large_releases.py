@@ -81,14 +81,17 @@ def pair(number: int) -> tuple[Variants, Variants]:
     return first, variants_of(other, other_lengths, counts[1])
 
 
-def make(events: int, target: Path) -> None:
-    """A log in the order of its times, so that cases overlap; every two cases are one person's."""
+def make(events: int, target: Path, *, diverse: bool = False) -> None:
+    """A log in the order of its times, so that cases overlap; every two cases are one person's. It has 2,032 variants,
+    or a ``diverse`` one ever more, because a tenth of its events have any activity."""
     rng = np.random.default_rng(1)
     lengths = rng.integers(4, 11, size=events // 7)
     total = int(lengths.sum())
     owner = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
     place = (np.arange(total, dtype=np.int32) - np.repeat(np.cumsum(lengths) - lengths, lengths)).astype(np.int8)
     codes = np.minimum(place // 2 * 2 + rng.integers(0, 2, size=total).astype(np.int8), 11)
+    if diverse:
+        codes = np.where(rng.random(total) < 0.1, rng.integers(0, 12, size=total).astype(np.int8), codes)
     times = np.repeat(rng.integers(0, 2 * 365 * 86_400, size=len(lengths)), lengths)
     times += place * np.int64(3600)
     times += rng.integers(0, 3600, size=total)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its m
 
 HERE = Path(__file__).resolve().parent
 os.environ["VEILOG_LEDGER"] = "none"  # what is measured is no release, and belongs on nobody's account
-MODULES = ("reading", "variants", "similarity", "disclosure", "evolve", "releases", "speed", "times", "attributes")
+MODULES = ("performance", "similarity", "disclosure", "evolve", "releases", "speed", "times", "attributes")
 MODULES += ("amun", "travag", "attacks", "shapes", "suggest", "models", "large", "large_releases", "spark_events")
 MODULES += ("serve", "pages", "claims", "prediction", "clocks", "constants", "decisions", "repeats", "persons")
 LONG = ("evolve-constants", "releases-libra", "prefix-tree-models", "prefix-tree-options", "prefix-tree-playouts")
@@ -42,6 +42,7 @@ LONG += (
     "constants-outside",
     "attributes",
     "attributes-together",
+    "performance",
     "large",
     "large-releases",
     "large-events",

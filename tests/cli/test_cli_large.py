@@ -175,6 +175,7 @@ def test_of_a_large_original_the_variants_are_compared(
     assert other["relative_log_similarity"] == found["relative_log_similarity"] == 1.0
     assert found["case_durations"] is not None
     assert other["case_durations"] is None
+    assert other["released_cases"] == found["released_cases"]
 
 
 @pytest.mark.slow

@@ -319,3 +319,32 @@ def test_a_grid_has_every_combination_and_what_is_set_counts(bench: None) -> Non
     chosen = {cell.settings for cell in cells(Profile(("a",), 1, False, {"depth": "7,9"}))}
     assert chosen == {(("epsilon", e), ("depth", d)) for e in ("1", "0.1") for d in (7, 9)}
     assert {cell.log for cell in grid(logs=("",), size=(1, 2))(Profile(("a", "b"), 1, False))} == {""}
+
+
+def test_what_grows_faster_than_its_log_or_got_dearer_is_named(bench: None) -> None:
+    module = importlib.import_module("performance")
+
+    def rows(power: float, reading: float) -> list[Row]:
+        readers = {"DuckDB, bare query": 1.0, "veilog": reading}
+        cells = {Cell("", settings=(("format", ".csv"), ("reader", name))): cpu for name, cpu in readers.items()}
+        grown = {size: (size / 10_000) ** power for size in module.SIZES}
+        cells |= {Cell("", settings=(("command", "risk"), ("sizes", size))): cpu for size, cpu in grown.items()}
+        return [Row(cell, {"cpu": cpu, "all": cpu, "peak": 100.0}, None, 1.0, "") for cell, cpu in cells.items()]
+
+    before = rows(1, 1.5)
+    assert module.worse(rows(1.05, 1.7), before) == []
+    found = module.worse(rows(1.2, 1.9), before)
+    assert [line.partition(":")[0] for line in found] == ["risk of  variants"] * 2 + [".csv veilog"]
+    assert "1.90" in found[-1]
+    assert len(module.tables(before)) == 5
+
+
+@pytest.mark.nightly
+def test_no_command_grows_faster_than_its_log_and_no_ratio_got_a_fifth_worse(
+    program: ModuleType, tmp_path: Path
+) -> None:
+    module = importlib.import_module("performance")
+    (experiment,) = module.BENCHMARKS
+    done = run(experiment, None, tmp_path, quick=True)
+    assert [row.problem for row in done.rows if row.problem] == []
+    assert module.worse(done.rows, kept_rows(kept_file(RESULTS, experiment))) == []

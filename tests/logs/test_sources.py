@@ -16,12 +16,12 @@ from refusals import refused
 
 import veilog
 from veilog.cli import main
-from veilog.errors import InputError
+from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.input import formats
+from veilog.logs.input import formats, loader
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.loader import grouped, roles_of, whole
-from veilog.logs.input.source import Source, consumed_fraction, suffix_of
+from veilog.logs.input.source import ReadOptions, Source, consumed_fraction, suffix_of
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import csv
 from veilog.logs.xes import parts
@@ -263,3 +263,19 @@ def test_a_log_loads_the_reader_that_it_needs_and_no_engine(
 def test_a_table_in_memory_has_no_name(tmp_path: Path) -> None:
     source = Source(pa.table({"case": ["1"], "activity": ["a"], "time": ["2024-01-01"]}))
     assert (source.name, source.suffix, source.is_file, source.files()) == (None, "", False, (source,))
+
+
+@pytest.mark.parametrize(("suffix", "limit"), [(".csv", "9KB"), (".xes", "9KB"), (".parquet", "9KB"), (".csv", None)])
+def test_a_log_that_does_not_fit_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, limit: str | None
+) -> None:
+    """Within the limit that was asked for, or else within the memory of the machine or its container."""
+    path = tmp_path / f"log{suffix}"
+    veilog.write(hospital(50, seed=1), path)
+    monkeypatch.setattr(loader, "_SMALL", 0)
+    options = ReadOptions(memory_limit="1GB") if limit is None else ReadOptions(memory_limit=limit)
+    assert len(whole(Source(path, options), ReadRequest(options))) > 0 if limit is None else True
+    monkeypatch.setattr("veilog._process.machine_memory", lambda: 9_000)
+    code = "memory-below-log" if limit is None else "memory-limit-below-log"
+    with refused(ParameterError, code):
+        whole(Source(path, options), ReadRequest(options))

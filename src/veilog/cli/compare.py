@@ -53,16 +53,23 @@ _PACKED = 8
 """How many times larger a file is that is packed, or Parquet."""
 
 
-def _read_released(path: Path, reading: Reading) -> EventLog:
+def _read_released(path: Path, reading: Reading, grouping: Grouping) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
     """A release, by its own columns where the original's are called otherwise: a table that we wrote has the usual
-    ones."""
+    ones. Of a large file the variants alone; and what was noticed."""
     source = named(path, reading, released=True)
     tabular = table_reader_of(source)
     names = {CASE, ACTIVITY} if tabular is None else set(tabular.columns(source))
     said = {name for name in (reading.case, reading.activity, reading.timestamp, reading.start) if name is not None}
     if {CASE, ACTIVITY} <= names and not said <= names:
         source.options = replace(source.options, case=None, activity=None, timestamp=None, start=None, time_format=None)
-    return read_released(source, reading)
+    if is_large(source) and reading.map is None:
+        source.options = replace(
+            source.options, memory_limit=grouping.memory_limit, temp_directory=grouping.temp_directory
+        )
+        found, findings = read_grouped(source, reading)
+        return found.variants, findings
+    log = read_released(source, reading)
+    return log, log.findings
 
 
 def read_to_measure(
@@ -91,10 +98,10 @@ def say_person(out: Output, person: str | None, whose: Whose) -> None:
         out.show(Text(str(Message("people-seem-told-by", column=person)), style="yellow"))
 
 
-def _say_groups(out: Output, original: EventLog | Variants, released: EventLog) -> None:
+def _say_groups(out: Output, original: EventLog | Variants, released: EventLog | Variants) -> None:
     """That a release has groups of activities which its original has not: compared as they are they differ in all."""
     variants = original if isinstance(original, Variants) else original.variants
-    if original.mapped or {*released.variants.labels} <= {*variants.labels}:
+    if original.mapped or isinstance(released, Variants) or {*released.variants.labels} <= {*variants.labels}:
         return
     with suppress(VeilogError):  # it says nothing of itself, or of no method that we know
         for condition in told_by_file(released).guarantee.conditions:
@@ -201,7 +208,7 @@ def compare(
 ) -> None:
     """Measure the utility of a release. The numbers are confidential: they come from the raw log.
 
-    Of an original in several files, in a table of an engine, or in a Parquet file of more than 5,000,000 events, only
+    Of an original in several files or in a table of an engine, and of Parquet files of more than 5,000,000 events, only
     the variants are measured. The similarity of logs of many variants is bounded unless you ask for --exact.
     """
     out = Output(json, original, released)
@@ -211,10 +218,10 @@ def compare(
     source = named(original, reading, grouping)
     first, noticed = read_to_measure(source, reading, grouping, most=0 if is_large(source) else None)
     person = whose.column(first)
-    after = _read_released(released, reading)
+    after, noticed_after = _read_released(released, reading, grouping)
     _say_groups(out, first, after)
     others = None if control is None else read_log(named(control, reading), reading)
-    again = None if second is None else _read_released(second, reading)
+    again = None if second is None else _read_released(second, reading, grouping)[0]
     with shown_progress() as progress:
         result = compare_logs(
             first,
@@ -236,7 +243,7 @@ def compare(
     kept: dict[str, Any] = {} if rules is None else {"rules": _obedience(rules, first, after)}
     as_it_is = None if public is None else _similarity(first, after, public.variants, measured.exact)
     kept |= {} if as_it_is is None else {"prior": as_it_is.to_json()}
-    _show(out, result, details, written, {"person": person} | kept, (original, noticed), (released, after.findings))
+    _show(out, result, details, written, {"person": person} | kept, (original, noticed), (released, noticed_after))
     if rules is not None:
         out.show(rules_table(kept["rules"]))
     if as_it_is is not None:
@@ -246,7 +253,7 @@ def compare(
         _draw(out, result, chart)
 
 
-def _similarity(original: EventLog | Variants, released: EventLog, prior: Variants, exact: bool) -> Line:
+def _similarity(original: EventLog | Variants, released: EventLog | Variants, prior: Variants, exact: bool) -> Line:
     """The similarity of a prior that nothing was asked for: what a release has beyond it is what its budget bought."""
     name, same = "relative_log_similarity", of_same_cases(original, released)
     assert isinstance(same, EventLog | Variants)
@@ -255,7 +262,9 @@ def _similarity(original: EventLog | Variants, released: EventLog, prior: Varian
     return Line(name, quantity, found.value, found.interval, quantity.meaning)
 
 
-def _obedience(rules: ReleaseRules, original: EventLog | Variants, released: EventLog) -> list[dict[str, Any]]:
+def _obedience(
+    rules: ReleaseRules, original: EventLog | Variants, released: EventLog | Variants
+) -> list[dict[str, Any]]:
     """The share of the cases of both logs that obey all rules, and each."""
     words = [None, *(rule.message for rule in rules.items)]
     shares = (rules.broken_in(log).obeyed for log in (original, released))

@@ -229,9 +229,19 @@ def test_a_case_of_a_million_events_is_one_variant(tmp_path: Path) -> None:
     assert (found.cases, found.events, found.sequences[0][:3]) == (1, count, ("0", "6", "5"))
 
 
-def test_a_disk_that_fills_up_is_told_and_nothing_is_left(tmp_path: Path) -> None:
+def test_rows_beyond_the_memory_give_the_same_variants(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = hospital(300, 1)
+    for name in ("a", "b"):
+        files.write(log, tmp_path / f"{name}.csv")
+    found = files.read_variants(tmp_path / "a.csv")
+    monkeypatch.setattr(duckdb, "_HELD", 1 << 40)
+    assert files.read_variants(tmp_path / "b.csv") == found == log.variants
+
+
+def test_a_disk_that_fills_up_is_told_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     resource = pytest.importorskip("resource")
     files.write(hospital(4000, 1), tmp_path / "log.csv")
+    monkeypatch.setattr(duckdb, "_HELD", 1 << 40)
     (tmp_path / "spill").mkdir()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, hard))

@@ -13,9 +13,9 @@ from rich.console import Console
 from veilog import Variants, compare
 from veilog.cli.display.measures import comparison_table
 from veilog.measures.similarity import _bounds, difference, measure
-from veilog.measures.similarity.costs import CostKind, edit_costs
+from veilog.measures.similarity.costs import CostKind, cost_of, edit_costs
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
-from veilog.measures.similarity.distances import as_sequences, as_strings, edit_distances, levenshtein_block
+from veilog.measures.similarity.distances import edit_distances, levenshtein_of
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
 from veilog.measures.similarity.transport import transport
 
@@ -28,17 +28,17 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few boxes and small blocks, so that small logs have what large ones have."""
     monkeypatch.setattr(_bounds, "_BOXES", 6)
     monkeypatch.setattr(_bounds, "_GROUPS", 3)
-    monkeypatch.setattr(_bounds, "_BLOCK", 8)
-    monkeypatch.setattr(_bounds, "_HASHES", 50)
-    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", 40)
+    monkeypatch.setattr(_bounds, "_STRIP", 8)
+    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", 400)
 
 
-@pytest.fixture(params=["auction", "boxes"])
+@pytest.fixture(params=["all pairs", "near pairs"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Bounds of pairs that fit in memory, and of more."""
+    """Bounds of pairs whose distances are all computed, and of more."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "boxes":
-            patch.setattr(_bounds, "kept_in", lambda rows, columns: False)
+        if request.param == "near pairs":
+            patch.setattr(_bounds, "NEAR_PAIRS", 30)
+            patch.setattr(_bounds, "_RENEWED_PAIRS", 10)
         yield
 
 
@@ -77,25 +77,20 @@ def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Vari
         assert between.lower == pytest.approx(direct.value, abs=1e-9)
 
 
-@pytest.mark.slow
-@given(st.lists(SEQUENCE, min_size=1, max_size=20, unique=True), st.lists(SEQUENCE, min_size=1, max_size=20))
-@settings(max_examples=60, deadline=None)
-def test_no_sequence_is_nearer_than_said(some: list[tuple[str, ...]], others: list[tuple[str, ...]]) -> None:
-    first, second = Variants.from_sequences(some).sequences, Variants.from_sequences(others).sequences
-    true = levenshtein_block(first, second).astype(int)
-    low, low_ = _bounds.least_distances(*as_sequences(*as_strings(first, second)))
-    assert (low <= true.min(axis=1)).all()
-    assert (low_ <= true.min(axis=0)).all()
-    assert ((low == 0) == (true.min(axis=1) == 0)).all()
-    assert (low[true.min(axis=1) > _bounds.MOST_DELETED * 2] == _bounds.MOST_DELETED + 1).all()
-
-
-def test_long_sequences_are_not_said_to_be_further_than_they_are() -> None:
-    long = tuple("abcdefgh" * 6)
-    first = Variants.from_sequences([long]).sequences
-    second = Variants.from_sequences([(*long[:20], "x", "y", *long[20:])]).sequences
-    low, low_ = _bounds.least_distances(*as_sequences(*as_strings(first, second)))
-    assert (int(low[0]), int(low_[0])) <= (2, 2)
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("kind", ["plain", "normalised", "metric"])
+def test_no_pair_is_nearer_than_its_boxes(kind: CostKind) -> None:
+    rng = np.random.default_rng(3)
+    rows, columns = _strings(rng, 60), _strings(rng, 50)
+    found = _bounds.near_distances(rows, columns)
+    edits = levenshtein_of(rows, columns)
+    length, other = (np.array([len(s) for s in side]) for side in (rows, columns))
+    true = cost_of(kind, edits, length[:, None], other)
+    boxes = np.ix_(*found.boxes)
+    far = ~found.near[boxes]
+    assert (found.far(kind)[boxes][far] <= 1e-6 + true[far]).all()
+    assert all((part == edits[np.ix_(members, others)]).all() for members, others, part in found.blocks)
+    assert sum(part.size for *_, part in found.blocks) == (~far).sum()
 
 
 @pytest.mark.usefixtures("way")
@@ -122,15 +117,6 @@ def _strings(rng: np.random.Generator, count: int) -> list[str]:
     return sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(count)})
 
 
-def test_a_plan_in_blocks_is_a_plan() -> None:
-    rng = np.random.default_rng(1)
-    rows, columns = _strings(rng, 60), _strings(rng, 50)
-    a, b = rng.integers(1, 20, size=len(rows)), rng.integers(1, 20, size=len(columns))
-    b[0] += max(0, a.sum() - b.sum()) + 7
-    plan = _bounds.plan_in_blocks(rows, columns, a, b, "plain", np.array([len(c) for c in columns]))
-    assert _supplied(plan, len(rows) + 1, len(columns)) == ([*a.tolist(), b.sum() - a.sum()], b.tolist())
-
-
 @pytest.mark.parametrize("times", [40, 1])
 @pytest.mark.parametrize("kind", ["plain", "normalised", "metric"])
 @pytest.mark.parametrize("buffer", [None, False, True], ids=["", "row", "column"])
@@ -142,23 +128,21 @@ def test_an_auction_bounds_the_optimum(
     for seed in range(8):
         rng = np.random.default_rng(seed)
         rows, columns = _strings(rng, 90), _strings(rng, 30)
-        costs = edit_costs(
-            edit_distances(rows, columns, keep_bytes=1 << 20 if seed % 2 else 0),
-            kind,
-            None if buffer is None else rng.integers(0, 5, size=len(rows if buffer else columns)),
-            column=bool(buffer),
+        given = None if buffer is None else rng.integers(0, 5, size=len(rows if buffer else columns))
+        costs = _bounds.near_distances(rows, columns, budget=(1 << 20, 900)[seed % 2]).costs(
+            kind, given, column=bool(buffer)
         )
+        exact = edit_costs(edit_distances(rows, columns), kind, given, column=bool(buffer))
         a, b = (rng.integers(1, 20, size=count) for count in costs.shape)
         a[0] += max(0, b.sum() - a.sum())
         b[0] += max(0, a.sum() - b.sum())
         plan, bids = _bounds.auction_off(a, b, costs)
         assert _supplied(plan, *costs.shape) == (a.tolist(), b.tolist())
         matrix = np.empty(costs.shape)
-        costs.fill(0, matrix)
-        assert np.allclose(costs.pick(plan.rows, plan.columns), matrix[plan.rows, plan.columns], rtol=0, atol=0)
-        optimum, total = transport(a, b, costs).cost, float(a.sum())
+        exact.fill(0, matrix)
+        optimum, total = transport(a, b, exact).cost, float(a.sum())
         assert bids.lower(a, b) <= optimum <= matrix[plan.rows, plan.columns] @ plan.mass + 1e-9 * total
-        assert optimum - bids.lower(a, b) <= 0.25 * matrix.mean() * total
+        assert seed % 2 or optimum - bids.lower(a, b) <= 0.25 * matrix.mean() * total
 
 
 @pytest.mark.slow

@@ -271,7 +271,11 @@ class Grouping:
         str | None, Parameter(help="Column that orders events of equal time, for tables of a database.")
     ] = None
     memory_limit: Annotated[
-        str, Parameter(help="Memory for grouping the events of a table, e.g. 4GB.", show_default=True)
+        str,
+        Parameter(
+            help="Memory for the events of a log, e.g. 4GB. Given, it refuses a log that needs more as a whole.",
+            show_default=True,
+        ),
     ] = "1GB"
     temp_directory: Annotated[
         Path | None, Parameter(help="Folder for data beyond that memory; default that of the system.")

@@ -54,7 +54,7 @@ from veilog.logs.eventlog import EVENT_INDEX, as_dictionary
 from veilog.logs.findings import Findings
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, silent
+from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, bytes_of, silent
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, check_spare, count_times
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
@@ -67,16 +67,19 @@ def load(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> EventQuery:
     """All rows of these files as one relation; faults are decided here, so that what is grouped is clean."""
-    # A database file takes the rows, so that they do not count against the memory.
-    folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
-    connection.execute(f"ATTACH {sql_text(str(Path(folder) / 'events.duckdb'))} AS store")
-    connection.execute("USE store")
-    connection.execute("CREATE TABLE events (c VARCHAR, o BIGINT, i BIGINT, t BIGINT, m TINYINT, g BIGINT, a INTEGER)")
-    state = _Loading(Transitions(roles.lifecycle))
+    state, held, size = _Loading(Transitions(roles.lifecycle)), [_NO_EVENTS.empty_table()], 0
+    most = (bytes_of(files[0].options.memory_limit) or 0) // _HELD
     for file in files:
         for piece in pieces(file, roles, findings, alone=len(files) == 1):
-            _insert(connection, piece, state, findings)
+            held.append(_events(piece, state, findings))
+            size += held[-1].nbytes
+            if size > most:
+                _keep(connection, held)
         state.rows_before = state.rows
+    if size > most and held:
+        _keep(connection, held)
+    elif held:
+        connection.register("events", pa.concat_tables(held))
     state.transitions.done(findings, told_apart=roles.transition in roles.classifier)
     where = ""
     if state.absent:
@@ -95,6 +98,35 @@ def load(
     events = f"SELECT {case}, {timed_key('coalesce(t, 0)', 'a')} AS k, t IS NULL AS m{given} FROM events {where}"
     start, end = connection.execute(f"SELECT min(t), max(t) FROM events {where}").fetchall()[0]
     return EventQuery(events, list(state.codes), True, state.empty_cases, case, start, end, state.indexed)
+
+
+_NO_EVENTS = pa.schema(
+    {
+        "c": pa.string(),
+        "o": pa.int64(),
+        "i": pa.int64(),
+        "t": pa.int64(),
+        "m": pa.int8(),
+        "g": pa.int64(),
+        "a": pa.int32(),
+    }
+)
+_HELD = 8
+"""Rows stay in memory up to such a part of its limit."""
+
+
+def _keep(connection: duckdb.DuckDBPyConnection, held: list[pa.Table]) -> None:
+    """Move the rows into a database file, so that they do not count against the memory."""
+    connection.register("batch", pa.concat_tables(held))
+    folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
+    place = Path(folder) / "events.duckdb"
+    if not place.exists():
+        connection.execute(f"ATTACH {sql_text(str(place))} AS store")
+        connection.execute("USE store")
+        connection.execute("CREATE TABLE events AS FROM batch LIMIT 0")
+    connection.execute("INSERT INTO events SELECT * FROM batch")
+    connection.unregister("batch")
+    held.clear()
 
 
 def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Findings) -> None:
@@ -126,7 +158,8 @@ class _Loading:
     epochs: Counter[str] = field(default_factory=Counter)
 
 
-def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading, findings: Findings) -> None:
+def _events(piece: Piece, state: _Loading, findings: Findings) -> pa.Table:
+    """Return the rows of a piece that stay, as they are grouped; what is noticed in them goes to the findings."""
     start, size = state.rows, len(piece.names)
     state.rows += size
     state.empty_cases += piece.empty_cases
@@ -169,11 +202,7 @@ def _insert(connection: duckdb.DuckDBPyConnection, piece: Piece, state: _Loading
             "a": pa.array(np.asarray(known, np.int32)[encoded.indices.fill_null(0).to_numpy()] if known else position),
         }
     )
-    if not keep.all():
-        batch = batch.filter(pa.array(keep))
-    connection.register("batch", batch)
-    connection.execute("INSERT INTO events SELECT * FROM batch")
-    connection.unregister("batch")
+    return (batch if keep.all() else batch.filter(pa.array(keep))).cast(_NO_EVENTS)
 
 
 def _used(encoded: Any, keep: Any) -> list[str]:

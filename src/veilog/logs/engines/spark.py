@@ -27,7 +27,7 @@ from veilog.logs.engines.ibis import IbisTable, running
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
-from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, silent
+from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, bytes_of, silent
 from veilog.logs.tables.cells import plain_type
 from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
 from veilog.messages import Message
@@ -35,7 +35,6 @@ from veilog.messages import Message
 _ROW_BITS = 40
 _EVENTS_A_TASK = 500_000
 _QUIET = "status=off\nrootLogger.level=off\n"
-_UNITS = {"": 1 / 1_000_000, "K": 1 / 1000, "M": 1, "G": 1000, "T": 1_000_000}
 
 
 @dataclass(frozen=True)
@@ -223,11 +222,7 @@ def _started(options: ReadOptions, folder: Path) -> Any:
 
 def _megabytes(text: str) -> int:
     """What ``2GB`` or ``800MB`` are, in whole megabytes."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)I?B?\s*", text.upper())
-    try:
-        size = int(float(match[1]) * _UNITS[match[2]]) if match else 0
-    except ValueError:
-        size = 0
+    size = (bytes_of(text) or 0) // 10**6
     if size < 1:
         raise ParameterError("spark-memory-limit-invalid", parameter="memory_limit", text=text)
     return max(size, 512)  # with less Spark does not start

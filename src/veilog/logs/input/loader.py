@@ -18,7 +18,16 @@ from veilog.logs.input.formats import ReadRequest, not_ours, plugin_errors, read
 from veilog.logs.input.lifecycle import COMPLETE, EVERY, as_intervals, wants_intervals
 from veilog.logs.input.quality_checks import check_events, check_width
 from veilog.logs.input.roles import Classifiers, Roles, classifier_words, declared_roles
-from veilog.logs.input.source import DEFAULT_OPTIONS, Given, ReadKeywords, ReadOptions, Source, is_ibis, silent
+from veilog.logs.input.source import (
+    DEFAULT_OPTIONS,
+    Given,
+    ReadKeywords,
+    ReadOptions,
+    Source,
+    bytes_of,
+    is_ibis,
+    silent,
+)
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
 from veilog.logs.tables.table_reader import TableReader, note, table_reader_of
 from veilog.logs.tables.wide import wide_table_error
@@ -54,6 +63,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
         tabular = table_reader_of(source)
         check_layout(source)
         names = [] if tabular is None else tabular.columns(source)
+        check_memory(source, len(names))
         check_width(len(names), 0, 0, source.name)
         roles = None if tabular is None else roles_among(names, asked.options, source, asked.findings)
         if roles is not None:
@@ -81,6 +91,34 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
     read = replace(log, metadata=metadata, findings=findings, read_together=together, attributes_read_together=told)
     found = earlier.of(replace(read, read_as=way))
     return found if asked.options.mapping is None else asked.options.mapping.of_log(found)
+
+
+_SMALL = 8 << 20
+"""Files of which nobody asks how much memory they take."""
+_UNPACKED = 6
+_IN_MEMORY = {".xes": 0.6, ".parquet": 0.0}
+"""Bytes in memory for each of the file; any other text is a table, whose cells are held twice while it is read."""
+_OF_TABLE, _ROW, _CELL = 4.0, 80, 35
+
+
+def check_memory(source: Source, columns: int) -> None:
+    """Refuse a file that takes more memory than it may, or than there is, before its events are read."""
+    if not source.is_file or source.size < _SMALL:
+        return
+    suffix = source.suffix.removesuffix(".gz")
+    needed = source.size * _IN_MEMORY.get(suffix, _OF_TABLE) * (_UNPACKED if source.packed else 1)
+    if suffix == ".parquet" and (reader := table_reader_of(source)) is not None:
+        needed = (reader.rows(source) or 0) * (_ROW + _CELL * columns)
+    limit = source.options.memory_limit
+    if limit != DEFAULT_OPTIONS.memory_limit:
+        allowed, code = bytes_of(limit), "memory-limit-below-log"
+    else:
+        from veilog._process import machine_memory  # here: it loads what several processes need
+
+        allowed, code = machine_memory(), "memory-below-log"
+    if allowed and needed > allowed:
+        sizes = {"needed": f"{needed / 1e9:.1f}", "allowed": f"{allowed / 1e9:.1f}"}
+        raise ParameterError(code, parameter="memory_limit", name=source.name, **sizes)
 
 
 def earlier_of(source: Source) -> Provenance:

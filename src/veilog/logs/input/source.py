@@ -379,6 +379,18 @@ class ReadOptions:
 DEFAULT_OPTIONS = ReadOptions()
 
 
+def bytes_of(memory: str) -> int | None:
+    """Return the bytes of a size such as ``2GB`` or ``800MB``; None for a share or what is none."""
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(I?B|BYTES?)?\s*", memory.upper())
+    try:
+        return int(float(match[1]) * _UNITS[match[2]]) if match else None
+    except ValueError:
+        return None
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
 class ReadKeywords(TypedDict, total=False):
     """The options of :func:`veilog.read`, for editors and type checkers; see :class:`ReadOptions`."""
 

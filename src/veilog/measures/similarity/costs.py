@@ -64,11 +64,5 @@ def edit_costs(
             costs[~real] = buffer[(i if column else j)[~real]]
         return costs
 
-    def among(i: IntArray, j: IntArray) -> Costs:
-        part = distances.among(i[i < rows], j[j < columns])
-        if buffer is None or part.shape == (len(i), len(j)):
-            return edit_costs(part, kind)
-        return edit_costs(part, kind, buffer[i if column else j], column=column)
-
     shape = (rows + (more and not column), columns + (more and column))
-    return Costs(shape, fill, pick, integral=kind == "plain", among=among)
+    return Costs(shape, fill, pick, integral=kind == "plain")

@@ -15,7 +15,13 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, Bounds, shared_distances
+from veilog.measures.similarity._bounds import (
+    EXACT_PAIRS,
+    MOST_PAIRS,
+    Bounds,
+    NearDistances,
+    shared_distances,
+)
 from veilog.measures.similarity.costs import edit_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
@@ -92,7 +98,7 @@ def absolute_log_differences(
     *,
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
-    shared: EditDistances | None = None,
+    shared: NearDistances | None = None,
 ) -> tuple[LogDifference, LogDifference]:
     """With both buffers, length and maximum. Where they can only be bounded, the work is done once for both."""
     by_length, by_maximum = _differences(
@@ -108,7 +114,7 @@ def _differences(
     memory: int,
     most_pairs: int,
     progress: Progress | None,
-    shared: EditDistances | None = None,
+    shared: NearDistances | None = None,
 ) -> list[LogDifference]:
     rows, columns = as_strings(original.sequences, released.sequences)
     a, b, matched = without_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())

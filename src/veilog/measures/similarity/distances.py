@@ -55,25 +55,6 @@ class EditDistances:
         chosen = zip(rows.tolist(), columns.tolist(), strict=True)
         return np.array([Levenshtein.distance(self.rows[i], self.columns[j]) for i, j in chosen], dtype=np.int64)
 
-    def among(self, rows: IntArray, columns: IntArray) -> EditDistances:
-        """The distances of some rows to some columns."""
-        few, others = ([s[k] for k in chosen.tolist()] for s, chosen in ((self.rows, rows), (self.columns, columns)))
-        if self.kept is None:
-            return edit_distances(few, others)
-        part = np.empty((len(rows), len(columns)), dtype=self.kept.dtype)
-        step = max(1, _BLOCK // max(1, len(columns)))
-        for start in range(0, len(rows), step):
-            np.take(self.kept[rows[start : start + step]], columns, axis=1, out=part[start : start + step], mode="clip")
-        return EditDistances(few, others, self.row_lengths[rows], self.column_lengths[columns], part)
-
-    def of(self, rows: Strings, columns: Strings) -> EditDistances:
-        """The distances of these sequences, which are taken from these where they are among them."""
-        row, column = ({s: k for k, s in enumerate(strings)} for strings in (self.rows, self.columns))
-        try:
-            return self.among(np.array([row[s] for s in rows]), np.array([column[s] for s in columns]))
-        except KeyError:
-            return edit_distances(rows, columns)
-
     def largest(self) -> int:
         """The largest distance of all pairs."""
         step = max(1, _BLOCK // max(1, len(self.columns)))
@@ -146,8 +127,12 @@ def levenshtein_block(a: Sequences, b: Sequences) -> DistanceArray:
     Insertions, deletions and substitutions cost 1. Activities are compared by name. The matrix has ``len(a)`` rows;
     for a part of it give ``a.rows(start, stop)``.
     """
-    rows, columns = as_strings(a, b)
-    return _cdist(rows, columns, _narrowest(a.lengths, b.lengths))
+    return levenshtein_of(*as_strings(a, b))
+
+
+def levenshtein_of(rows: Strings, columns: Strings) -> DistanceArray:
+    """The distances of strings from :func:`as_strings`, in the narrowest type."""
+    return _cdist(rows, columns, np.min_scalar_type(max(map(len, (*rows, *columns)), default=0)))
 
 
 def edit_distances(
@@ -158,7 +143,7 @@ def edit_distances(
     column_lengths = np.array([len(s) for s in columns], dtype=np.int64)
     dtype = _narrowest(row_lengths, column_lengths)
     kept: DistanceArray | None = None
-    if kept_in(rows, columns, keep_bytes):
+    if len(rows) * len(columns) * dtype.itemsize <= keep_bytes:
         kept = np.empty((len(rows), len(columns)), dtype=dtype)
         # Blocks of many rows let the library compare several sequences at once; small enough to get Ctrl-C through.
         step = max(1, 16 * _BLOCK // max(1, len(columns)))
@@ -168,12 +153,6 @@ def edit_distances(
                 progress("Comparing variants", min(1.0, (start + step) / len(rows)))
         kept.setflags(write=False)
     return EditDistances(rows, columns, row_lengths, column_lengths, kept)
-
-
-def kept_in(rows: Strings, columns: Strings, keep_bytes: int = KEPT_BYTES) -> bool:
-    """Return whether all distances fit in so many bytes."""
-    longest = max((len(s) for strings in (rows, columns) for s in strings), default=0)
-    return len(rows) * len(columns) * np.min_scalar_type(longest).itemsize <= keep_bytes
 
 
 def _narrowest(row_lengths: IntArray, column_lengths: IntArray) -> np.dtype[Any]:

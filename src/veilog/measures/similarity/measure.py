@@ -18,7 +18,13 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, Bounds, shared_distances
+from veilog.measures.similarity._bounds import (
+    EXACT_PAIRS,
+    MOST_PAIRS,
+    Bounds,
+    NearDistances,
+    shared_distances,
+)
 from veilog.measures.similarity.costs import CostKind, edit_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
@@ -98,7 +104,7 @@ def relative_log_similarities(
     *,
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
-    shared: EditDistances | None = None,
+    shared: NearDistances | None = None,
 ) -> tuple[Similarity, Similarity]:
     """Both matchings, direct and exact. Where they can only be bounded, the work is done once for both."""
     direct, exact = _similarities(
@@ -115,7 +121,7 @@ def _similarities(
     memory: int,
     most_pairs: int,
     progress: Progress | None,
-    shared: EditDistances | None = None,
+    shared: NearDistances | None = None,
 ) -> list[Similarity]:
     cases, released_cases = original.cases, released.cases
     if cases == 0 and released_cases == 0:
@@ -212,7 +218,7 @@ def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progr
 
 
 def _bounded_similarities(
-    rest: _Shares, progress: Progress | None, shared: EditDistances | None
+    rest: _Shares, progress: Progress | None, shared: NearDistances | None
 ) -> dict[Matching, Similarity]:
     """Both matchings bounded by what is left after equal variants were matched.
 

@@ -52,8 +52,6 @@ class Costs:
     """``pick(rows, columns)``: the costs of single pairs."""
     integral: bool = False
     """All costs are integers: dual prices are then rounded and the certificate is exact."""
-    among: Callable[[IntArray, IntArray], Costs] | None = None
-    """``among(rows, columns)``: the costs of some rows and columns, in ascending order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +83,6 @@ def matrix_costs(matrix: npt.ArrayLike) -> Costs:
         fill,
         lambda i, j: array[i, j].astype(float),
         integral=np.issubdtype(array.dtype, np.integer),
-        among=lambda i, j: matrix_costs(array[np.ix_(i, j)]),
     )
 
 
