@@ -36,9 +36,7 @@ QUESTIONS, CHOICES = questions(
     priced(900),
     attributes=["colour", "kind", "late", "price"],
     epsilon=10,
-    domain=Domain(
-        attributes={"colour": ("red", "green"), "kind": ("new",), "late": ("yes", "no"), "price": (0, 10)}
-    ),
+    domain=Domain(attributes={"colour": ("red", "green"), "kind": ("new",), "late": ("yes", "no"), "price": (0, 10)}),
 )
 an_event = st.fixed_dictionaries(
     {
