@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
@@ -57,7 +58,7 @@ class Kinds:
     def of(cases: Repeated) -> Kinds:
         """Return kinds of released cases."""
         distinct, size = cases.distinct, len(cases.labels)
-        blocks = [block > 0 for block in _profiles(distinct.codes, distinct.offsets, size)]
+        blocks = [block.toarray() > 0 for block in _profiles(distinct.codes, distinct.offsets, size)]
         entries = np.concatenate([*blocks, np.zeros((0, 2 * size), dtype=np.bool_)])
         mean = cases.counts @ entries / max(len(cases), 1)
         order = np.argsort(-mean * (1 - mean), kind="stable")
@@ -85,7 +86,7 @@ class CellRule:
         """Number of cells."""
         return len(self.base)
 
-    def of_profiles(self, profiles: FloatArray) -> IntArray:
+    def of_profiles(self, profiles: FloatArray | csr_array) -> IntArray:
         """Return the nearest centre of each; sums of whole numbers are exact in whatever order they are made."""
         return np.asarray((profiles @ self.weights - self.base).argmax(axis=1), dtype=np.int64)
 
@@ -107,7 +108,7 @@ class CellRule:
         return CellRule(2 * _SCALE * whole.T, (whole**2).sum(axis=1))
 
 
-def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[FloatArray]:
+def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[csr_array]:
     """Give in blocks of cases whether each case has each activity, and whether it has it twice or more."""
     for first in range(0, len(offsets) - 1, _BLOCK):
         some = offsets[first : first + _BLOCK + 1]
@@ -116,7 +117,9 @@ def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> I
         known = ours >= 0
         cells = owners[known] * size + ours[known]
         often = np.bincount(cells, minlength=(len(some) - 1) * size).reshape(len(some) - 1, size)
-        yield np.concatenate([often > 0, often > 1], axis=1).astype(np.float64)
+        rows, columns = np.nonzero(np.concatenate([often > 0, often > 1], axis=1))
+        ends = np.searchsorted(rows, np.arange(len(some)))
+        yield csr_array((np.ones(len(rows)), columns, ends), shape=(len(some) - 1, 2 * size))
 
 
 def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
@@ -125,6 +128,7 @@ def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.ran
     if number == 1 or not len(there):
         return np.zeros((1, profiles.shape[1]))
     profiles, weights = profiles[there], weights[there]
+    entries, places = csr_array(profiles), np.arange(len(weights))
     centres = profiles[[rng.choice(len(weights), p=weights / weights.sum())]]
     away = ((profiles - centres) ** 2).sum(axis=1)
     while len(centres) < number and (weights * away).any():
@@ -132,10 +136,9 @@ def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.ran
         centres = np.append(centres, profiles[[rng.choice(len(far), p=far / far.sum())]], axis=0)
         away = np.minimum(away, ((profiles - centres[-1]) ** 2).sum(axis=1))
     for _ in range(_ROUNDS):
-        nearest = (2 * profiles @ centres.T - (centres**2).sum(axis=1)).argmax(axis=1)
-        member = np.zeros((len(centres), len(weights)), dtype=np.float64)
-        member[nearest, np.arange(len(weights))] = weights
-        weight = member.sum(axis=1)
+        nearest = (entries @ (2 * centres.T) - (centres**2).sum(axis=1)).argmax(axis=1)
+        member = csr_array((weights, (nearest, places)), shape=(len(centres), len(weights)))
+        weight = np.bincount(nearest, weights=weights, minlength=len(centres))
         full = weight > 0
         centres = (member @ profiles)[full] / weight[full, None]
     return centres
@@ -161,22 +164,22 @@ def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> Float
     found = row_shares(looks, usual, kinds.shares, kinds.profiles)
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
     margins += [look.cell for look in looks]
+    sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
     wanted, each = [], kinds.shares[:, None]
-    for margin in margins:
-        sums = as_shares(_sums(margin, each * found), usual)
-        wanted.append(sums * _sums(margin, each))
+    for sums in sums_of:
+        wanted.append(as_shares(sums @ (each * found), usual) * (sums @ each))
     fitted = each * usual
     for _ in range(_ROUNDS):
-        for margin, sums in zip(margins, wanted, strict=True):
-            fitted *= (sums / np.maximum(_sums(margin, fitted), 1e-15))[margin]
+        for margin, sums, those in zip(margins, sums_of, wanted, strict=True):
+            fitted *= (those / np.maximum(sums @ fitted, 1e-15))[margin]
         fitted *= (kinds.shares / np.maximum(fitted.sum(axis=1), 1e-15))[:, None]
     return as_shares(fitted, usual)
 
 
-def _sums(margin: IntArray, table: FloatArray) -> FloatArray:
-    """Return the sums of rows that have the same of a margin."""
-    number = int(margin.max(initial=0)) + 1
-    return np.stack([np.bincount(margin, weights=column, minlength=number) for column in table.T], axis=1)
+def summing(margin: IntArray, number: int) -> csr_array:
+    """Return the matrix that adds up rows of a table that have the same of a margin, which has so many values. It adds
+    in the order of rows, and in one thread: small products of dense matrices wait longer for threads than they take."""
+    return csr_array((np.ones(len(margin)), (margin, np.arange(len(margin)))), shape=(number, len(margin)))
 
 
 def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.variables import Variable, of_the_flow
-from veilog.methods._events.cells import CellRule, Kinds, Look, fit_margins, kind_shares
+from veilog.methods._events.cells import CellRule, Kinds, Look, fit_margins, kind_shares, summing
 from veilog.methods._events.orders import by_row, counted
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
@@ -268,14 +268,14 @@ def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yield
     ]
     usual = wanted[-1][1].sum(axis=0)
     table = counts[:, None] * (usual / max(float(usual.sum()), 1e-12))[None, :] + 1e-12
-    rounds = [wanted] * (_FITTING if len(fits) > 1 else 1)
-    rounds += [wanted[yielding:]] * (_FITTING if yielding else 0)
+    margins = [(of_row, summing(of_row, len(sums)), sums) for of_row, sums in wanted]
+    rounds = [margins] * (_FITTING if len(fits) > 1 else 1)
+    rounds += [margins[yielding:]] * (_FITTING if yielding else 0)
     for some in rounds:
-        for of_row, sums_wanted in some:
-            sums = np.zeros_like(sums_wanted)
-            np.add.at(sums, of_row, table)
-            table = table * (sums_wanted / np.maximum(sums, 1e-12))[of_row] + 1e-12
-        table = table * (counts / table.sum(axis=1))[:, None]
+        for of_row, adding, sums_wanted in some:
+            table *= (sums_wanted / np.maximum(adding @ table, 1e-12))[of_row]
+            table += 1e-12
+        table *= (counts / table.sum(axis=1))[:, None]
     return np.asarray(table)
 
 
