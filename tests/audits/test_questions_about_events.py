@@ -161,8 +161,8 @@ def code_of(purpose: str | Message) -> str:
 
 
 BEHIND, BEHIND_FAULTY = 8.5, 2.0
-"""So many noise scales all tables but one are behind that by their scores: what is rare tells most. With less noise than
-it says it would be too rare."""
+"""So many noise scales all tables but one are behind that by their scores: what is rare tells most. If there is less
+noise than it says, that would be too rare."""
 
 
 def rivals(call: RecordedCall, behind: float) -> RecordedCall:

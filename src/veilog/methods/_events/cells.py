@@ -41,6 +41,8 @@ alone."""
 _SCALE = 64
 """Centres are multiples of one over this."""
 _ROUNDS, _FITTING, _BLOCK = 12, 30, 4_096
+_VARIES = 0.02
+"""An entry of profiles that varies by so much is of an activity by which groups may differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +167,8 @@ def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> Float
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
     margins += [look.cell for look in looks]
     sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
-    wanted, each = [], kinds.shares[:, None]
-    for sums in sums_of:
-        wanted.append(as_shares(sums @ (each * found), usual) * (sums @ each))
+    each = kinds.shares[:, None]
+    wanted = [as_shares(sums @ (each * found), usual) * (sums @ each) for sums in sums_of]
     fitted = each * usual
     for _ in range(_ROUNDS):
         for margin, sums, those in zip(margins, sums_of, wanted, strict=True):
@@ -180,6 +181,29 @@ def summing(margin: IntArray, number: int) -> csr_array:
     """Return the matrix that adds up rows of a table that have the same of a margin, which has so many values. It adds
     in the order of rows, and in one thread: small products of dense matrices wait longer for threads than they take."""
     return csr_array((np.ones(len(margin)), (margin, np.arange(len(margin)))), shape=(number, len(margin)))
+
+
+def noise_of_gaps(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> float:
+    """Return by about how much noise alone moves how much more often cases of a value have an activity than others do.
+
+    A look of K cells among which activities vary by a part R of their variance v knows that of a value that a share p
+    of n cases has to the deviation ``sqrt(K v / R)`` times that of its noise, over ``n p (1 - p)``. Of all values that
+    with the least error counts, and of both signs the mean.
+    """
+    mean = kinds.shares @ kinds.profiles
+    spread = float((mean * (1 - mean)).sum())
+    some = float((mean * (1 - mean) > _VARIES).sum())
+    precise = 0.0
+    for look in looks:
+        inside = summing(look.cell, len(look.table)) @ np.column_stack(
+            [kinds.shares[:, None] * kinds.profiles, kinds.shares]
+        )
+        centres = inside[:, :-1] / np.maximum(inside[:, -1:], 1e-12)
+        between = float((inside[:, -1:] * (centres - mean) ** 2).sum())
+        precise += between / (look.variance * len(look.table)) * look.table.sum() ** 2
+    values = float((usual * (1 - usual)).max())
+    away = spread / max(some, 1.0) ** 0.5
+    return float(min(1.0, (2 / np.pi) ** 0.5 * away / max(precise**0.5 * values, 1e-12)))
 
 
 def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray) -> FloatArray:

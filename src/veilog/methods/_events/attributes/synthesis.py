@@ -114,7 +114,7 @@ def released_attributes(
         key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
     )
     AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds).together(for_pairs, rounds)
-    remark_together(remark, order, flow, len(cases))
+    remark_together(remark, order, flow, len(cases), kinds)
     asked.sort(key=lambda one: order.index(one.variable))
     columns = {one.chosen.name: _values(one, cases, times, rng) for one in asked}
     return ReleasedColumns(
