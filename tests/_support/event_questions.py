@@ -12,6 +12,7 @@ from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
+from veilog.privacy.mechanisms.mechanism import NoisyMaximum
 
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
 """The function of cases, how many numbers it gives, what a case adds to them at most, and how it was asked."""
@@ -36,3 +37,28 @@ def exact(log: EventLog, asked: Asked) -> np.ndarray:
     features, size, bound, more = asked
     with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
         return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
+
+
+Choice = tuple[Callable[[Cases], Any], list[np.ndarray], dict[str, Any]]
+"""The function of cases that a choice of tables is made by, what was expected of each, and how it was asked."""
+
+
+@contextmanager
+def choices_heard() -> Iterator[list[Choice]]:
+    """The choices of tables that are asked in this block."""
+    asked: list[Choice] = []
+    ask = EventQuestions.most_apart
+
+    def listening(self: EventQuestions, features: Any, expected: Any, less: Any, epsilon: Any, **more: Any) -> int:
+        asked.append((features, list(expected), more))
+        return ask(self, features, expected, less, epsilon, **more)
+
+    with patch.object(EventQuestions, "most_apart", listening):
+        yield asked
+
+
+def scores(log: EventLog, choice: Choice, expected: Any, less: Any) -> np.ndarray:
+    """The scores of all tables, of which the largest is sought, where so much is expected of them."""
+    features, _, more = choice
+    with patch.object(NoisyMaximum, "largest", lambda self, numbers, source: numbers):
+        return np.asarray(Curator(log.variants, log=log).events.most_apart(features, expected, less, 1, **more))

@@ -9,6 +9,7 @@ else of the release covers one. The case that is there or not has many more even
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 from unittest import mock
 
@@ -18,8 +19,10 @@ import pyarrow as pa
 import pytest
 
 from veilog import Domain
+from veilog.audits import twin_curator
 from veilog.audits.attacks import Attempt
-from veilog.audits.twin_curator import AuditRun, RecordedRun, Recorder, Script, Twins, asked_again
+from veilog.audits.bounds import evidence_of_maximum
+from veilog.audits.twin_curator import AuditRun, RecordedCall, RecordedRun, Recorder, Script, Twins, asked_again
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
@@ -75,6 +78,24 @@ def started(long: bool, *, at_once: bool = False) -> EventLog:
     return log
 
 
+MARKS = {f"mark {bit}": ("0", "1") for bit in range(8)}
+FEW = 32
+
+
+def marked(there: bool) -> EventLog:
+    """Cases with attributes that go together in all ways; perhaps one case more."""
+    marks = [[str(i >> bit & 1) for i in range(FEW + there)] for bit in range(len(MARKS))]
+    numbers = range(FEW + there)
+    events = {
+        "case:index": pa.array(numbers, pa.int64()),
+        "event:index": pa.array(numbers, pa.int64()),
+        "concept:name": pa.array(["open"] * len(numbers)),
+        "time:timestamp": pa.array([None] * len(numbers), TIMESTAMP_TYPE),
+    }
+    columns = {f"mark {bit}": pa.array(values) for bit, values in enumerate(marks)}
+    return EventLog(pa.table(events), pa.table({"concept:name": [str(i) for i in numbers], **columns}))
+
+
 DOMAIN = Domain(
     ("open", "work", "end"),
     LONG,
@@ -90,6 +111,13 @@ ATTRIBUTES = openly.planned(
 NUMBERS = openly.planned("df-laplace", epsilon=40, domain=DOMAIN, attributes=["dose"], attributes_share="0.8")
 TIMES = openly.planned("df-laplace", epsilon=50, domain=DOMAIN, times="0.8")
 STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", processing=True)
+CHOICES = openly.planned(
+    "df-laplace",
+    epsilon=400,
+    domain=Domain(("open",), 1, attributes=MARKS),
+    attributes=[*MARKS],
+    attributes_share="0.8",
+)
 
 
 @dataclass(frozen=True)
@@ -103,11 +131,15 @@ class Question:
     """Of what is charged for it, what an audit can see at least."""
     charged: float = 0.9
     """At least so much."""
+    runs: int = RUNS
+    """A choice tells most by what is rarest, so it takes many."""
+    kind: str = "event sums"
 
 
 LOGS = Attempt("a case of very many events of one team", teams(False), teams(True), ())
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
 AT_ONCE = Attempt("a case of very many events at once", started(False), started(True, at_once=True), ())
+MARKED = Attempt("a case more with the same attributes", marked(False), marked(True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
     "cells": Question("values-by-cell", ATTRIBUTES, LOGS, 0.6),
@@ -116,6 +148,7 @@ QUESTIONS = {
     "hours": Question("hours-and-weekdays", TIMES, AT_ONCE, 0.5),
     "unit": Question("cases-with-whole-times", TIMES, STARTED, 0.6),
     "decimals": Question("decimals-of", NUMBERS, LOGS, 0.3, charged=0.3),
+    "choice": Question("asked-most-telling-pair", CHOICES, MARKED, 0.8, runs=100_000, kind="most apart"),
 }
 
 
@@ -125,6 +158,31 @@ def code_of(purpose: str | Message) -> str:
         return purpose
     inner = [value for value in purpose.values.values() if isinstance(value, Message)]
     return code_of(inner[0]) if inner else purpose.code
+
+
+BEHIND, BEHIND_FAULTY = 8.5, 2.0
+"""So many noise scales all tables but one are behind that by their scores: what is rare tells most. If there is less
+noise than it says, that would be too rare."""
+
+
+def rivals(call: RecordedCall, behind: float) -> RecordedCall:
+    """The choice of a table with those expectations that a case tells most by: of the first table more is expected than
+    there is, so the case lowers its score by 1; of the others nothing is, so it raises theirs."""
+    of_pairs, expected, _, epsilon = call.given
+    tables = [np.full_like(expected[0], FEW), *(np.zeros_like(table) for table in expected[1:])]
+    # Every case is in one cell of each: so the first score is 0, and the others are as far behind.
+    less = [FEW * len(tables[0]) - FEW, *[FEW + round(behind * 2 / float(epsilon))] * (len(tables) - 1)]
+    return replace(call, given=(of_pairs, tables, less, epsilon))
+
+
+@lru_cache
+def worked_out(mechanism: Any, answer: int, without: tuple[int, ...], with_: tuple[int, ...]) -> float:
+    return evidence_of_maximum(mechanism, answer, without, with_)
+
+
+def evidence_once(mechanism: Any, answer: int, without: Any, with_: Any) -> float:
+    """The evidence of an answer; it takes long to work out, and there are few answers."""
+    return worked_out(mechanism, answer, tuple(without.tolist()), tuple(with_.tolist()))
 
 
 @dataclass(frozen=True)
@@ -139,6 +197,8 @@ class OfOneQuestion(Recorder):
         if key not in self.made:
             whole, script, twins = run.on(self.planned)
             ours = [call for call in script.calls if code_of(call.named.get("purpose", "")) == self.purpose]
+            if ours[0].name == "most_apart":
+                ours = [rivals(ours[0], BEHIND_FAULTY if self.fault else BEHIND)]
             assert len(ours) == 1
             self.made[key] = whole, replace(script, calls=tuple(ours), exact={}), twins
         return self.made[key][1:]
@@ -149,12 +209,17 @@ class OfOneQuestion(Recorder):
     def again(self, run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
         script, twins = self._asked(run)
         log = run.attempt.with_ if with_ else run.attempt.without
-        with mock.patch.object(*self.fault) if self.fault else nullcontext():
+        with (
+            mock.patch.object(*self.fault) if self.fault else nullcontext(),
+            mock.patch.object(twin_curator, "evidence_of_maximum", evidence_once),
+        ):
             return [asked_again(self.planned, twins, script, log, with_, seed) for seed in seeds]
 
 
-def audited(name: str, fault: tuple[Any, str, Any] | None = None, runs: int = RUNS) -> WhiteProof:
+def audited(name: str, fault: tuple[Any, str, Any] | None = None, rarely: int = 1) -> WhiteProof:
+    """Audit a question, planted with a fault or not, on all its runs or one in so many."""
     asked = QUESTIONS[name]
+    runs = asked.runs // rarely
     recorder = OfOneQuestion(asked.planned, lambda text, fraction: None, None, 1, purpose=asked.purpose, fault=fault)
     seeds = np.random.SeedSequence(1)
     return prove(recorder, [asked.pair], runs, 0.0, 0.99, seeds, lambda text, fraction: None)
@@ -166,7 +231,7 @@ def test_the_question_keeps_what_is_charged_for_it_and_the_audit_is_sharp(name: 
     found = audited(name)
     assert QUESTIONS[name].least < found.factor <= 1 and not found.faults
     ((charged,),) = (part.asked for part in found.shape)
-    assert charged.question == "event sums" and charged.epsilon > QUESTIONS[name].charged
+    assert charged.question == QUESTIONS[name].kind and charged.epsilon > QUESTIONS[name].charged
 
 
 def unclipped(triples: Any, n: int, bound: int, resolution: int, norm: Any = "L1") -> Any:
@@ -213,6 +278,7 @@ PLANTED = [
     *((name, fault) for name in ("hours", "unit", "decimals") for fault in ("half the noise", "not charged")),
     ("decimals", "clip missing"),
     *(("cells", fault) for fault in ("half the noise", "not charged")),
+    *(("choice", fault) for fault in ("half the noise", "not charged")),
     ("overlaps", "half the noise"),  # what a case shares out never has to be clipped
 ]
 
@@ -221,7 +287,7 @@ PLANTED = [
 @pytest.mark.parametrize(("name", "fault"), PLANTED)
 def test_a_planted_fault_is_caught(name: str, fault: str) -> None:
     # That nothing was charged is seen in any run, what is told by how often answers come in many.
-    found = audited(name, FAULTS[fault], RUNS if fault != "not charged" else RUNS // 10)
+    found = audited(name, FAULTS[fault], 1 if fault != "not charged" else 10)
     if fault == "not charged":
         assert "audit-fault-uncharged" in [fault.code for fault in found.faults]
     else:

@@ -5,27 +5,38 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from event_questions import Asked, exact, heard
+from event_questions import Asked, Choice, choices_heard, exact, heard, scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs_with_attributes import COLOURED, HOUR, log_of, released, slow_and_fast
+from logs_with_attributes import HOUR, log_of, released, slow_and_fast
 
 from veilog import Domain
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 
 
-def questions(log: EventLog, **arguments: Any) -> list[Asked]:
-    """The sums that are asked; a test of the kernel shows that the noisy maximum takes any function."""
-    with heard() as asked:
+def questions(log: EventLog, **arguments: Any) -> tuple[list[Asked], list[Choice]]:
+    """The sums that are asked, and the choices of tables."""
+    with heard() as asked, choices_heard() as choices:
         released(log, seed=1, **arguments)
-    return asked
+    return asked, choices
 
 
-QUESTIONS = questions(
-    COLOURED,
-    attributes=["colour", "kind", "price"],
+def priced(cases: int) -> EventLog:
+    """A price goes with the colour of its event, and the colour changes within cases; what is old is late."""
+    rng, made = np.random.default_rng(3), []
+    for i in range(cases):
+        colours = ["red" if red else "green" for red in rng.random(2) < 0.5]
+        asked = {"activity": "ask", "colour": colours[0], "price": 1.5 if colours[0] == "red" else 8.5}
+        answered = {"activity": "answer", "colour": colours[1], "price": 1.5 if colours[1] == "red" else 8.5}
+        made.append(({"kind": "new" if i % 3 else "old", "late": "no" if i % 3 else "yes"}, [asked, answered]))
+    return log_of(made)
+
+
+QUESTIONS, CHOICES = questions(
+    priced(900),
+    attributes=["colour", "kind", "late", "price"],
     epsilon=10,
-    domain=Domain(attributes={"colour": ("red", "green"), "kind": ("new",), "price": (0, 10)}),
+    domain=Domain(attributes={"colour": ("red", "green"), "kind": ("new",), "late": ("yes", "no"), "price": (0, 10)}),
 )
 an_event = st.fixed_dictionaries(
     {
@@ -35,11 +46,16 @@ an_event = st.fixed_dictionaries(
     }
 )
 some_cases = st.lists(
-    st.tuples(st.fixed_dictionaries({"kind": st.sampled_from(["new", "old", None])}), st.lists(an_event, max_size=9)),
+    st.tuples(
+        st.fixed_dictionaries(
+            {"kind": st.sampled_from(["new", "old", None]), "late": st.sampled_from(["yes", "no", None])}
+        ),
+        st.lists(an_event, max_size=9),
+    ),
     min_size=1,
     max_size=6,
 )
-COMPLETE = ({"kind": "new"}, [{"activity": "ask", "colour": "red", "price": 1.5}])
+COMPLETE = ({"kind": "new", "late": "no"}, [{"activity": "ask", "colour": "red", "price": 1.5}])
 
 
 def code_of(asked: Any) -> str:
@@ -55,7 +71,7 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> No
     """The complete case is in every log so that its columns have their types."""
     assert {code_of(asked) for asked in QUESTIONS} == {
         *("attributes-recorded-where", "attributes-recorded-otherwise", "values-with-each-activity", "stays-as-it-was"),
-        *("values-by-case", "decimals-of", "values-by-other", "values-by-other-per-event"),
+        *("values-by-case", "values-of-events", "decimals-of", "values-by-other", "values-by-other-per-event"),
     }
     for asked in QUESTIONS:
         always = exact(log_of([COMPLETE]), asked)
@@ -64,7 +80,7 @@ def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> No
         assert all(np.abs(one).sum() <= asked[2] * asked[3].get("resolution", 1) for one in alone)
 
 
-TIMED = questions(
+TIMED, TIMED_CHOICES = questions(
     slow_and_fast(2_000, seed=1),
     attributes=["slow", "ward"],
     epsilon=20,
@@ -103,3 +119,43 @@ def test_a_case_adds_to_one_cell_of_a_table_with_its_times(raw: list[tuple[str |
         assert np.array_equal(exact(at_hours([complete, *raw]), asked), always + sum(alone))
         assert all(np.abs(one).sum() <= asked[2] * asked[3].get("resolution", 1) for one in alone)
         assert always.sum() == asked[3].get("resolution", 1)
+
+
+def apart_by_one(choice: Choice, log: EventLog, neighbour: EventLog, data: st.DataObject) -> None:
+    """Each score changes by 1 at most, whatever is expected; and a case is in one cell of each table."""
+    more_or_less = st.integers(-3, 9)
+    expected = [
+        np.array(data.draw(st.lists(more_or_less, min_size=len(table), max_size=len(table)))) for table in choice[1]
+    ]
+    less = data.draw(st.lists(more_or_less, min_size=len(expected), max_size=len(expected)))
+    before, after = (scores(one, choice, expected, less) for one in (log, neighbour))
+    assert np.abs(after - before).max() <= 1
+    nothing, none = [np.zeros_like(table) for table in expected], [0] * len(expected)
+    before, after = (scores(one, choice, nothing, none) for one in (log, neighbour))
+    assert set((after - before).tolist()) <= {0, 1}
+
+
+@pytest.mark.nightly
+@given(raw=some_cases, data=st.data())
+@settings(max_examples=60)
+def test_a_case_changes_how_far_each_table_is_apart_by_one(raw: list[Any], data: st.DataObject) -> None:
+    """Of random logs, random tables and random cases, as the rounds of a release ask: pairs of attributes, also of one
+    that changes within cases, kinds of case, and the table that no case is in."""
+    assert len(CHOICES) > 1 and max(len(expected) for _, expected, _ in CHOICES) > 3
+    log, neighbour = log_of([COMPLETE, *raw[:-1]]), log_of([COMPLETE, *raw])
+    apart_by_one(data.draw(st.sampled_from(CHOICES)), log, neighbour, data)
+
+
+@pytest.mark.nightly
+@given(
+    raw=st.lists(st.tuples(st.sampled_from(["yes", "south", None]), hours_of_events), min_size=1, max_size=6),
+    data=st.data(),
+)
+@settings(max_examples=60)
+def test_a_case_changes_tables_with_its_times_by_one(
+    raw: list[tuple[str | None, list[int | None]]], data: st.DataObject
+) -> None:
+    assert TIMED_CHOICES
+    complete: tuple[str | None, list[int | None]] = ("yes", [0, 2])
+    log, neighbour = at_hours([complete, *raw[:-1]]), at_hours([complete, *raw])
+    apart_by_one(data.draw(st.sampled_from(TIMED_CHOICES)), log, neighbour, data)

@@ -66,9 +66,9 @@ def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str 
 def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], data: st.DataObject) -> None:
     """With another case it is the same, so that a case adds 1 to one cell; and by hand."""
     rows = Repeated(Sequences(("a",), np.zeros(12, dtype=np.int32), np.arange(13)), np.arange(12))
-    variables = of_the_times(rows, np.arange(12) * 10, 4, calendar=True)
+    variables = of_the_times(rows, np.arange(12) * 10, calendar=True)
     assert [one.name for one in variables] == ["start"], "cases of one event last no time"
-    edges = [30, 60, 90]
+    edges = [20, 30, 50, 60, 70, 90, 100]
 
     def block(cases: list[list[int | None]]) -> Cases:
         flat = [UNKNOWN_TIME if at is None else at for case in cases for at in case]
@@ -77,7 +77,7 @@ def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], da
 
     found = variables[0].of_block(block(times)).tolist()
     known = [[at for at in case if at is not None] for case in times]
-    assert found == [sum(min(case) >= edge for edge in edges) if case else 4 for case in known]
+    assert found == [sum(min(case) >= edge for edge in edges) if case else 8 for case in known]
     i = data.draw(st.integers(0, len(times) - 1))
     assert variables[0].of_block(block([times[i]])).tolist() == [found[i]]
 

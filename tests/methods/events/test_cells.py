@@ -15,7 +15,16 @@ from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events import cells
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes
-from veilog.methods._events.cells import CellRule, Kinds, Look, apart_of, fit_margins, kind_shares, row_shares
+from veilog.methods._events.cells import (
+    CellRule,
+    Kinds,
+    Look,
+    apart_of,
+    fit_margins,
+    kind_shares,
+    noise_of_gaps,
+    row_shares,
+)
 from veilog.methods._events.times.histogram import last_standing_out
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
@@ -176,3 +185,41 @@ def test_an_octave_of_noise_beyond_all_cases_is_no_bound() -> None:
     assert last_standing_out(noisy[1:], 10 * 2**0.5) == 5
     noisy[9] = 200
     assert last_standing_out(noisy[1:], 10 * 2**0.5) == 9
+
+
+def test_noise_of_gaps_is_about_what_noise_moves_them_by() -> None:
+    """Steps that a value goes with by nothing: what is found to go with them is noise, and is said to be."""
+    rng = np.random.default_rng(5)
+    paths = rng.random((4_000, 8)) < 0.5
+    raw = {}
+    for row in paths:
+        path = ("start", *(f"step {i}" for i in np.flatnonzero(row)))
+        raw[path] = raw.get(path, 0) + 1
+    cases = repeated(Variants.from_dict(raw))
+    kinds = Kinds.of(cases)
+    rule = CellRule.of(kinds, 300, rng)
+    cell, usual, deviation = rule.of_profiles(kinds.profiles), np.array([0.7, 0.3]), 30.0
+    size = np.bincount(cell, weights=kinds.shares, minlength=rule.number) * len(cases)
+    steps = np.flatnonzero((kinds.profiles.mean(axis=0) > 0.2) & (kinds.profiles.mean(axis=0) < 0.8))
+    moved, said = [], 0.0
+    for _ in range(20):
+        table = size[:, None] * usual + rng.normal(0, deviation, (rule.number, 2))
+        looks = [Look(table, deviation**2, cell)]
+        said = noise_of_gaps(looks, usual, kinds)
+        odds = rule_free_gaps(table / table.sum(), size, cell, kinds, steps)
+        moved.append(np.abs(odds).mean())
+    assert 0.4 * np.mean(moved) < said < 2.5 * np.mean(moved)
+
+
+def rule_free_gaps(
+    shares: np.ndarray, size: np.ndarray, cell: np.ndarray, kinds: Kinds, steps: np.ndarray
+) -> np.ndarray:
+    """How much more often cases of the second value have each step: its noisy share by means of cells (regression)."""
+    weight = np.bincount(cell, weights=kinds.shares)
+    means = np.stack([np.bincount(cell, weights=kinds.shares * kinds.profiles[:, i]) / weight for i in steps], axis=1)
+    y = shares[:, 1] / shares.sum(axis=1)
+    x = np.column_stack([means - weight @ means, np.ones(len(means))])
+    scaled = np.sqrt(size)
+    found = np.linalg.lstsq(x * scaled[:, None], y * scaled, rcond=None)[0][:-1]
+    mean = kinds.shares @ kinds.profiles[:, steps]
+    return np.asarray(found * mean * (1 - mean) / (0.3 * 0.7))

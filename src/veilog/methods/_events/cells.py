@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
@@ -40,6 +41,8 @@ alone."""
 _SCALE = 64
 """Centres are multiples of one over this."""
 _ROUNDS, _FITTING, _BLOCK = 12, 30, 4_096
+_VARIES = 0.02
+"""An entry of profiles that varies by so much is of an activity by which groups may differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,7 @@ class Kinds:
     def of(cases: Repeated) -> Kinds:
         """Return kinds of released cases."""
         distinct, size = cases.distinct, len(cases.labels)
-        blocks = [block > 0 for block in _profiles(distinct.codes, distinct.offsets, size)]
+        blocks = [block.toarray() > 0 for block in _profiles(distinct.codes, distinct.offsets, size)]
         entries = np.concatenate([*blocks, np.zeros((0, 2 * size), dtype=np.bool_)])
         mean = cases.counts @ entries / max(len(cases), 1)
         order = np.argsort(-mean * (1 - mean), kind="stable")
@@ -85,7 +88,7 @@ class CellRule:
         """Number of cells."""
         return len(self.base)
 
-    def of_profiles(self, profiles: FloatArray) -> IntArray:
+    def of_profiles(self, profiles: FloatArray | csr_array) -> IntArray:
         """Return the nearest centre of each; sums of whole numbers are exact in whatever order they are made."""
         return np.asarray((profiles @ self.weights - self.base).argmax(axis=1), dtype=np.int64)
 
@@ -116,7 +119,7 @@ def cells_told(known: float) -> int:
     return min(int(max(known, 0.0) ** (2 / 3) / FEWER), MOST_CELLS)
 
 
-def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[FloatArray]:
+def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[csr_array]:
     """Give in blocks of cases whether each case has each activity, and whether it has it twice or more."""
     for first in range(0, len(offsets) - 1, _BLOCK):
         some = offsets[first : first + _BLOCK + 1]
@@ -125,7 +128,9 @@ def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> I
         known = ours >= 0
         cells = owners[known] * size + ours[known]
         often = np.bincount(cells, minlength=(len(some) - 1) * size).reshape(len(some) - 1, size)
-        yield np.concatenate([often > 0, often > 1], axis=1).astype(np.float64)
+        rows, columns = np.nonzero(np.concatenate([often > 0, often > 1], axis=1))
+        ends = np.searchsorted(rows, np.arange(len(some)))
+        yield csr_array((np.ones(len(rows)), columns, ends), shape=(len(some) - 1, 2 * size))
 
 
 def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
@@ -134,6 +139,7 @@ def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.ran
     if number == 1 or not len(there):
         return np.zeros((1, profiles.shape[1]))
     profiles, weights = profiles[there], weights[there]
+    entries, places = csr_array(profiles), np.arange(len(weights))
     centres = profiles[[rng.choice(len(weights), p=weights / weights.sum())]]
     away = ((profiles - centres) ** 2).sum(axis=1)
     while len(centres) < number and (weights * away).any():
@@ -141,10 +147,9 @@ def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.ran
         centres = np.append(centres, profiles[[rng.choice(len(far), p=far / far.sum())]], axis=0)
         away = np.minimum(away, ((profiles - centres[-1]) ** 2).sum(axis=1))
     for _ in range(_ROUNDS):
-        nearest = (2 * profiles @ centres.T - (centres**2).sum(axis=1)).argmax(axis=1)
-        member = np.zeros((len(centres), len(weights)), dtype=np.float64)
-        member[nearest, np.arange(len(weights))] = weights
-        weight = member.sum(axis=1)
+        nearest = (entries @ (2 * centres.T) - (centres**2).sum(axis=1)).argmax(axis=1)
+        member = csr_array((weights, (nearest, places)), shape=(len(centres), len(weights)))
+        weight = np.bincount(nearest, weights=weights, minlength=len(centres))
         full = weight > 0
         centres = (member @ profiles)[full] / weight[full, None]
     return centres
@@ -172,22 +177,44 @@ def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> Float
     found = row_shares(looks, usual, kinds.shares, kinds.profiles)
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
     margins += [look.cell for look in looks]
-    wanted, each = [], kinds.shares[:, None]
-    for margin in margins:
-        sums = as_shares(_sums(margin, each * found), usual)
-        wanted.append(sums * _sums(margin, each))
+    sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
+    each = kinds.shares[:, None]
+    wanted = [as_shares(sums @ (each * found), usual) * (sums @ each) for sums in sums_of]
     fitted = each * usual
     for _ in range(_ROUNDS):
-        for margin, sums in zip(margins, wanted, strict=True):
-            fitted *= (sums / np.maximum(_sums(margin, fitted), 1e-15))[margin]
+        for margin, sums, those in zip(margins, sums_of, wanted, strict=True):
+            fitted *= (those / np.maximum(sums @ fitted, 1e-15))[margin]
         fitted *= (kinds.shares / np.maximum(fitted.sum(axis=1), 1e-15))[:, None]
     return as_shares(fitted, usual)
 
 
-def _sums(margin: IntArray, table: FloatArray) -> FloatArray:
-    """Return the sums of rows that have the same of a margin."""
-    number = int(margin.max(initial=0)) + 1
-    return np.stack([np.bincount(margin, weights=column, minlength=number) for column in table.T], axis=1)
+def summing(margin: IntArray, number: int) -> csr_array:
+    """Return the matrix that adds up rows of a table that have the same of a margin, which has so many values. It adds
+    in the order of rows, and in one thread: small products of dense matrices wait longer for threads than they take."""
+    return csr_array((np.ones(len(margin)), (margin, np.arange(len(margin)))), shape=(number, len(margin)))
+
+
+def noise_of_gaps(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> float:
+    """Return by about how much noise alone moves how much more often cases of a value have an activity than others do.
+
+    A look of K cells among which activities vary by a part R of their variance v knows that of a value that a share p
+    of n cases has to the deviation ``sqrt(K v / R)`` times that of its noise, over ``n p (1 - p)``. Of all values that
+    with the least error counts, and of both signs the mean.
+    """
+    mean = kinds.shares @ kinds.profiles
+    spread = float((mean * (1 - mean)).sum())
+    some = float((mean * (1 - mean) > _VARIES).sum())
+    precise = 0.0
+    for look in looks:
+        inside = summing(look.cell, len(look.table)) @ np.column_stack(
+            [kinds.shares[:, None] * kinds.profiles, kinds.shares]
+        )
+        centres = inside[:, :-1] / np.maximum(inside[:, -1:], 1e-12)
+        between = float((inside[:, -1:] * (centres - mean) ** 2).sum())
+        precise += between / (look.variance * len(look.table)) * look.table.sum() ** 2
+    values = float((usual * (1 - usual)).max())
+    away = spread / max(some, 1.0) ** 0.5
+    return float(min(1.0, (2 / np.pi) ** 0.5 * away / max(precise**0.5 * values, 1e-12)))
 
 
 def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray) -> FloatArray:

@@ -13,6 +13,7 @@ from veilog.methods._events.attributes.marginals import Marginal, expected_error
 from veilog.methods._events.attributes.memory import Persisting, Recorded
 from veilog.methods._events.attributes.pairs import LEAST_CASES
 from veilog.methods._events.attributes.variables import Variable
+from veilog.methods._events.cells import Kinds, noise_of_gaps
 from veilog.methods.method import advised
 from veilog.privacy.domain import Values
 
@@ -22,6 +23,8 @@ FIRST, CASES_ALONE, CASES_A_VALUE = Fraction(1, 4), 100, 10
 """Of the epsilon of an attribute that stays the same in a case this part is for how often it has each value, or as much
 as times the cases is so many, in all or for each value. With nothing but the part the shapes of Sepsis fall from .916
 to .768 (five seeds)."""
+NOISY_GAP = 0.03
+"""From this expected error of gaps between groups on it is said how large it is: people look for gaps of a tenth."""
 MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""
 
@@ -81,9 +84,14 @@ def remark_together(
     order: list[Variable],
     flow: list[Variable],
     cases: int,
+    kinds: Kinds,
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
     pairs = [f"{one.name} by {one.kind[0].name}" for one in order if one.kind]
+    gaps = {one.name: noise_of_gaps(one.looks, one.shares, kinds) for one in order if one.looks}
+    noisy = ", ".join(f"{name} {gap:.2g}" for name, gap in gaps.items() if gap >= NOISY_GAP)
+    if noisy:
+        remark(Message("attribute-gaps-noise", told=noisy))
     for other in order:
         parents = [*other.parents, *(other.in_events.parents if other.in_events is not None else [])]
         pairs += [f"{other.name} by {one.name}" for one, _ in parents if one in flow or one in order]

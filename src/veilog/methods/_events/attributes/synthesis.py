@@ -123,7 +123,7 @@ def asked_attributes(
     )
     drawing = AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds)
     drawing.together(for_pairs, rounds)
-    remark_together(remark, order, flow, len(cases))
+    remark_together(remark, order, flow, len(cases), kinds)
     asked.sort(key=lambda one: order.index(one.variable))
     model = AttributesModel(chosen, asked, drawing)
     model.columns = model.values(cases, times, rng)

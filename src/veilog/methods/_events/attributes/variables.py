@@ -58,6 +58,8 @@ class Variable:
     """The kind of case, and the shares given each kind, where that was asked."""
     looks: list[Look] = field(default_factory=list)
     """What was asked by cells."""
+    by_path: bool = False
+    """Whether it was chosen to be asked by cells."""
     in_events: InEvents | None = None
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
     labels: tuple[str, ...] = ()
