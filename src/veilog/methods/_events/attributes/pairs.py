@@ -55,6 +55,7 @@ RESOLUTION = 1024
 _FITTING = 25
 
 _Pair = tuple[Variable, Variable]
+_Cells = tuple[Variable, Variable, IntArray, CellRule]
 
 
 def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int, *, cells: bool) -> int:
@@ -84,8 +85,6 @@ class AttributeDrawing:
     kinds: Kinds
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
     """The noisy table of each pair, and the variance of its noise."""
-    rule: CellRule | None = None
-    """What gave cases their cells last."""
 
     def together(self, epsilon: Fraction, rounds: int) -> None:
         """Draw the attributes. First it is chosen which go with the path, and all are asked by cells, those that were
@@ -170,24 +169,24 @@ class AttributeDrawing:
         for one in order:
             one.values = _drawn_given(one, self.rng)
 
-    def _cells(self, epsilon: Fraction) -> tuple[Variable, Variable, IntArray]:
-        """Cells for a table of this price, kinds, and the cell of each kind."""
-        self.rule = CellRule.of(self.kinds, float(epsilon) * self.number, self.rng)
-        return of_the_flow(self.cases, self.kinds, self.rule)
+    def _cells(self, epsilon: Fraction) -> _Cells:
+        """Cells for a table of this price, kinds, the cell of each kind, and the rule that gives it."""
+        rule = CellRule.of(self.kinds, float(epsilon) * self.number, self.rng)
+        return *of_the_flow(self.cases, self.kinds, rule), rule
 
     def _ask(
         self,
         epsilon: Fraction,
         one: Variable,
         other: Variable,
-        cells: tuple[Variable, Variable, IntArray] | None = None,
+        cells: _Cells | None = None,
     ) -> None:
         """Ask about a pair, and make its second go with its first as all answers about both say."""
         table, variance = self._measured(epsilon, one, other)
         if cells is None:
             self._fit(one, other, table, variance)
             return
-        other.looks.append(Look(table, variance, cells[2], self.rule))
+        other.looks.append(Look(table, variance, *cells[2:]))
         other.kind = cells[1], kind_shares(other.looks, other.shares, self.kinds)
 
     def _open(self) -> list[_Pair]:
