@@ -210,7 +210,22 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     found.append(summary("Commands", commands, ["command", "variants", "sizes"], columns))
     lines = [(*key, *(_number(power) for power in powers.values())) for key, powers in exponents(rows).items()]
     head = ("command", "variants", "CPU", "CPU, last tenfold", "memory", "memory, last tenfold")
-    return [*found, Table("Exponents", head, tuple(lines))]
+    found.append(Table("Exponents", head, tuple(lines)))
+    return [*found, Table("A billion events", ("command", "variants", "CPU hours", "GB"), tuple(_on_paper(rows)))]
+
+
+def _on_paper(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
+    """What a billion events would take if a command goes on growing as over the last tenfold."""
+    for (command, kind), powers in exponents(rows).items():
+        own = [row for row in rows if (row.cell.get("command"), row.cell.get("variants")) == (command, kind)]
+        largest = max(int(row.cell.get("sizes")) for row in own)
+        found = []
+        for measure_, unit in (("all", 3600), ("peak", 1000)):
+            values = known([row for row in own if row.cell.get("sizes") == largest], measure_)
+            power = powers[f"{measure_}, last"]
+            grown = statistics.median(values) * (10**9 / largest) ** power if values and power is not None else None
+            found.append("-" if grown is None else f"{grown / unit:.1f}")
+        yield command, kind, *found
 
 
 _CPU, _ALL = Column("CPU s", "cpu", show="spread"), Column("CPU s", "all", show="spread")
