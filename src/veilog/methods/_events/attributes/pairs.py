@@ -25,8 +25,9 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.variables import Variable, of_the_flow
-from veilog.methods._events.cells import CellRule, Kinds, Look, fit_margins, kind_shares, summing
+from veilog.methods._events.cells import CellRule, Kinds, Look, as_shares, fit_margins, kind_shares, summing
 from veilog.methods._events.orders import by_row, counted
+from veilog.methods._events.times.prior import PriorTimes, leaned
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -82,8 +83,11 @@ class AttributeDrawing:
     """Each attribute is behind those that it is drawn given."""
     rng: np.random.Generator
     kinds: Kinds
+    prior: PriorTimes | None = None
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
     """The noisy table of each pair, and the variance of its noise."""
+    leaning: dict[Variable, tuple[Look, FloatArray]] = field(default_factory=dict)
+    """Of each attribute the most precise answer by cells, and what a prior has of the same."""
 
     def together(self, epsilon: Fraction, rounds: int) -> None:
         """Draw the attributes. First it is chosen which go with the path, and all are asked by cells, those that were
@@ -170,12 +174,18 @@ class AttributeDrawing:
         cells: tuple[Variable, Variable, IntArray] | None = None,
     ) -> None:
         """Ask about a pair, and make its second go with its first as all answers about both say."""
-        table, variance = self._measured(epsilon, one, other)
+        table, variance, prior = self._measured(epsilon, one, other)
         if cells is None:
-            self._fit(one, other, table, variance)
+            self._fit(one, other, table, variance, prior)
             return
-        other.looks.append(Look(table, variance, cells[2]))
-        other.kind = cells[1], kind_shares(other.looks, other.shares, self.kinds)
+        look = Look(table, variance, cells[2])
+        other.looks.append(look)
+        found = kind_shares(other.looks, other.shares, self.kinds)
+        if prior is not None and variance <= min(one.variance for one in other.looks):
+            self.leaning[other] = look, prior
+        if other in self.leaning:
+            found = leaned_kinds(found, *self.leaning[other], other.shares, self.kinds)
+        other.kind = cells[1], found
 
     def _open(self) -> list[_Pair]:
         """The pairs that may be asked next: for each attribute ``MOST_PARENTS`` at most."""
@@ -226,8 +236,11 @@ class AttributeDrawing:
             purpose="asked-most-telling-pair",
         )
 
-    def _measured(self, epsilon: Fraction, one: Variable, other: Variable) -> tuple[FloatArray, float]:
-        """Return how many cases have each value of both, and the variance of the noise; a case adds 1 to one number.
+    def _measured(
+        self, epsilon: Fraction, one: Variable, other: Variable
+    ) -> tuple[FloatArray, float, FloatArray | None]:
+        """Return how many cases have each value of both, the variance of the noise, and what a prior has; a case adds 1
+        to one number.
 
         Where the second changes within cases and the first is an attribute, it is how many events have both: a case
         adds 1 for each of its events that has a value, so much at most.
@@ -263,9 +276,18 @@ class AttributeDrawing:
             resolution=resolution,
             purpose=Message("values-by-cell", attribute=other.name) if one.by_cell else purpose,
         )
-        return asked.reshape(one.size, size) / resolution, 2 * (bound / float(epsilon)) ** 2
+        shape, variance = (one.size, size), 2 * (bound / float(epsilon)) ** 2
+        known = None
+        if self.prior is not None and one not in self.flow:
+            names = (one.name, other.name)
+            codings = [coding for coding in self.codings if coding.name.removeprefix("case:") in names]
+            sums = self.prior.sums(of_both, one.size * size, bound, resolution, self.cases.labels, codings)
+            known = sums.reshape(shape) if sums.any() else None
+        return asked.reshape(shape) / resolution, variance, known
 
-    def _fit(self, one: Variable, other: Variable, table: FloatArray, variance: float) -> None:
+    def _fit(
+        self, one: Variable, other: Variable, table: FloatArray, variance: float, prior: FloatArray | None
+    ) -> None:
         """Make the second go with the first as a noisy table says, and the one before of the same pair."""
         if (one, other) in self.asked:
             before, noise = self.asked[one, other]
@@ -276,12 +298,39 @@ class AttributeDrawing:
         weights = None if ours is None else np.minimum(self.cases.lengths, ours.bound)
         rows: FloatArray = np.bincount(one.drawn, weights=weights, minlength=one.size).astype(np.float64)
         if ours is None:
-            _put(other.parents, one, fit_margins(table, rows / rows.sum(), other.shares, variance))
+            _put(other.parents, one, _fitted(table, rows / rows.sum(), other.shares, variance, prior))
             return
         if one.in_events is not None:
             rows = np.append(one.in_events.shares, 0.0)
-        known, none = fit_margins(table, rows / rows.sum(), ours.shares, variance), other.shares[-1]
+        known, none = _fitted(table, rows / rows.sum(), ours.shares, variance, prior), other.shares[-1]
         _put(ours.parents, one, np.append(known * (1 - none), np.full((one.size, 1), none), axis=1))
+
+
+def _fitted(
+    table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float, prior: FloatArray | None
+) -> FloatArray:
+    """The shares of columns in each row by a noisy table with these margins, which leans on a prior."""
+    found = fit_margins(table, rows, columns, variance)
+    if prior is None:
+        return found
+    total, plain = max(float(table.sum()), 1.0), np.outer(rows, columns) + 1e-9
+    both, _ = leaned(rows[:, None] * found, table / total, prior + 1e-6 * prior.sum(), variance / total**2, plain)
+    return as_shares(np.maximum(both, 0.0), columns)
+
+
+def leaned_kinds(found: FloatArray, look: Look, prior: FloatArray, usual: FloatArray, kinds: Kinds) -> FloatArray:
+    """Return shares of columns in each kind that lean on a prior's table by cells, as far as a noisy one confirms it.
+
+    What the prior says of kinds is estimated as what an answer says. Both are mixed by the chance of the prior, and
+    then have the sums by cells that prior and answer together let expect.
+    """
+    of_prior = kind_shares([Look(prior, max(float(prior.mean()), 1.0), look.cell)], usual, kinds)
+    adding, each = summing(look.cell, len(look.table)), kinds.shares[:, None]
+    total, plain = max(float(look.table.sum()), 1.0), np.outer(adding @ kinds.shares, usual) + 1e-9
+    noisy, expected = look.table / total, adding @ (each * of_prior) + 1e-9
+    both, chance = leaned(adding @ (each * found), noisy, expected, look.variance / total**2, plain)
+    mixed = (1 - chance) * found + chance * of_prior
+    return as_shares(mixed * (np.maximum(both, 0.0) / np.maximum(adding @ (each * mixed), 1e-15))[look.cell], usual)
 
 
 def _put(parents: list[tuple[Variable, FloatArray]], one: Variable, shares: FloatArray) -> None:
