@@ -25,9 +25,9 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.variables import Variable, of_the_flow
-from veilog.methods._events.cells import CellRule, Kinds, Look, as_shares, fit_margins, kind_shares, summing
+from veilog.methods._events.cells import CellRule, Kinds, Look, fit_margins, kind_shares, summing
 from veilog.methods._events.orders import by_row, counted
-from veilog.methods._events.times.prior import PriorTimes, leaned
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -86,8 +86,8 @@ class AttributeDrawing:
     prior: PriorTimes | None = None
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
     """The noisy table of each pair, and the variance of its noise."""
-    leaning: dict[Variable, tuple[Look, FloatArray]] = field(default_factory=dict)
-    """Of each attribute the most precise answer by cells, and what a prior has of the same."""
+    of_prior: dict[Variable, FloatArray] = field(default_factory=dict)
+    """The shares of each attribute in each kind of case, as a prior has them."""
 
     def together(self, epsilon: Fraction, rounds: int) -> None:
         """Draw the attributes. First it is chosen which go with the path, and all are asked by cells, those that were
@@ -178,13 +178,11 @@ class AttributeDrawing:
         if cells is None:
             self._fit(one, other, table, variance, prior)
             return
-        look = Look(table, variance, cells[2])
-        other.looks.append(look)
-        found = kind_shares(other.looks, other.shares, self.kinds)
-        if prior is not None and variance <= min(one.variance for one in other.looks):
-            self.leaning[other] = look, prior
-        if other in self.leaning:
-            found = leaned_kinds(found, *self.leaning[other], other.shares, self.kinds)
+        other.looks.append(Look(table, variance, cells[2]))
+        if prior is not None and variance <= min(look.variance for look in other.looks):
+            exact = Look(prior, max(float(prior.mean()), 1.0), cells[2])
+            self.of_prior[other] = kind_shares([exact], other.shares, self.kinds)
+        found = kind_shares(other.looks, other.shares, self.kinds, self.of_prior.get(other))
         other.kind = cells[1], found
 
     def _open(self) -> list[_Pair]:
@@ -298,39 +296,12 @@ class AttributeDrawing:
         weights = None if ours is None else np.minimum(self.cases.lengths, ours.bound)
         rows: FloatArray = np.bincount(one.drawn, weights=weights, minlength=one.size).astype(np.float64)
         if ours is None:
-            _put(other.parents, one, _fitted(table, rows / rows.sum(), other.shares, variance, prior))
+            _put(other.parents, one, fit_margins(table, rows / rows.sum(), other.shares, variance, prior))
             return
         if one.in_events is not None:
             rows = np.append(one.in_events.shares, 0.0)
-        known, none = _fitted(table, rows / rows.sum(), ours.shares, variance, prior), other.shares[-1]
+        known, none = fit_margins(table, rows / rows.sum(), ours.shares, variance, prior), other.shares[-1]
         _put(ours.parents, one, np.append(known * (1 - none), np.full((one.size, 1), none), axis=1))
-
-
-def _fitted(
-    table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float, prior: FloatArray | None
-) -> FloatArray:
-    """The shares of columns in each row by a noisy table with these margins, which leans on a prior."""
-    found = fit_margins(table, rows, columns, variance)
-    if prior is None:
-        return found
-    total, plain = max(float(table.sum()), 1.0), np.outer(rows, columns) + 1e-9
-    both, _ = leaned(rows[:, None] * found, table / total, prior + 1e-6 * prior.sum(), variance / total**2, plain)
-    return as_shares(np.maximum(both, 0.0), columns)
-
-
-def leaned_kinds(found: FloatArray, look: Look, prior: FloatArray, usual: FloatArray, kinds: Kinds) -> FloatArray:
-    """Return shares of columns in each kind that lean on a prior's table by cells, as far as a noisy one confirms it.
-
-    What the prior says of kinds is estimated as what an answer says. Both are mixed by the chance of the prior, and
-    then have the sums by cells that prior and answer together let expect.
-    """
-    of_prior = kind_shares([Look(prior, max(float(prior.mean()), 1.0), look.cell)], usual, kinds)
-    adding, each = summing(look.cell, len(look.table)), kinds.shares[:, None]
-    total, plain = max(float(look.table.sum()), 1.0), np.outer(adding @ kinds.shares, usual) + 1e-9
-    noisy, expected = look.table / total, adding @ (each * of_prior) + 1e-9
-    both, chance = leaned(adding @ (each * found), noisy, expected, look.variance / total**2, plain)
-    mixed = (1 - chance) * found + chance * of_prior
-    return as_shares(mixed * (np.maximum(both, 0.0) / np.maximum(adding @ (each * mixed), 1e-15))[look.cell], usual)
 
 
 def _put(parents: list[tuple[Variable, FloatArray]], one: Variable, shares: FloatArray) -> None:
