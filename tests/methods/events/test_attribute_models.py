@@ -129,7 +129,7 @@ def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generato
         return np.bincount(places, minlength=len(coding.edges)) + added
 
     chosen = Chosen("number", "case", "whole number", range=(0.0, 999.0))
-    found = asked_bins(asked, epsilon, chosen, len(numbers))
+    found, _ = asked_bins(asked, epsilon, chosen, len(numbers))
     tenths = np.linspace(0, 1000, 11)
     reached = np.interp(tenths, found.coding.edges, np.append(0.0, np.cumsum(found.shares[:-1])))
     really = np.searchsorted(np.sort(numbers), tenths) / len(numbers)

@@ -167,14 +167,15 @@ class Look:
     """What gives a kind its cell, where other kinds may come."""
 
 
-def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> FloatArray:
-    """Return the shares of columns in each kind, from noisy counts by cells, which may be others in each look.
+def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds, prior: FloatArray | None = None) -> FloatArray:
+    """Return the shares of columns in each kind, from noisy counts by cells, which may be others in each look, and from
+    those that a prior has.
 
     What is likely of kinds (:func:`row_shares`) says how often columns occur with each entry of profiles, and in each
     cell. Shares that have these sums are then fitted (iterative proportional fitting; Deming, Stephan 1940): the odds
     of a column are multiplied by a factor for each entry and cell, as they are where steps are independent.
     """
-    found = row_shares(looks, usual, kinds.shares, kinds.profiles)
+    found = row_shares(looks, usual, kinds.shares, kinds.profiles, prior)
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
     margins += [look.cell for look in looks]
     sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
@@ -217,10 +218,33 @@ def noise_of_gaps(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> flo
     return float(min(1.0, (2 / np.pi) ** 0.5 * away / max(precise**0.5 * values, 1e-12)))
 
 
-def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray) -> FloatArray:
+def row_shares(
+    looks: Sequence[Look],
+    usual: FloatArray,
+    shares: FloatArray,
+    profiles: FloatArray,
+    prior: FloatArray | None = None,
+) -> FloatArray:
     """Return the likely shares of columns in each kind, which has these ``shares`` of all cases, by noisy counts.
 
-    A share is the ``usual`` one, and more or less by a linear function of the profile and by an effect of each cell,
+    They start from the usual ones, or from those of a ``prior``: both are weighed by how likely they make the answer.
+    """
+    starts = [np.repeat(usual[None], len(shares), axis=0), *([] if prior is None else [prior])]
+    explained = [_explained(looks, usual, shares, profiles, start) for start in starts]
+    weights = np.array([log_likely for _, log_likely in explained])
+    weights = np.exp(weights - weights.max())
+    return np.asarray(
+        sum(weight * found for weight, (found, _) in zip(weights, explained, strict=True)) / weights.sum()
+    )
+
+
+def _explained(
+    looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray, start: FloatArray
+) -> tuple[FloatArray, float]:
+    """The likely shares of columns in each kind from those at the start, and the logarithm of how likely these make the
+    answer.
+
+    A share is that at the start, and more or less by a linear function of the profile and by an effect of each cell,
     both normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris 1983). So a
     cell of many cases keeps what was counted in it, and one that hardly any case of the log has is as its profile lets
     expect. Means of these shares may fall below 0.
@@ -237,9 +261,10 @@ def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, pro
     # Profiles are seen from the mean of the cases that were counted, of which the usual shares are.
     x = profiles - mass @ (parts @ profiles) / mass.sum()
     columns, each = np.flatnonzero(usual > 0), 1 / precise**0.5
-    own, effects = usual[columns], np.concatenate(member)
-    y = (np.concatenate([look.table[:, columns] for look in looks]) - totals[:, None] * own) / mass[:, None]
-    noise, found = (1 - own) ** 2 + (number - 1) * own**2 + 1e-9, np.repeat(usual[None], len(shares), axis=0)
+    own, effects = start[:, columns], np.concatenate(member)
+    expected = totals[:, None] * (usual[columns] + parts @ (own - usual[columns]))
+    y = (np.concatenate([look.table[:, columns] for look in looks]) - expected) / mass[:, None]
+    noise, found = (1 - usual[columns]) ** 2 + (number - 1) * usual[columns] ** 2 + 1e-9, start.copy()
     # Seen in units of the noise, which is wider by a factor for each column.
     by_profile, by_effect, y = (part / each[:, None] for part in (parts @ x, parts @ effects.T, y))
     likeliest = np.full(len(columns), -np.inf)
@@ -255,8 +280,8 @@ def row_shares(looks: Sequence[Look], usual: FloatArray, shares: FloatArray, pro
         likeliest[better] = likely[better]
         answers = known.T @ turned @ (z / sums)[:, better]
         all_of = np.concatenate([slope * x, effect * effects.T], axis=1)
-        found[:, columns[better]] = own[better] + all_of @ answers
-    return found
+        found[:, columns[better]] = own[:, better] + all_of @ answers
+    return found, float(likeliest.sum())
 
 
 def as_shares(found: FloatArray, usual: FloatArray) -> FloatArray:
@@ -265,11 +290,15 @@ def as_shares(found: FloatArray, usual: FloatArray) -> FloatArray:
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def fit_margins(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> FloatArray:
+def fit_margins(
+    table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float, prior: FloatArray | None = None
+) -> FloatArray:
     """Return the distribution of each row of noisy counts that has these shares of rows and of columns: what is likely
-    of each row (:func:`row_shares`), fitted to both in turns (iterative proportional fitting; Deming, Stephan 1940)."""
+    of each row (:func:`row_shares`), also by the table of a prior, fitted to both in turns (iterative proportional
+    fitting; Deming, Stephan 1940)."""
     looks = [Look(table, variance, np.arange(len(table)))]
-    found = row_shares(looks, columns, rows + 1e-9, np.zeros((len(table), 1)))
+    start = None if prior is None else as_shares(prior, columns)
+    found = row_shares(looks, columns, rows + 1e-9, np.zeros((len(table), 1)), start)
     found = rows[:, None] * as_shares(found, columns)
     for _ in range(_FITTING):
         found *= (rows / np.maximum(found.sum(axis=1), 1e-15))[:, None]

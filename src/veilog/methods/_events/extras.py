@@ -113,7 +113,7 @@ def enriched(
 
     ``delta`` is for the values of attributes that are not declared, ``delta_times`` for times. Values are found before
     the control flow is asked for, so that a refusal costs little; where none can be released, the flow has their share.
-    Times start from those of a public ``prior``.
+    Times and attributes start from those of a public ``prior``.
     """
 
     def asked() -> int:
@@ -143,7 +143,7 @@ def enriched(
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         calendar = wanted.window is not None or curator.domain.window is not None
-        attributes = asked_attributes(curator, rest, cases, found, times, remark, calendar=calendar)
+        attributes = asked_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=known)
         drawing, columns = replace(drawing, attributes=attributes), attributes.columns
         _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})

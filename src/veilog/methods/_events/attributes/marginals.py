@@ -13,8 +13,9 @@ likeliest one: Kiefer and Wolfowitz 1956).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
 from veilog.methods._events.attributes.numbers import NumberBins
+from veilog.methods._events.times.prior import PriorTimes, leaned
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -55,6 +57,8 @@ class Marginal:
     """Of the noise of each count."""
     cases: float
     """What all counts add up to, which is about the number of cases."""
+    prior: float | None = None
+    """How likely a prior fits, where there is one."""
 
 
 def case_values(block: Cases, coding: Coding) -> IntArray:
@@ -108,32 +112,51 @@ def expected_error(cells: int, scale: float, cases: float) -> float:
 # Questions ----------------------------------------------------------------------------------------------------------
 
 
-def asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> Marginal:
-    """Return how often cases have each value; a case adds 1 to one count of each answer."""
+def asked_values(
+    curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int, prior: PriorTimes | None = None
+) -> Marginal:
+    """Return how often cases have each value, which leans on a prior; a case adds 1 to one count of each answer."""
     purpose = Message("values-by-case", attribute=chosen.column)
 
-    def asked(coding: Coding, share: Fraction) -> FloatArray:
-        def of_cases(block: Cases) -> Triples:
-            return np.arange(len(block)), case_values(block, coding), np.ones(len(block), dtype=np.int64)
+    def of_cases(coding: Coding, block: Cases) -> Triples:
+        return np.arange(len(block)), case_values(block, coding), np.ones(len(block), dtype=np.int64)
 
-        found = curator.events.sums(of_cases, coding.size + 1, 1, share, codings=(coding,), purpose=purpose)
+    def asked(coding: Coding, share: Fraction) -> FloatArray:
+        features = partial(of_cases, coding)
+        found = curator.events.sums(features, coding.size + 1, 1, share, codings=(coding,), purpose=purpose)
         return found.astype(np.float64)
 
     if chosen.range is not None:
-        return asked_bins(asked, epsilon, chosen, cases)
-    coding, scale = chosen.coding(), 1 / float(epsilon)
-    counts = asked(coding, epsilon)
-    found = believed(counts, scale)
-    if counts[-1] < MISSING * 2**0.5 * scale:
-        found[-1] = 0.0
-    return Marginal(coding, found / max(float(found.sum()), 1e-12), scale, max(float(counts.sum()), 1.0))
+        found, counts = asked_bins(asked, epsilon, chosen, cases)
+    else:
+        coding, scale = chosen.coding(), 1 / float(epsilon)
+        counts = asked(coding, epsilon)
+        shares = believed(counts, scale)
+        if counts[-1] < MISSING * 2**0.5 * scale:
+            shares[-1] = 0.0
+        found = Marginal(coding, shares / max(float(shares.sum()), 1e-12), scale, max(float(counts.sum()), 1.0))
+    known = None
+    if prior is not None:
+        size = found.coding.size + 1
+        known = prior.sums(partial(of_cases, found.coding), size, 1, 1, codings=(found.coding,))
+    return found if known is None or not known.any() else _leaned(found, counts, known)
+
+
+def _leaned(found: Marginal, counts: FloatArray, prior: FloatArray) -> Marginal:
+    """The shares of values as a prior lets expect, as far as the noisy counts confirm it."""
+    there = np.ones(len(counts), dtype=np.bool_)
+    there[-1] = found.shares[-1] > 0
+    noisy, expected = counts[there] / found.cases, prior[there] + 1e-6 * max(float(prior.sum()), 1.0)
+    shares, part = np.zeros(len(counts)), 0.0
+    shares[there], part = leaned(found.shares[there], noisy, expected, 2 * (found.scale / found.cases) ** 2)
+    return replace(found, shares=np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), prior=part)
 
 
 def asked_bins(
     asked: Callable[[Coding, Fraction], FloatArray], epsilon: Fraction, chosen: Chosen, cases: int
-) -> Marginal:
-    """Return how often a number is in each of some bins that are fine where the mass is; ``asked`` gives the counts of
-    a coding's bins, and one of what is in none."""
+) -> tuple[Marginal, FloatArray]:
+    """Return how often a number is in each of some bins that are fine where the mass is, and the noisy counts;
+    ``asked`` gives those of a coding's bins, and one of what is in none."""
     levels = int(np.clip(1 + int(float(epsilon) * cases / CASES_A_LEVEL), *LEVELS))
     share, left = epsilon / levels, epsilon
     bins = NumberBins(chosen.lattice(PARTS), chosen.points)
@@ -147,7 +170,7 @@ def asked_bins(
             if counts[-1] < MISSING * 2**0.5 * bins.scale:
                 shares[-1] = 0.0
                 shares /= shares.sum()
-            return Marginal(coding, shares, bins.scale, max(float(counts.sum()), 1.0))
+            return Marginal(coding, shares, bins.scale, max(float(counts.sum()), 1.0)), counts
         least = max(SPLIT * float(counts.sum()), SPLIT_NOISES / float(share))
         full = (counts >= least) & (np.append(np.diff(bins.places), 1) > 1)
         bins.split(np.where(full, np.clip(counts * float(share), SPLIT_NOISES, PARTS), 1.0))

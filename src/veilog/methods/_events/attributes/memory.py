@@ -303,7 +303,7 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
         )
 
     if chosen.range is not None:
-        found = asked_bins(asked, epsilon, chosen, cases)
+        found, _ = asked_bins(asked, epsilon, chosen, cases)
         return found.coding, found.shares[:-1] * found.cases + 1e-9
     coding = chosen.coding()
     counts = asked(coding, epsilon)[:-1]

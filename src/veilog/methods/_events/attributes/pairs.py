@@ -16,6 +16,7 @@ what values are drawn by along a case (:mod:`courses`). So what changes may go w
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -27,6 +28,7 @@ from veilog.messages import Message
 from veilog.methods._events.attributes.variables import Variable, of_the_flow
 from veilog.methods._events.cells import CellRule, Kinds, Look, fit_margins, kind_shares, summing
 from veilog.methods._events.orders import by_row, counted
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -83,8 +85,11 @@ class AttributeDrawing:
     """Each attribute is behind those that it is drawn given."""
     rng: np.random.Generator
     kinds: Kinds
+    prior: PriorTimes | None = None
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
     """The noisy table of each pair, and the variance of its noise."""
+    of_prior: dict[Variable, Look] = field(default_factory=dict)
+    """What a prior has of each attribute by cells."""
 
     def together(self, epsilon: Fraction, rounds: int) -> None:
         """Draw the attributes. First it is chosen which go with the path, and all are asked by cells, those that were
@@ -162,7 +167,7 @@ class AttributeDrawing:
             looks = [replace(look, cell=look.rule.of_profiles(self.kinds.profiles)) for look in one.looks if look.rule]
             for rule in [look.rule for look in looks if look.rule][-1:]:
                 kind = of_the_flow(cases, self.kinds, rule)[1]
-                one.kind = kind, kind_shares(looks, one.shares, self.kinds)
+                one.kind = kind, self._by_kind(one, looks)
         self._draw(self.order)
 
     def _draw(self, order: list[Variable]) -> None:
@@ -182,12 +187,22 @@ class AttributeDrawing:
         cells: _Cells | None = None,
     ) -> None:
         """Ask about a pair, and make its second go with its first as all answers about both say."""
-        table, variance = self._measured(epsilon, one, other)
+        table, variance, prior = self._measured(epsilon, one, other)
         if cells is None:
-            self._fit(one, other, table, variance)
+            self._fit(one, other, table, variance, prior)
             return
         other.looks.append(Look(table, variance, *cells[2:]))
-        other.kind = cells[1], kind_shares(other.looks, other.shares, self.kinds)
+        if prior is not None and variance <= min(look.variance for look in other.looks):
+            self.of_prior[other] = Look(prior, max(float(prior.mean()), 1.0), *cells[2:])
+        other.kind = cells[1], self._by_kind(other, other.looks)
+
+    def _by_kind(self, one: Variable, looks: Sequence[Look]) -> FloatArray:
+        """Return the shares of the values in each kind, by noisy tables and the table of a prior."""
+        exact, known = self.of_prior.get(one), None
+        if exact is not None and exact.rule is not None:
+            ours = replace(exact, cell=exact.rule.of_profiles(self.kinds.profiles))
+            known = kind_shares([ours], one.shares, self.kinds)
+        return kind_shares(looks, one.shares, self.kinds, known)
 
     def _open(self) -> list[_Pair]:
         """The pairs that may be asked next: for each attribute ``MOST_PARENTS`` at most."""
@@ -238,8 +253,11 @@ class AttributeDrawing:
             purpose="asked-most-telling-pair",
         )
 
-    def _measured(self, epsilon: Fraction, one: Variable, other: Variable) -> tuple[FloatArray, float]:
-        """Return how many cases have each value of both, and the variance of the noise; a case adds 1 to one number.
+    def _measured(
+        self, epsilon: Fraction, one: Variable, other: Variable
+    ) -> tuple[FloatArray, float, FloatArray | None]:
+        """Return how many cases have each value of both, the variance of the noise, and what a prior has; a case adds 1
+        to one number.
 
         Where the second changes within cases and the first is an attribute, it is how many events have both: a case
         adds 1 for each of its events that has a value, so much at most.
@@ -275,9 +293,18 @@ class AttributeDrawing:
             resolution=resolution,
             purpose=Message("values-by-cell", attribute=other.name) if one.by_cell else purpose,
         )
-        return asked.reshape(one.size, size) / resolution, 2 * (bound / float(epsilon)) ** 2
+        shape, variance = (one.size, size), 2 * (bound / float(epsilon)) ** 2
+        known = None
+        if self.prior is not None and one not in self.flow:
+            names = (one.name, other.name)
+            codings = [coding for coding in self.codings if coding.name.removeprefix("case:") in names]
+            sums = self.prior.sums(of_both, one.size * size, bound, resolution, self.cases.labels, codings)
+            known = sums.reshape(shape) if sums.any() else None
+        return asked.reshape(shape) / resolution, variance, known
 
-    def _fit(self, one: Variable, other: Variable, table: FloatArray, variance: float) -> None:
+    def _fit(
+        self, one: Variable, other: Variable, table: FloatArray, variance: float, prior: FloatArray | None
+    ) -> None:
         """Make the second go with the first as a noisy table says, and the one before of the same pair."""
         if (one, other) in self.asked:
             before, noise = self.asked[one, other]
@@ -288,11 +315,11 @@ class AttributeDrawing:
         weights = None if ours is None else np.minimum(self.cases.lengths, ours.bound)
         rows: FloatArray = np.bincount(one.drawn, weights=weights, minlength=one.size).astype(np.float64)
         if ours is None:
-            _put(other.parents, one, fit_margins(table, rows / rows.sum(), other.shares, variance))
+            _put(other.parents, one, fit_margins(table, rows / rows.sum(), other.shares, variance, prior))
             return
         if one.in_events is not None:
             rows = np.append(one.in_events.shares, 0.0)
-        known, none = fit_margins(table, rows / rows.sum(), ours.shares, variance), other.shares[-1]
+        known, none = fit_margins(table, rows / rows.sum(), ours.shares, variance, prior), other.shares[-1]
         _put(ours.parents, one, np.append(known * (1 - none), np.full((one.size, 1), none), axis=1))
 
 

@@ -41,6 +41,7 @@ from veilog.methods._events.attributes.pairs import AttributeDrawing, placed, ro
 from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times
 from veilog.methods._events.cells import Kinds
 from veilog.methods._events.orders import CaseBlock, counted, in_blocks
+from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.noise import generator
@@ -81,9 +82,11 @@ def asked_attributes(
     remark: Callable[[Message], None] = lambda text: None,
     *,
     calendar: bool = False,
+    prior: PriorTimes | None = None,
 ) -> AttributesModel:
     """Return values for the events and cases of a release, and what those of others are drawn from; dates need its
-    ``times``. With a ``calendar`` cases of the release start when those of the log do, and not in a made-up year."""
+    ``times``. With a ``calendar`` cases of the release start when those of the log do, and not in a made-up year.
+    Values of cases, and what they go with, start from a public ``prior``."""
     rng = generator(curator.randomness)
     of_events = tuple(one for one in chosen if one.level == "event")
     least, most = RECORDS
@@ -108,7 +111,7 @@ def asked_attributes(
     if not rounds:
         for_pairs, alone = Fraction(0), [one * (epsilon - price) / total for one in alone]
     asked = [
-        _asked(curator, share, one, records.get(one.name), cases, for_pairs / max(1, rounds), rng)
+        _asked(curator, share, one, records.get(one.name), cases, for_pairs / max(1, rounds), rng, prior)
         for one, share in zip(chosen, alone, strict=True)
     ]
     remark_errors(remark, asked, float(epsilon), len(cases))
@@ -121,8 +124,11 @@ def asked_attributes(
         (one.variable for one in asked),
         key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
     )
-    drawing = AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds)
+    drawing = AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds, prior)
     drawing.together(for_pairs, rounds)
+    fitting = [f"{name} {part:.2f}" for name, part in map(_prior_of, asked) if part is not None]
+    if fitting:
+        remark(Message("attributes-lean-on-prior", told=", ".join(fitting)))
     remark_together(remark, order, flow, len(cases), kinds)
     asked.sort(key=lambda one: order.index(one.variable))
     model = AttributesModel(chosen, asked, drawing)
@@ -166,6 +172,11 @@ class AttributesModel:
         )
 
 
+def _prior_of(one: AttributeQuery) -> tuple[str, float | None]:
+    """The name of an attribute, and how likely a prior fits its values."""
+    return one.chosen.column, one.answer.prior if isinstance(one.answer, Marginal) else None
+
+
 def _size(chosen: Chosen) -> int:
     """About how many numbers are asked of an attribute by itself."""
     return (chosen.coding().size + 1) * (1 if chosen.range is None else 2)
@@ -186,12 +197,13 @@ def _asked(
     cases: Repeated,
     a_pair: Fraction,
     rng: np.random.Generator,
+    prior: PriorTimes | None,
 ) -> AttributeQuery:
     """Ask about an attribute by itself. ``a_pair`` is what each table of two will cost."""
     decimals, price = asked_decimals(curator, epsilon, chosen, len(cases))
     chosen, epsilon = replace(chosen, decimals=decimals), epsilon - price
     if records is None or not records.changes:
-        answer = asked_values(curator, epsilon, chosen, len(cases))
+        answer = asked_values(curator, epsilon, chosen, len(cases), prior)
         group = grouped(answer.shares, a_pair, answer.cases, ordered=chosen.numeric)
         variable = _variable(chosen, answer.coding, group, answer.shares, len(cases))
         if records is None:

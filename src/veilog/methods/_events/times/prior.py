@@ -1,4 +1,4 @@
-"""What a public prior says of times: the same tables as those that are asked, exact, and how far they are believed.
+"""What a public prior says of times and attributes: the tables that are asked, exact, and how far they are believed.
 
 A prior's cases go through the function of each question that the log's cases go through, so both are in the same bins.
 How far the prior is believed follows from the noisy answer to the question itself, and nothing is asked to judge it.
@@ -13,7 +13,7 @@ import numpy as np
 
 from veilog._typing import FloatArray
 from veilog.logs.eventlog import EventLog
-from veilog.privacy.cases import AllCases, CaseFeatures, Coding
+from veilog.privacy.cases import AllCases, CaseFeatures, Coding, attribute_kind
 from veilog.privacy.domain import Domain
 
 _MOST = 700.0
@@ -27,7 +27,7 @@ class PriorTimes:
     def __init__(self, logs: Sequence[EventLog], domain: Domain) -> None:
         """``domain`` is that of the log that is released: other activities than it declares are left out."""
         self._cases = [AllCases(log, domain) for log in logs]
-        self._columns = [{*log.events.column_names} for log in logs]
+        self._logs = list(logs)
 
     def sums(
         self,
@@ -39,11 +39,20 @@ class PriorTimes:
         codings: Sequence[Coding] = (),
     ) -> FloatArray:
         """Return what the cases add, each clipped as those of the log are; nothing of a log that lacks an attribute."""
-        found, names = np.zeros(size), {coding.name for coding in codings}
-        for cases, columns in zip(self._cases, self._columns, strict=True):
-            if names <= columns:
+        found = np.zeros(size)
+        for cases, log in zip(self._cases, self._logs, strict=True):
+            if all(_has(log, coding) for coding in codings):
                 found += cases.sums(features, size, bound, resolution, "L1", alphabet, codings) / resolution
         return found
+
+
+def _has(log: EventLog, coding: Coding) -> bool:
+    """Whether a log has an attribute, and numbers or dates where these are asked for."""
+    name = coding.name
+    if not {name, name.removeprefix("case:")} & {*log.events.column_names, *log.cases.column_names}:
+        return False
+    of_numbers = bool(coding.edges) or coding.decimals is not None
+    return coding.moments or not of_numbers or attribute_kind(log, name) in ("number", "whole number", "date")
 
 
 def leaned(
