@@ -189,6 +189,7 @@ EXAMPLES = (
     "veilog.mining.tree",
     "veilog.privacy.account.budgets",
     "veilog.privacy.domain",
+    "veilog.releasing.model",
     "veilog.releasing.run",
     "veilog.releasing.suggest",
     "veilog.testing.measures",

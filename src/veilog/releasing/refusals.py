@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from veilog.errors import ParameterError
-from veilog.methods import Method, Settings
+from veilog.methods import METHODS, Method, Settings
 from veilog.methods._events.assemble import Wanted
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.partition import Partition
 from veilog.privacy.unit import Unit
+from veilog.releasing.prior import PriorChoice, PublicPrior
+from veilog.rules.checks import check as check_rules
+from veilog.rules.rules import ReleaseRules
+
+if TYPE_CHECKING:
+    from veilog.releasing.request import ReleaseRequest
 
 
 def check_parameters(method: Method, told: Mapping[str, Any]) -> None:
@@ -88,3 +95,27 @@ def check_remembered(subset: Partition | None, unit: Unit) -> None:
         raise ParameterError("unit-memory-without-subset", parameter="remember_units")
     if unit.name != "case" and (unit.column is None or unit.without_person == "own"):
         raise ParameterError("unit-memory-without-names", parameter="remember_units")
+
+
+def checked_rules(request: ReleaseRequest) -> ReleaseRules | None:
+    """Return the rules, or refuse them where the method cannot obey them, or where they contradict each other or the
+    public facts."""
+    method, declared = request.method, request.declared
+    if request.rules is None:
+        return None
+    if request.as_published or method.full_log or not method.takes_epsilon:
+        able = ", ".join(name for name, one in METHODS.items() if one.takes_epsilon and not one.full_log)
+        raise ParameterError("method-without-rules", parameter="rules", name=method.name, able=able)
+    if declared.activities == PRIVATELY:
+        raise ParameterError("rules-activities-privately", parameter="activities")
+    return check_rules(request.rules, declared.alphabet, declared.longest, declared.attributes)
+
+
+def checked_prior(
+    method: Method, given: PriorChoice | None, mapping: str | Path | None, as_published: bool, *, timed: bool
+) -> PublicPrior | None:
+    """Return the prior; refused where the method has no use for it."""
+    if given and (as_published or not method.takes_prior):
+        able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
+        raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
+    return PublicPrior.of(given or None, mapping, timed=timed)

@@ -25,7 +25,7 @@ from veilog.logs.files import AnyLog, as_log
 from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
-from veilog.methods import METHODS, Method, Settings, method_named
+from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.attributes.errors import foreseen_errors
 from veilog.methods._events.extras import delta_shared_out
@@ -42,7 +42,7 @@ from veilog.privacy.persons import columns_of_persons
 from veilog.privacy.unit import ONE_CASE, Unit
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.losses import Loss
-from veilog.releasing.prior import PriorChoice, PublicPrior
+from veilog.releasing.prior import PublicPrior
 from veilog.releasing.refusals import (
     check_beyond,
     check_certified,
@@ -52,9 +52,10 @@ from veilog.releasing.refusals import (
     check_privately,
     check_remembered,
     check_unit,
+    checked_prior,
+    checked_rules,
 )
 from veilog.releasing.result import Release
-from veilog.rules.checks import check as check_rules
 from veilog.rules.checks import check_activities, check_columns
 from veilog.rules.rules import ReleaseRules
 
@@ -735,38 +736,14 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         declared=declared,
         unit=protected,
         wanted=wanted,
-        prior=_prior(chosen, given["prior"], given["prior_map"], as_published=as_published, timed=bool(wanted.times)),
+        prior=checked_prior(chosen, given["prior"], given["prior_map"], as_published, timed=bool(wanted.times)),
         **{name: option.parse(given[name]) for name, option in _ALONE.items()},
     )
     eps, failure = _budget(request, epsilon, delta)
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     if request.remember_units:
         check_remembered(request.subset, protected)
-    return replace(request, epsilon=eps, delta=failure, rules=_checked_rules(request))
-
-
-def _prior(
-    method: Method, given: PriorChoice | None, mapping: str | Path | None, *, as_published: bool, timed: bool
-) -> PublicPrior | None:
-    """Return the prior; refused where the method has no use for it."""
-    if given and (as_published or not method.takes_prior):
-        able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
-        raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
-    return PublicPrior.of(given or None, mapping, timed=timed)
-
-
-def _checked_rules(request: ReleaseRequest) -> ReleaseRules | None:
-    """Return the rules, or refuse them where the method cannot obey them, or where they contradict each other or the
-    public facts."""
-    method, declared = request.method, request.declared
-    if request.rules is None:
-        return None
-    if request.as_published or method.full_log or not method.takes_epsilon:
-        able = ", ".join(name for name, one in METHODS.items() if one.takes_epsilon and not one.full_log)
-        raise ParameterError("method-without-rules", parameter="rules", name=method.name, able=able)
-    if declared.activities == PRIVATELY:
-        raise ParameterError("rules-activities-privately", parameter="activities")
-    return check_rules(request.rules, declared.alphabet, declared.longest, declared.attributes)
+    return replace(request, epsilon=eps, delta=failure, rules=checked_rules(request))
 
 
 def _is_usual(name: str, value: object) -> bool:
