@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from veilog.errors import ParameterError
 from veilog.methods import METHODS, Method, Settings
@@ -15,9 +15,6 @@ from veilog.privacy.unit import Unit
 from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.rules.checks import check as check_rules
 from veilog.rules.rules import ReleaseRules
-
-if TYPE_CHECKING:
-    from veilog.releasing.request import ReleaseRequest
 
 
 def check_parameters(method: Method, told: Mapping[str, Any]) -> None:
@@ -97,18 +94,19 @@ def check_remembered(subset: Partition | None, unit: Unit) -> None:
         raise ParameterError("unit-memory-without-names", parameter="remember_units")
 
 
-def checked_rules(request: ReleaseRequest) -> ReleaseRules | None:
+def checked_rules(
+    rules: ReleaseRules | None, declared: Domain, method: Method, as_published: bool
+) -> ReleaseRules | None:
     """Return the rules, or refuse them where the method cannot obey them, or where they contradict each other or the
     public facts."""
-    method, declared = request.method, request.declared
-    if request.rules is None:
+    if rules is None:
         return None
-    if request.as_published or method.full_log or not method.takes_epsilon:
+    if as_published or method.full_log or not method.takes_epsilon:
         able = ", ".join(name for name, one in METHODS.items() if one.takes_epsilon and not one.full_log)
         raise ParameterError("method-without-rules", parameter="rules", name=method.name, able=able)
     if declared.activities == PRIVATELY:
         raise ParameterError("rules-activities-privately", parameter="activities")
-    return check_rules(request.rules, declared.alphabet, declared.longest, declared.attributes)
+    return check_rules(rules, declared.alphabet, declared.longest, declared.attributes)
 
 
 def checked_prior(

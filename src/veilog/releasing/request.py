@@ -743,7 +743,8 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     protected.of_one_case(eps, failure)  # refused where no budget of one case makes up this one
     if request.remember_units:
         check_remembered(request.subset, protected)
-    return replace(request, epsilon=eps, delta=failure, rules=checked_rules(request))
+    rules = checked_rules(request.rules, declared, chosen, as_published)
+    return replace(request, epsilon=eps, delta=failure, rules=rules)
 
 
 def _is_usual(name: str, value: object) -> bool:
@@ -762,8 +763,7 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
 
 
 def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
-    """Return whether the protection level of a budget, for one case or for one person with all cases that count, is
-    none in practice, whatever the log is."""
+    """Return whether the protection level of a budget for one unit is none in practice, whatever the log is."""
     return worth((epsilon, delta)) == STRENGTHS[-1]
 
 
