@@ -36,8 +36,8 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.histories import Histories
 
 SHARES = {"numbers": Fraction(1, 4), "kinds": Fraction(1, 5), "gaps": Fraction(11, 20)}
-"""What shares out the epsilon for persons. Return rates follow from gaps, whose noise is as many times wider as cases
-of a person count; so gaps have more than half."""
+"""What shares out the epsilon for persons. Return rates follow from gaps, whose noise is wider the more cases of a
+person count; so gaps have more than half."""
 ROUGH, ROUGH_GROUP = 0.01, 0.03
 """Groups are so many that noise moves the share of all cases that another follows by about the first of these, and that
 of a group by about the second (standard deviations, before any fit)."""
