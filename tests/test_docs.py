@@ -29,7 +29,7 @@ from veilog.methods.travag import private_training
 from veilog.privacy import histograms, unit
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of, up
 from veilog.privacy.account.guessing_advantage import epsilon_of
-from veilog.releasing.meaning import meaning_of_pairs
+from veilog.releasing.checks import meaning_of_pairs
 from veilog.web.work import release_job
 
 ROOT = Path(__file__).parents[1]

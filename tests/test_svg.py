@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from veilog._svg import element, escaped, picture, points_of
+from veilog._notebook import element, escaped, picture, points_of
 
 NASTY = """<&>"' ]]> &amp; </text>"""
 

@@ -95,10 +95,12 @@ ENGLISH_ONLY = (
     "audits/",
     "testing/",
     "training.py",
-    "mining/",
+    "mining/inductive",
+    "mining/language",
+    "mining/replay",
+    "mining/tree",
     "releasing/suggest",
     "_notebook",
-    "_places",
 )
 """Where messages are said that no page and no report has."""
 NOTHING = "-"

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import veilog
-from veilog._svg import element, picture
+from veilog._notebook import element, picture
 from veilog.cli import demo
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.logs.variants import Variants
@@ -33,7 +33,7 @@ from veilog.measures.singling_out import exposure
 from veilog.measures.singling_out.identification import Exposure
 from veilog.measures.singling_out.rates import Rate, certain
 from veilog.privacy.account.guarantee import up
-from veilog.releasing.meaning import meaning_of
+from veilog.releasing.checks import meaning_of
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TARGET, WHY = DOCS / "before-after.svg", DOCS / "why.svg"

@@ -31,8 +31,7 @@ from veilog.measures.use_cases import USE_CASES
 from veilog.methods import METHODS
 from veilog.privacy.account.guarantee import ADVANTAGES, EXPOSED, STRENGTHS, up
 from veilog.privacy.account.guessing_advantage import epsilon_of
-from veilog.releasing.checks import VERDICTS, VERIFIED_BY
-from veilog.releasing.meaning import meaning_of_pairs
+from veilog.releasing.checks import VERDICTS, VERIFIED_BY, meaning_of_pairs
 from veilog.report.dossier import DossierTable, part
 
 ROOT = Path(__file__).resolve().parents[1]

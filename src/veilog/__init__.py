@@ -18,7 +18,7 @@ from veilog._version import __version__
 if TYPE_CHECKING:
     from veilog import report as report
     from veilog.audits.blackbox import audit as audit
-    from veilog.audits.results import AuditResult as AuditResult
+    from veilog.audits.bounds import AuditResult as AuditResult
     from veilog.errors import BudgetError as BudgetError
     from veilog.errors import EmptyReleaseError as EmptyReleaseError
     from veilog.errors import InputError as InputError
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from veilog.privacy.domain import Domain as Domain
     from veilog.releasing.model import ReleaseModel as ReleaseModel
     from veilog.releasing.preview import Expected as Expected
+    from veilog.releasing.preview import Twin as Twin
+    from veilog.releasing.preview import twin as twin
     from veilog.releasing.request import ReleaseRequest as ReleaseRequest
     from veilog.releasing.request import plan as plan
     from veilog.releasing.result import OwnerOnly as OwnerOnly
@@ -56,8 +58,6 @@ if TYPE_CHECKING:
     from veilog.releasing.run import release as release
     from veilog.releasing.suggest import Suggestion as Suggestion
     from veilog.releasing.suggest import suggest as suggest
-    from veilog.releasing.twin import Twin as Twin
-    from veilog.releasing.twin import twin as twin
     from veilog.report.dossier import dossier as dossier
     from veilog.training import Model as Model
     from veilog.training import train as train
@@ -66,7 +66,7 @@ _HOMES = {
     name: module
     for module, names in {
         "veilog.audits.blackbox": ("audit",),
-        "veilog.audits.results": ("AuditResult",),
+        "veilog.audits.bounds": ("AuditResult",),
         "veilog.errors": (
             "BudgetError",
             "EmptyReleaseError",
@@ -88,12 +88,11 @@ _HOMES = {
         "veilog.privacy.account.guarantee": ("Charge", "Condition", "Guarantee"),
         "veilog.privacy.domain": ("Domain",),
         "veilog.releasing.model": ("ReleaseModel",),
-        "veilog.releasing.preview": ("Expected",),
+        "veilog.releasing.preview": ("Expected", "Twin", "twin"),
         "veilog.releasing.request": ("ReleaseRequest", "plan"),
         "veilog.releasing.result": ("OwnerOnly", "Release"),
         "veilog.releasing.run": ("release",),
         "veilog.releasing.suggest": ("Suggestion", "suggest"),
-        "veilog.releasing.twin": ("Twin", "twin"),
         "veilog.report.dossier": ("dossier",),
         "veilog.training": ("Model", "train"),
     }.items()

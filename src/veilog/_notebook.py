@@ -1,19 +1,16 @@
 """What results show in a notebook: data frames, and small cards of HTML that stand for themselves, light and dark.
 
-Whatever is in a card is escaped here (:mod:`veilog._svg`), so that a log's own words are words and nothing else.
+Whatever is in a card is escaped here (:mod:`veilog._notebook`), so that a log's own words are words and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from veilog._svg import element
+import pandas as pd
+
 from veilog.errors import MissingExtraError
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _STYLE = (
     ".veilog{--i:#1d2430;--s:#667085;--l:#d9dee5;--b:#2f6690;--p:#fff;color:var(--i);background:var(--p);"
@@ -97,3 +94,44 @@ class _Written(str):
 def bar(share: float) -> str:
     """Return a bar as long as a share of 1."""
     return _Written(element("span", class_="r", style=f"width:{round(_BAR * min(max(share, 0.0), 1.0))}px"))
+
+
+# Pictures in SVG as text, element by element; whatever is in an element is escaped here ------------------------------
+
+# Pictures in SVG as text, element by element; whatever is in an element is escaped here.
+
+
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+_ESCAPES_IN_VALUES = _ESCAPES | str.maketrans({'"': "&quot;"})
+
+
+def element(name: str, text: str = "", /, parts: Iterable[str] = (), **attributes: str | float) -> str:
+    """Return an element with its attributes, holding a text and elements that are written already.
+
+    An attribute's name has ``_`` for ``-``, and one more at its end where it is a word of Python (``class_``). Numbers
+    with a fraction are rounded to one place.
+    """
+    said = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
+    inside = escaped(text) + "".join(parts)
+    return f"<{name}{said}>{inside}</{name}>" if inside else f"<{name}{said}/>"
+
+
+def picture(parts: Iterable[str], width: int, height: int, **attributes: str | float) -> str:
+    """Return a picture that stands for itself: a file's content, an element a line."""
+    sides: dict[str, str | float] = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
+    lines = "".join(f"{part}\n" for part in parts)
+    return element("svg", parts=["\n", lines], xmlns="http://www.w3.org/2000/svg", **sides, **attributes) + "\n"
+
+
+def points_of(places: Iterable[tuple[float, float]]) -> str:
+    """Return places as the points of a line."""
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+def escaped(text: str) -> str:
+    """Return a text as it stands between elements."""
+    return text.translate(_ESCAPES)
+
+
+def _value(value: str | float) -> str:
+    return f"{value:.1f}" if isinstance(value, float) else str(value).translate(_ESCAPES_IN_VALUES)

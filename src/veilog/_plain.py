@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tomllib
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from importlib.resources import files
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -169,3 +171,20 @@ def _fraction(value: Any) -> Fraction:
         return Fraction(int(numerator), int(denominator or 1))
     except (ValueError, ZeroDivisionError):
         raise Misfit(f"{value!r} is not a fraction"[:200]) from None
+
+
+# Tables of facts that stand as TOML files beside the code that they are about ----------------------------------------
+
+# Tables of facts that stand as TOML files beside the code that they are about.
+
+
+def tables_of(package: str, name: str) -> dict[str, Any]:
+    """Return what the TOML file of this name in a package has; a list of texts or numbers is a tuple."""
+    found: dict[str, Any] = _with_tuples(tomllib.loads((files(package) / f"{name}.toml").read_text(encoding="utf-8")))
+    return found
+
+
+def _with_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _with_tuples(item) for name, item in value.items()}
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

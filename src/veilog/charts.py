@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._language import dated, gettext, gettext_noop, localised, ngettext, percent, pgettext
-from veilog._svg import element, picture, points_of
+from veilog._notebook import element, picture, points_of
 from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
 

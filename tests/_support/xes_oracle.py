@@ -14,8 +14,8 @@ import pyarrow as pa
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.xes.columns import field_key, field_type
-from veilog.logs.xes.parts import XesReading, read_blocks
 from veilog.logs.xes.reader import _assemble
+from veilog.logs.xes.scanner import XesReading, read_blocks
 
 SCALARS = ("string", "date", "int", "float", "boolean", "id")
 LENIENT = {

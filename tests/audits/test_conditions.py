@@ -12,7 +12,7 @@ import veilog
 from veilog.audits import twin_curator
 from veilog.audits.attacks import ALPHABET, LONGEST, MANY_CASES, Attempt, attempts
 from veilog.audits.blackbox import audit
-from veilog.audits.results import AuditResult
+from veilog.audits.bounds import AuditResult
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import PRIVATELY, Domain
 

@@ -18,7 +18,7 @@ from veilog.measures.singling_out.linkage import Linkability
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.methods import METHODS
 from veilog.privacy.domain import Domain
-from veilog.releasing.meaning import meaning_of
+from veilog.releasing.checks import meaning_of
 
 LOG = hospital(160, seed=1)
 FIRST, SECOND = halves(LOG)

@@ -16,7 +16,7 @@ import pytest
 
 from veilog.audits.attacks import worst_cases
 from veilog.audits.blackbox import audit
-from veilog.audits.results import AuditResult
+from veilog.audits.bounds import AuditResult
 from veilog.privacy import curator
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.contributions import exact_sums

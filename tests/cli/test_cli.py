@@ -12,7 +12,7 @@ from rich.console import Console
 
 import veilog
 from veilog.cli import main
-from veilog.cli.display.logs import variants_table
+from veilog.cli.shared.tables import variants_table
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.methods import METHODS
 

@@ -16,7 +16,7 @@ from refusals import sentence
 import veilog
 from veilog._language import counted
 from veilog.cli import main
-from veilog.cli.display.releases import release_brief
+from veilog.cli.shared.releases import release_brief
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
 from veilog.measures import Comparison, Found
 from veilog.measures.durations import Spans, case_durations

@@ -8,7 +8,7 @@ import pytest
 from commands import run
 
 import veilog
-from veilog._places import default_ledger
+from veilog._files import default_ledger
 from veilog.cli import confirmation
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital

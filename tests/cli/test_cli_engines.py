@@ -11,7 +11,7 @@ from refusals import sentence
 from veilog import cli
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
-from veilog.measures.registry import MEASURES
+from veilog.measures.measure import MEASURES
 
 SAID = ("--activities", "log", "--max-length", "log")
 

@@ -15,7 +15,7 @@ from refusals import sentence
 
 import veilog
 from veilog import cli
-from veilog._places import data_folder, default_ledger
+from veilog._files import data_folder, default_ledger
 from veilog.logs.synthetic.hospital import hospital
 from veilog.web import server
 from veilog.web.jobs.records import ServerSettings

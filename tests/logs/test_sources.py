@@ -24,7 +24,7 @@ from veilog.logs.input.loader import grouped, roles_of, whole
 from veilog.logs.input.source import ReadOptions, Source, consumed_fraction, suffix_of
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import csv
-from veilog.logs.xes import parts
+from veilog.logs.xes import scanner
 
 SUFFIXES = (".xes", ".xes.gz", ".csv", ".csv.gz", ".tsv", ".parquet")
 _watched: list[str] = []
@@ -151,7 +151,7 @@ def test_xes_that_other_processes_share_is_looked_at_once_more(
     """To split a file one must know how long its text is; each process then opens it for its own part."""
     path = tmp_path / "log.xes"
     veilog.write(log, path)
-    monkeypatch.setattr(parts, "SMALLEST", 1000)
+    monkeypatch.setattr(scanner, "SMALLEST", 1000)
     watched = watch(path)
     assert veilog.read(path, processes=2).variants == log.variants
     assert watched.opened == 2

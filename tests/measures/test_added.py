@@ -15,7 +15,7 @@ from rich.console import Console
 
 from veilog import compare
 from veilog._plugins import Registry
-from veilog.cli.display.measures import comparison_table
+from veilog.cli.shared.measures import comparison_table
 from veilog.experiments.experiment import Cell, Row, added_columns, utility
 from veilog.experiments.results import _tables_of_added
 from veilog.logs import files

@@ -13,8 +13,8 @@ import veilog
 from veilog._language import share_in_percent
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.synthetic.hospital import hospital
+from veilog.measures.comparison import STEPS, Verdict, judged, worst_of
 from veilog.measures.measure import Pair
-from veilog.measures.verdicts import STEPS, Verdict, judged, worst_of
 
 CASES = 2500
 LOG = hospital(CASES, seed=1)

@@ -7,7 +7,7 @@ import pytest
 from refusals import refused
 
 import veilog
-from veilog._places import default_ledger
+from veilog._files import default_ledger
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital

@@ -14,9 +14,8 @@ import veilog
 from veilog import BudgetError, Domain, Ledger, ParameterError, Variants
 from veilog.logs.synthetic.twins import Sizes, twin_of
 from veilog.privacy.curator import Curator
-from veilog.releasing.preview import Expected, Interval, cases_with, least_cases
+from veilog.releasing.preview import Expected, Interval, ask_sizes, cases_with, least_cases
 from veilog.releasing.request import plan
-from veilog.releasing.twin import ask_sizes
 
 LOG = Variants.from_dict({("a", "b", "c"): 600, ("a", "c"): 300, ("a", "b", "b", "c"): 90, ("d",): 10})
 

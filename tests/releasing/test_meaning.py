@@ -20,7 +20,7 @@ import veilog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, Loss
-from veilog.releasing.meaning import PRIORS, RATES, largest, meaning_of, meaning_of_pairs, pairs_of
+from veilog.releasing.checks import PRIORS, RATES, largest, meaning_of, meaning_of_pairs, pairs_of
 
 EPSILONS = [0.01, 0.4, 1.0, 2.2, 5.0]
 BUDGETS = [*((epsilon, 0.0) for epsilon in EPSILONS), (1.0, 0.001), (0.5, 0.1), (4.0, 0.01), (0.01, 0.2), (0.0, 0.05)]

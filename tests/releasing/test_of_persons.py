@@ -13,8 +13,8 @@ from refusals import refused, sentence
 import veilog
 from veilog import BudgetError, EventLog, Ledger, ParameterError, cli
 from veilog.privacy.curator import Curator
+from veilog.releasing.preview import twin
 from veilog.releasing.suggest import suggest
-from veilog.releasing.twin import twin
 
 WHOM = {"unit": "Patient", "max_cases": 2}
 

@@ -10,7 +10,7 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance.nets import Acceptor
+from veilog.measures.use_cases.conformance import Acceptor
 from veilog.mining.replay import workflow_net
 from veilog.mining.tree import activity, choice, loop, parallel, sequence
 from veilog.modelfile import Content, write

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import Levenshtein
 
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance.declare import held
+from veilog.measures.use_cases.conformance import held
 from veilog.rules.automata import Automata
 from veilog.rules.rule_files import BINARY, COUNTED, TEMPLATES, Constraint
 

@@ -28,7 +28,7 @@ from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
-from veilog.web.pages.words import LANGUAGES, told
+from veilog.web.pages.render import LANGUAGES, told
 from veilog.web.work.request import asked_for
 
 OTHERS = languages()[1:]

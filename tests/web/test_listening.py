@@ -102,7 +102,7 @@ def test_half_sent_requests_keep_nobody_out_and_fill_no_log(tmp_path: Path) -> N
 @contextlib.contextmanager
 def bounded_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> Iterator[Served]:
     monkeypatch.setattr("veilog.web.server.connections_at_most", lambda: most)
-    monkeypatch.setattr("veilog.web.access.connections._HEAD", 0.5)
+    monkeypatch.setattr("veilog.web.server._HEAD", 0.5)
     with served(tmp_path / "data") as server:
         yield server
 
@@ -138,7 +138,7 @@ def test_a_connection_whose_request_does_not_come_is_dropped(
 @pytest.mark.nightly
 def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with bounded_server(tmp_path, monkeypatch, 16) as server, contextlib.ExitStack() as stack:
-        monkeypatch.setattr("veilog.web.access.connections._HEAD", 60.0)
+        monkeypatch.setattr("veilog.web.server._HEAD", 60.0)
         connections = []
         for _ in range(40):
             connections.append(socket.create_connection(("127.0.0.1", server.settings.port), timeout=30))
@@ -156,7 +156,7 @@ def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monk
 def test_as_many_files_as_the_system_allows_may_be_opened() -> None:
     """In a process of its own, whose limit it raises."""
     code = (
-        "import resource; from veilog.web.access.connections import connections_at_most as most;"
+        "import resource; from veilog.web.server import connections_at_most as most;"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; hard = min(hard, 3000) if hard > 0 else 3000;"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard));"
         "print(most() == max(16, hard // 3), resource.getrlimit(resource.RLIMIT_NOFILE)[0] == hard)"

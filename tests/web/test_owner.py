@@ -30,7 +30,7 @@ from veilog.releasing.run import release
 from veilog.report.decision import owner_side
 from veilog.report.dossier import dossier
 from veilog.report.release_facts import told_by_release
-from veilog.web.access import handlers
+from veilog.web.access import access
 from veilog.web.access.transfers import named
 from veilog.web.jobs.results import to_text
 from veilog.web.work.log_reader import log_of
@@ -452,7 +452,7 @@ def test_the_list_of_all_is_open_for_a_while_only(
     """Its address stays in the browser's history."""
     place = granted(client)
     assert client.get(place).status_code == 200
-    monkeypatch.setattr(handlers, "time", SimpleNamespace(time=lambda: time.time() + 3600))
+    monkeypatch.setattr(access, "time", SimpleNamespace(time=lambda: time.time() + 3600))
     assert client.get(place).status_code == 400
     taken = send(client, "/", f"/stored/{'a' * 32}/take", grant=place.partition("grant=")[2])
     assert taken.status_code == 400

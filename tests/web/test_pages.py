@@ -27,8 +27,7 @@ from veilog.web.pages.assets import FOLDER as STATIC
 from veilog.web.pages.outlook import Outlook
 from veilog.web.work import preview_form
 from veilog.web.work.accounts import AccountSeen
-from veilog.web.work.forecast import BUDGETS
-from veilog.web.work.preview import FormPreview, Refused
+from veilog.web.work.preview import BUDGETS, FormPreview, Refused
 from veilog.web.work.request import completed, delta_for, offered, offers
 
 HOSTILE = (

@@ -22,7 +22,7 @@ from web_serving import SMALL, Served, once_of, served, upload
 
 from veilog.logs.input.formats import known_suffixes
 from veilog.web.access.transfers import Upload, receive, shown_name, suffix_of
-from veilog.web.jobs.problems import Problem
+from veilog.web.jobs.records import Problem
 
 FORM = "multipart/form-data; boundary=B"
 

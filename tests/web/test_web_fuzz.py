@@ -13,7 +13,7 @@ import pytest
 from web_serving import SMALL, TOKEN, Served, once_of, read_at_once, served, upload
 
 from veilog.methods import METHODS
-from veilog.web.access.handlers import new_once
+from veilog.web.access.access import new_once
 from veilog.web.jobs.records import FILES
 from veilog.web.work.request import FIELDS
 

@@ -30,8 +30,16 @@ from veilog.audits.attacks import (
     attempts_on,
     worst_cases,
 )
-from veilog.audits.bounds import ReleaseEvent, Tally, choose_event, runs_to_see, tally
-from veilog.audits.results import AuditResult, Broken, OutOfScopeResult
+from veilog.audits.bounds import (
+    AuditResult,
+    Broken,
+    OutOfScopeResult,
+    ReleaseEvent,
+    Tally,
+    choose_event,
+    runs_to_see,
+    tally,
+)
 from veilog.audits.twin_curator import Recorder
 from veilog.audits.whitebox import WHITE_RUNS, audit_inside
 from veilog.errors import ParameterError

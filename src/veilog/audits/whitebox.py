@@ -30,11 +30,13 @@ from veilog._process import pool
 from veilog._typing import FloatArray
 from veilog.audits.attacks import Attempt
 from veilog.audits.bounds import (
+    AuditResult,
     Curve,
     Priced,
     Questions,
     ReleaseEvent,
     Tally,
+    WhiteBox,
     choose_event,
     curve,
     is_refuted,
@@ -42,7 +44,6 @@ from veilog.audits.bounds import (
     runs_to_refute,
     tally,
 )
-from veilog.audits.results import AuditResult, WhiteBox
 from veilog.audits.twin_curator import AuditRun, RecordedAnswer, RecordedRun, Recorder
 from veilog.errors import ParameterError
 from veilog.messages import Message

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog.audits.blackbox import audit as audit_method
-from veilog.cli.display.measures import audit_view
 from veilog.cli.shared.log_input import Output, named, read_log, shown_progress
+from veilog.cli.shared.measures import audit_view
 from veilog.cli.shared.options import DEFAULT_READING, WHOLE, Json, MethodSettings, Reading, pairs
 from veilog.cli.shared.requests import RequestOptions, options_of
 

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
-from veilog.cli.display.measures import comparison_table, comparison_view, rules_table
 from veilog.cli.shared.log_input import (
+    SEEMING,
     Output,
+    Whose,
     named,
     read_grouped,
     read_log,
@@ -23,8 +24,8 @@ from veilog.cli.shared.log_input import (
     show_findings,
     shown_progress,
 )
+from veilog.cli.shared.measures import comparison_table, comparison_view, rules_table
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, HeldOut, Json, Log, Reading
-from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog
@@ -36,8 +37,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
 from veilog.measures.comparison import Line
-from veilog.measures.measure import Pair
-from veilog.measures.registry import MEASURES
+from veilog.measures.measure import MEASURES, Pair
 from veilog.measures.use_cases import USE_CASES, UseCaseOptions
 from veilog.measures.use_cases import named as use_cases_named
 from veilog.messages import Message, OwnerMessage

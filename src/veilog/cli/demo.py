@@ -13,11 +13,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from veilog import report
-from veilog.cli.display.logs import variants_table
-from veilog.cli.display.releases import release_brief
 from veilog.cli.shared.log_input import Output
 from veilog.cli.shared.options import Json
 from veilog.cli.shared.paths import check_all_absent
+from veilog.cli.shared.releases import release_brief
+from veilog.cli.shared.tables import variants_table
 from veilog.errors import OutputError
 from veilog.logs import files
 from veilog.logs.synthetic import hospital

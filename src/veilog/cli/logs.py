@@ -9,8 +9,6 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import atomic_target, check_writable
-from veilog.cli.display.logs import attributes_table, findings_table, info_table, persons_lines, variants_table
-from veilog.cli.display.tables import key_values
 from veilog.cli.shared.log_input import (
     Output,
     asked_of,
@@ -34,6 +32,14 @@ from veilog.cli.shared.options import (
     To,
 )
 from veilog.cli.shared.paths import in_words, is_pipe, send
+from veilog.cli.shared.tables import (
+    attributes_table,
+    findings_table,
+    info_table,
+    key_values,
+    persons_lines,
+    variants_table,
+)
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError
 from veilog.logs import files

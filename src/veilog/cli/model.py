@@ -16,9 +16,6 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog.cli.confirmation import cannot_be_undone, confirm_level, report_cost_on_interrupt
-from veilog.cli.display.logs import variants_table
-from veilog.cli.display.releases import guarantee_panel, strength_style
-from veilog.cli.display.tables import key_values
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import Output, opened, read_variants, shown_progress
 from veilog.cli.shared.log_input import read_log as read_whole
@@ -34,12 +31,14 @@ from veilog.cli.shared.options import (
     pairs,
     quoted,
 )
+from veilog.cli.shared.releases import guarantee_panel, strength_style
 from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
+from veilog.cli.shared.tables import key_values, variants_table
 from veilog.cli.shared.terminal import CALL, INTERRUPTED, SafeConsole, put_out, stopped_by
 from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.modelfile import kind_of
-from veilog.releasing.meaning import json_of
+from veilog.releasing.checks import json_of
 from veilog.releasing.model import KIND as RELEASE_MODEL
 from veilog.releasing.model import ReleaseModel
 from veilog.training import Model, remove, trainable

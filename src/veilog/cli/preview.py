@@ -18,8 +18,6 @@ from rich.text import Text
 from veilog._files import text_of
 from veilog._plain import to_json
 from veilog.cli.confirmation import cannot_be_undone, foreseen, report_cost_on_interrupt
-from veilog.cli.display.logs import info_table
-from veilog.cli.display.releases import expected_view, guarantee_panel
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import (
     Output,
@@ -31,7 +29,9 @@ from veilog.cli.shared.log_input import (
 )
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, GROUPS, WHOLE, Grouping, Json, Reading, quoted
 from veilog.cli.shared.paths import is_pipe
+from veilog.cli.shared.releases import expected_view, guarantee_panel
 from veilog.cli.shared.requests import EACH_CASE, Persons, ReleaseOptions, activity_names, load_for_request
+from veilog.cli.shared.tables import info_table
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs import files
@@ -44,10 +44,9 @@ from veilog.privacy.account.budgets import parse_epsilon
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.unit import Unit
 from veilog.releasing.owner import uncounted_cases
-from veilog.releasing.preview import Expected, Preview, cases_with
+from veilog.releasing.preview import Expected, Preview, Twin, cases_with, sizes_of_log
+from veilog.releasing.preview import twin as make_twin
 from veilog.releasing.request import ReleaseRequest
-from veilog.releasing.twin import Twin, sizes_of_log
-from veilog.releasing.twin import twin as make_twin
 
 _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from veilog._places import data_folder
+from veilog._files import data_folder
 from veilog.cli.shared.options import WHOLE
 from veilog.cli.shared.terminal import SafeConsole, at_once
 from veilog.errors import MissingExtraError, ParameterError, check_language

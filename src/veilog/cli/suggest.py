@@ -12,8 +12,6 @@ from rich.text import Text
 
 from veilog._plain import to_json
 from veilog.cli.confirmation import cannot_be_undone, report_cost_on_interrupt
-from veilog.cli.display.releases import guarantee_panel
-from veilog.cli.display.tables import key_values, listing
 from veilog.cli.preview import activities_of
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import (
@@ -26,7 +24,9 @@ from veilog.cli.shared.log_input import (
     shown_progress,
 )
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Grouping, Json, Log, Reading, options, quoted
+from veilog.cli.shared.releases import guarantee_panel
 from veilog.cli.shared.requests import RequestOptions, options_of
+from veilog.cli.shared.tables import key_values, listing
 from veilog.methods import method_named
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain

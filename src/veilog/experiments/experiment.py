@@ -28,7 +28,7 @@ from veilog.measures.persons import person_of
 from veilog.measures.process_model import MEASURES as OF_MODELS
 from veilog.measures.process_model import model_quality
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
-from veilog.measures.use_cases.sides import split
+from veilog.measures.use_cases.use_case import split
 from veilog.messages import Message
 from veilog.methods import METHODS
 from veilog.privacy.domain import ALL_FROM_LOG

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from veilog._plain import tables_of
 from veilog._process import pool
-from veilog._tables import tables_of
 from veilog.errors import VeilogError
 from veilog.experiments import papers
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured

@@ -16,7 +16,7 @@ from functools import partial
 
 import numpy as np
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
 from veilog.experiments import papers
 from veilog.experiments.experiment import (
     Cell,
@@ -46,7 +46,7 @@ from veilog.measures.disclosure import risk
 from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.conformance import CONFORMANCE
 from veilog.measures.use_cases.prediction import next_activity
-from veilog.measures.use_cases.sides import TRAINING, split
+from veilog.measures.use_cases.use_case import TRAINING, split
 from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.budgets import compose

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
 from veilog.errors import InputError, VeilogError
 from veilog.experiments import papers
 from veilog.logs import files

@@ -15,8 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._plain import InJson, ToJson
-from veilog._tables import tables_of
+from veilog._plain import InJson, ToJson, tables_of
 from veilog.logs.eventlog import (
     ACTIVITY,
     CASE_INDEX,

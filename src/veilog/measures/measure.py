@@ -21,14 +21,14 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, get_args
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
+from veilog._plugins import Registry
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
-
 
 Log: TypeAlias = "EventLog | Variants"
 Progress = Callable[[str, float | None], None]
@@ -237,3 +237,12 @@ def _plain(number: Any) -> float | int | None:
     if isinstance(number, bool) or not isinstance(number, numbers.Real) or not math.isfinite(number):
         raise ParameterError("measure-value-not-finite", number=number)
     return int(number) if isinstance(number, numbers.Integral) else float(number)
+
+
+# Every measure by its name -------------------------------------------------------------------------------------------
+
+# Every measure by its name: our own, each imported when it is asked for, and those that other packages add.
+
+
+MEASURES = Registry(Measure, "veilog.measures", {name: facts["at"] for name, facts in our_measures().items()})
+"""In the order in which they are taken, and in which the reasons of those without a value stand."""

@@ -14,7 +14,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._rows import rows_of
+from veilog.methods._relations import rows_of
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise

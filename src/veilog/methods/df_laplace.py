@@ -21,10 +21,8 @@ import numpy as np
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._prefix_tree.lengths import length_histogram, number_histogram, quantile
-from veilog.methods._prefix_tree.tree import noise_threshold
-from veilog.methods._relations import LARGEST_TOTAL, play_out, play_out_guided, refuse_many_activities
-from veilog.methods._rows import public_codes
+from veilog.methods._prefix_tree.tree import length_histogram, noise_threshold, number_histogram, quantile
+from veilog.methods._relations import LARGEST_TOTAL, play_out, play_out_guided, public_codes, refuse_many_activities
 from veilog.methods.method import Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
 from veilog.methods.thresholds import remark_cases, remark_made_by_noise, remark_rare_steps

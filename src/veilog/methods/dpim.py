@@ -25,7 +25,7 @@ from veilog._typing import BoolArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.methods._rows import public_codes
+from veilog.methods._relations import public_codes
 from veilog.methods.df_laplace import (
     PairSettings,
     exact_relation,

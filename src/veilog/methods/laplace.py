@@ -41,8 +41,14 @@ from veilog.methods._prefix_tree.expand import (
     refuse_runaway,
     refuse_too_small,
 )
-from veilog.methods._prefix_tree.settings import TreeSettings, needs_of_tree
-from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_continuation, noise_threshold
+from veilog.methods._prefix_tree.tree import (
+    Noise,
+    NoisyPrefixTree,
+    TreeSettings,
+    assign_continuation,
+    needs_of_tree,
+    noise_threshold,
+)
 from veilog.methods.benchmark_facts import wins_against
 from veilog.methods.method import DeltaOptional, Request, our_method
 from veilog.methods.settings import Range

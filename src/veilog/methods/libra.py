@@ -31,7 +31,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, assembled
 from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
-from veilog.methods._rows import added, rows_of
+from veilog.methods._relations import added, rows_of
 from veilog.methods._sampling import annotated, copies_of_cases, noisy_cases, sampled_counts
 from veilog.methods.method import DeltaOptional, Request, WholeLog, our_method
 from veilog.methods.settings import Range

@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message

@@ -41,7 +41,7 @@ from veilog.methods._groups import (
     text_column,
 )
 from veilog.methods._groups import sensitive as sensitive_attribute
-from veilog.methods._rows import equal_before
+from veilog.methods._relations import equal_before
 from veilog.methods.method import Groups, NoEpsilon, Request, our_method
 from veilog.methods.settings import Range, Settings
 from veilog.privacy.account.guarantee import Statement

@@ -43,7 +43,7 @@ from veilog.methods._events.query import (
     variant_query,
     wanted_of,
 )
-from veilog.methods._rows import equal_before
+from veilog.methods._relations import equal_before
 from veilog.methods.method import DeltaOptional, Request, WholeLog, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator

@@ -21,8 +21,7 @@ import numpy as np
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._relations import drawn_number
-from veilog.methods._rows import public_codes
+from veilog.methods._relations import drawn_number, public_codes
 from veilog.methods.df_laplace import (
     RelationSettings,
     certified_relation,

@@ -53,7 +53,7 @@ from veilog.methods._groups import (
 from veilog.methods._groups import (
     sensitive as sensitive_attribute,
 )
-from veilog.methods._rows import equal_before, rows_of
+from veilog.methods._relations import equal_before, rows_of
 from veilog.methods.method import Groups, NoEpsilon, Request, our_method
 from veilog.methods.settings import Choices, Range, Settings
 from veilog.privacy.account.guarantee import Statement

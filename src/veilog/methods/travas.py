@@ -24,7 +24,7 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods._rows import added
+from veilog.methods._relations import added
 from veilog.methods.method import EpsilonAndDelta, Request, our_method
 from veilog.methods.settings import Range, Settings
 from veilog.methods.thresholds import remark_rare_variants

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
-from veilog._places import default_ledger
+from veilog._files import default_ledger
 from veilog.errors import VeilogError
 from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.ledger import EntryRef, Ledger

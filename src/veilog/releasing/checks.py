@@ -10,10 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal, get_args
 
+import numpy as np
+import numpy.typing as npt
+
 from veilog.messages import Message
-from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Strength
+from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Strength, up
+from veilog.privacy.account.losses import Loss, composed_delta
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 
 State = Literal["checked", "to-confirm", "against"]
@@ -137,3 +142,154 @@ def _recipient(level: Strength) -> Check:
     known = {"moderate": "moderate", "strong": "good", "good": "good"}.get(level, "weak")
     asks, why = (Message(f"check-recipient-{known}{part}") for part in ("", "-why"))
     return Check("recipient", "to-confirm", asks, why)
+
+
+# What a guarantee means ----------------------------------------------------------------------------------------------
+
+# What a guarantee means: how well anybody can tell from a release who is in the log, and guess what is secret.
+#
+# Everything here is computed from pairs (epsilon, delta) that hold of a release, one of its guarantee or many of
+# its privacy losses, and never from data. Let M be the release, D the log without a given case (or person,
+# whichever is protected), and D + z the log with it, z being all that is in it. Each pair says of all z and all
+# sets S of releases
+#
+#     P[M(D + z) in S] <= e^epsilon P[M(D) in S] + delta, and the same with D and D + z exchanged.
+#
+# *Is the case in the log?* Whoever says so where the release lies in S is right with probability t = P[M(D + z) in
+# S] (true positive rate) and wrong with probability a = P[M(D) in S] (false positive rate). The first inequality
+# for S, and the second for all that is not in S, give (Wasserman, Zhou, "A statistical framework for differential
+# privacy", 2010; Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", 2015)
+#
+#     t <= g(a) = min(1, delta + e^epsilon a, 1 - e^-epsilon (1 - a - delta)).
+#
+# g = 1 - f is one minus the trade-off function (Dong, Roth, Su, "Gaussian differential privacy", 2022). Of several
+# pairs the smallest bound counts; g is taken as the same in both directions, so that it bounds as well who says
+# that the case is *not* in the log. The *membership-test gap* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) /
+# (e^epsilon + 1), which of a pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a
+# case that is in the log with probability 1/2 is right with probability (1 + gap) / 2 at most.
+#
+# It is not the guessing advantage of :mod:`veilog.privacy.account.guessing_advantage`, which is the largest rise of
+# a *belief* at the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There gap = 2 d / (1 + d^2), and
+# always gap / 2 <= d <= gap.
+#
+# *What is in the case?* Somebody knows D, all but the case, and that it is in the log. With no release, the best
+# guess at a secret of it is right with probability p (the prior): 1/10 for one of 10 equally likely values, 1/n for
+# which one of n people it is who is in the log. After the release it is right with probability g(p) at most
+# (reconstruction robustness: Balle, Cherubin, Hayes, "Reconstructing training data with informed adversaries",
+# 2022; Hayes, Mahloujifar, Balle, "Bounding training data reconstruction in DP-SGD", 2023; as one bound for
+# singling out, attributes and reconstruction: Kulynych, Gomez, Kaissis, Hayes, Balle, Calmon, Raisaro, "Unifying
+# re-identification, attribute inference, and data reconstruction risks in differential privacy", 2025). Proof: let
+# S(z) be the releases after which the guess is right for z. If M(D) had been read in place of M(D + z), which says
+# nothing of z, it would be right with probability E P[M(D) in S(z)] <= p. Each P[M(D + z) in S(z)] <= g(P[M(D) in
+# S(z)]), and g is concave and never falls, so their mean is at most g(p).
+#
+# Two values of a case that is in the log are two steps apart (remove the one, add the other), and each step is in
+# this: M(D) is between them. For two equally likely values, 2 g(1/2) - 1 is the gap of the two steps taken one
+# after the other, max g(g(a)) - a; of a pure epsilon 1 - e^-epsilon, which is less than doubling epsilon in the
+# first formula gives. For a pure epsilon g(p) is never above what Bayes' rule says at 2 epsilon, p / (p + e^(-2
+# epsilon) (1 - p)).
+#
+# What the prior has in it: everything that the other cases tell. Where these are not known but drawn with the case,
+# p is the mean chance of the best guess of somebody who is told them; concavity gives the same bound. All of these
+# are probabilities over the noise, before the release is read: with a delta nothing bounds the unluckiest release.
+
+
+FloatArray = npt.NDArray[np.float64]
+Pairs = Iterable[tuple[float, float]]
+"""Pairs (epsilon, delta), all of which hold of one release and one relation of neighbours."""
+
+RATES = (0.001, 0.01, 0.1)
+"""The false positive rates that are told of."""
+PRIORS = (0.5, 0.1, 0.01)
+"""The priors that are told of: one of 2, one of 10, one of 100."""
+_POINTS, _FURTHEST = 200, 60.0
+"""Where losses are looked at; each point holds by itself, and more of them bring hardly anything."""
+_ROUNDING = 1 + 2.0**-45
+"""A number takes fewer than ten operations on positive floats, each right to some 2**-52: this covers them."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What anybody can do with a release at most; each number is rounded up."""
+
+    membership_test_gap: float
+    """True less false positive rate of whoever tells whether a given case is in the log."""
+    tpr_at_fpr: Mapping[float, float]
+    """Their true positive rate, at each of ``RATES``."""
+    guess_at_prior: Mapping[float, float]
+    """The chance to guess a secret of a case that is in the log, at each of ``PRIORS``."""
+
+    @property
+    def presence(self) -> float:
+        """The chance to guess right whether a case is in the log that is in it with probability 1/2."""
+        return min(1.0, (1 + self.membership_test_gap) / 2)
+
+    def message(self, unit: str) -> Message:
+        """Return what it means for a secret."""
+        ten, two = (up(self.guess_at_prior[prior], 3) for prior in (0.1, 0.5))
+        return Message("guess-of-secret", unit=unit, of_ten=ten, of_two=two)
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            "membership_test_gap": self.membership_test_gap,
+            "tpr_at_fpr": {f"{rate:g}": chance for rate, chance in self.tpr_at_fpr.items()},
+            "guess_at_prior": {f"{prior:g}": chance for prior, chance in self.guess_at_prior.items()},
+        }
+
+
+def meaning_of(guarantee: Guarantee) -> Meaning | None:
+    """Return what a guarantee means; None where nothing is proven.
+
+    It follows from the epsilon and delta that are claimed. The losses of the charges would say less, but only where
+    none of the questions was chosen by an answer (see :mod:`veilog.privacy.account.losses`), and a guarantee does not
+    say so.
+    """
+    if not guarantee.proven or guarantee.epsilon is None:
+        return None
+    return meaning_of_pairs([(guarantee.epsilon, guarantee.delta or 0.0)])
+
+
+def meaning_of_pairs(pairs: Pairs) -> Meaning:
+    """Return what it means that all these pairs hold."""
+    held = [*pairs]
+    epsilons, deltas = _arrays(held)
+    shrink = np.exp(-epsilons)
+    gaps = (-np.expm1(-epsilons) + 2 * deltas * shrink) / (1 + shrink)
+    return Meaning(
+        membership_test_gap=_up(gaps),
+        tpr_at_fpr={rate: largest(held, rate) for rate in RATES},
+        guess_at_prior={prior: largest(held, prior) for prior in PRIORS},
+    )
+
+
+def largest(pairs: Pairs, rate: float) -> float:
+    """Return ``g(rate)``: the largest true positive rate at this false positive rate, and the largest chance to guess a
+    secret at this prior."""
+    epsilons, deltas = _arrays(pairs)
+    with np.errstate(over="ignore"):  # an infinite bound is none, and the other one counts
+        more = deltas + np.exp(epsilons) * rate
+    less = -np.expm1(-epsilons) + np.exp(-epsilons) * (rate + deltas)
+    return _up(np.minimum(more, less))
+
+
+def pairs_of(losses: Iterable[Loss]) -> Pairs:
+    """Return many pairs that hold of what has these losses, each fixed beforehand: together they say less than one."""
+    given = [*losses]
+    whole = float(sum(loss.epsilon for loss in given))
+    grid = np.linspace(0.0, min(4 * whole, _FURTHEST), _POINTS).tolist()
+    return [(epsilon, float(composed_delta(given, Fraction(epsilon)))) for epsilon in grid]
+
+
+def json_of(guarantee: Guarantee) -> dict[str, object]:
+    """Return the guarantee for programs, and under ``means`` what it means; nothing there where nothing is proven."""
+    meaning = meaning_of(guarantee)
+    return guarantee.to_json() | ({} if meaning is None else {"means": meaning.to_json()})
+
+
+def _arrays(pairs: Pairs) -> tuple[FloatArray, FloatArray]:
+    epsilons, deltas = np.array([*pairs], np.float64).T
+    return epsilons, deltas
+
+
+def _up(bounds: FloatArray) -> float:
+    return min(1.0, float(np.min(bounds)) * _ROUNDING)

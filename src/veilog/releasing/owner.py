@@ -21,9 +21,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._files import path_of
+from veilog._files import default_ledger, made_folder, path_of
 from veilog._language import share_in_percent
-from veilog._places import default_ledger, made_folder
 from veilog.errors import ParameterError, VeilogError, nearest
 from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import Ledger

@@ -25,8 +25,8 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read, read_variants
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance.model_files import read_model
 from veilog.messages import Message
+from veilog.mining.model_files import read_model
 from veilog.mining.replay import Net
 from veilog.modelfile import is_model_file
 from veilog.privacy.account.guarantee import Condition

@@ -465,7 +465,7 @@ class ReleaseRequest:
         if alphabet is not None and said not in (None, len(alphabet)):
             raise ParameterError("plan-activities-differ", parameter="activities", number=len(alphabet), said=said)
         twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
-        known = _made_by("twin:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
+        known = _made_by("preview:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
         found = _made_by("preview:expectation")
         return found(self, known, use_cases=use_cases, owner_only=owner_only, progress=progress, **twins)
 

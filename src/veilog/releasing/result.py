@@ -32,9 +32,8 @@ from veilog.messages import Message, OwnerMessage
 from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.answers import Recording
-from veilog.releasing.checks import Activities, json_of_checks
+from veilog.releasing.checks import Activities, json_of, json_of_checks
 from veilog.releasing.losses import Loss
-from veilog.releasing.meaning import json_of
 from veilog.releasing.spool import kept_until_written
 
 if TYPE_CHECKING:

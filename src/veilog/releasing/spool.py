@@ -13,8 +13,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from veilog._files import mark
-from veilog._places import data_folder
+from veilog._files import data_folder, mark
 from veilog._process import unstopped
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef

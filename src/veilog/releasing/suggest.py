@@ -42,10 +42,9 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.preview import Expected, expectation
+from veilog.releasing.preview import Expected, ask_sizes, asked_of, expectation, sizes_of
 from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
-from veilog.releasing.twin import ask_sizes, asked_of, sizes_of
 
 if TYPE_CHECKING:
     import pandas as pd

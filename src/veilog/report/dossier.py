@@ -5,7 +5,7 @@ for the registry of deployments, and sheets for the recipient and for an output 
 
 It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
 
-Each part is a template in ``templates/dossier``, which is filled with one dictionary of facts
+Each part is a template in ``templates``, which is filled with one dictionary of facts
 (:func:`veilog.report.facts.dossier_facts`). A template calls :class:`BlockWriter` piece by piece; page and Markdown
 are written from the same pieces.
 """
@@ -345,7 +345,7 @@ def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
     """Return what a template makes of these facts."""
     writer = BlockWriter()
     pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
-    _filled(f"dossier/{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
+    _filled(f"{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
     return writer.written()
 
 
@@ -380,7 +380,7 @@ def _record(facts: Mapping[str, Any]) -> str | None:
     slug = re.sub(r"[^a-z0-9]+", "-", facts["told"].method.lower()).strip("-") or "release"
     values = {"mechanisms": mechanisms, "slug": slug, "schema": SCHEMA, "counted": counted}
     with spoken(ENGLISH):
-        return _filled("dossier/record.yaml.jinja", **facts, **values) + "\n"
+        return _filled("record.yaml.jinja", **facts, **values) + "\n"
 
 
 def _filled(template: str, **values: Any) -> str:

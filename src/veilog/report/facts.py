@@ -30,8 +30,8 @@ from veilog.measures.singling_out import inference, linkability, singling_out
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee
 from veilog.privacy.account.guessing_advantage import worth
 from veilog.releasing.account_notes import LedgerStatus
+from veilog.releasing.checks import largest, meaning_of, meaning_of_pairs
 from veilog.releasing.losses import Loss
-from veilog.releasing.meaning import largest, meaning_of, meaning_of_pairs
 from veilog.releasing.owner import losses_after
 from veilog.releasing.result import Release
 from veilog.report.comparison import (

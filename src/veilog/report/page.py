@@ -19,7 +19,7 @@ from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure.measure import EXPLAINED
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS
-from veilog.releasing.meaning import meaning_of
+from veilog.releasing.checks import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
 from veilog.report.comparison import attacks_shown, known_activities, rate_in_words, unique

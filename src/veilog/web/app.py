@@ -22,12 +22,10 @@ from veilog.errors import VeilogError
 from veilog.logs import files as log_files
 from veilog.logs.input.formats import known_suffixes
 from veilog.logs.synthetic.hospital import hospital
-from veilog.web.access.access import Access, chosen
-from veilog.web.access.handlers import Visits, answered, check_once, form, leading_to
+from veilog.web.access.access import Access, Visits, answered, check_once, chosen, form, leading_to
 from veilog.web.access.transfers import Places, Upload, drain, named, receive, shown_name, suffix_of, zipped
-from veilog.web.jobs.problems import UPLOADING, Problem
 from veilog.web.jobs.queue import Jobs
-from veilog.web.jobs.records import FILES, JobRecord, JobRequest, LogRecord, ServerSettings
+from veilog.web.jobs.records import FILES, UPLOADING, JobRecord, JobRequest, LogRecord, Problem, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
@@ -38,12 +36,20 @@ from veilog.web.pages.error_pages import HANDLERS
 from veilog.web.pages.outlook import Outlook
 from veilog.web.work import work_on
 from veilog.web.work.accounts import accounts_of, entry_of, standing_now
-from veilog.web.work.columns import columns_said, of_reading
-from veilog.web.work.forecast import forecast_request
-from veilog.web.work.preview import FormPreview, Refused, give_up, preview_form
-from veilog.web.work.prior import ENDINGS, FIELD, KEPT, plan_from
+from veilog.web.work.preview import FormPreview, Refused, forecast_request, give_up, preview_form
 from veilog.web.work.release_job import sign, signature_in
-from veilog.web.work.request import as_draft, fields_in, from_draft, said_at_import
+from veilog.web.work.request import (
+    ENDINGS,
+    FIELD,
+    KEPT,
+    as_draft,
+    columns_said,
+    fields_in,
+    from_draft,
+    of_reading,
+    plan_from,
+    said_at_import,
+)
 
 _EXAMPLE = "made-up-hospital.xes"
 _PATIENTS = 500

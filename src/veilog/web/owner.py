@@ -9,9 +9,8 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from veilog.web.access.handlers import Visits, answered, check_once, form, leading_to, new_once
-from veilog.web.jobs.problems import Problem
-from veilog.web.jobs.records import JobRecord, LogRecord
+from veilog.web.access.access import Visits, answered, check_once, form, leading_to, new_once
+from veilog.web.jobs.records import JobRecord, LogRecord, Problem
 from veilog.web.pages import render as pages
 from veilog.web.work.accounts import AccountSeen, account_seen, count_all, entered_by, limit, persons_of, put_on
 

@@ -17,8 +17,8 @@ from table_tools import found, read, times
 
 import veilog
 from veilog.errors import InputError, ParameterError
+from veilog.logs.tables.cells import convert_times, parse_times
 from veilog.logs.tables.table_reader import header_among
-from veilog.logs.tables.times import convert_times, parse_times
 
 AT = datetime(2024, 3, 13, 8, 15, 30, 123456, tzinfo=UTC)
 MICROS = int(AT.timestamp()) * 1_000_000 + 123456

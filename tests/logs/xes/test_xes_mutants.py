@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from xes_oracle import LENIENT, assert_same, facts, oracle, read_plain
 
-import veilog.logs.xes.parts as xes_parts
+import veilog.logs.xes.scanner as xes_parts
 from veilog.errors import InputError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Findings

@@ -11,7 +11,7 @@ from refusals import refused
 from xes_oracle import LENIENT, assert_same
 from xes_tools import EVENT, event, trace
 
-import veilog.logs.xes.parts as xes_parts
+import veilog.logs.xes.scanner as xes_parts
 from veilog.errors import InputError
 from veilog.logs.findings import Findings
 from veilog.logs.input.source import ReadOptions

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from veilog import Variants, compare
-from veilog.cli.display.measures import comparison_table
+from veilog.cli.shared.measures import comparison_table
 from veilog.measures.similarity import _bounds, difference, measure
-from veilog.measures.similarity.costs import CostKind, cost_of, edit_costs
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
-from veilog.measures.similarity.distances import edit_distances, levenshtein_of
+from veilog.measures.similarity.distances import CostKind, cost_of, edit_costs, edit_distances, levenshtein_of
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
 from veilog.measures.similarity.transport import transport
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from refusals import refused, sentence
 from rich.console import Console
 
-from veilog.cli.display.measures import comparison_table
+from veilog.cli.shared.measures import comparison_table
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital

@@ -19,7 +19,7 @@ from rich.console import Console
 
 import veilog
 from veilog._language import spoken
-from veilog.cli.display.measures import use_cases_table
+from veilog.cli.shared.measures import use_cases_table
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital

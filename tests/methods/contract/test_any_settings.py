@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import veilog
-from veilog.cli.display.releases import guarantee_panel
+from veilog.cli.shared.releases import guarantee_panel
 from veilog.errors import VeilogError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from veilog.methods._events.links import first_of, kept_links, linked
-from veilog.methods._events.returns import Numbers, Returns
+from veilog.methods._events.persons import Numbers, Returns, first_of, kept_links, linked
 
 DAY = 86_400 * 1_000_000
 

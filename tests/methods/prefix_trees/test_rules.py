@@ -11,7 +11,7 @@ from refusals import refused
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
-from veilog.methods.sacofa.rules import eventually_follows, exact_rules, read_rules, rules_from_counts
+from veilog.methods.sacofa import eventually_follows, exact_rules, read_rules, rules_from_counts
 
 ACTIVITIES = ("Register", "Release", "Triage", "check then go")
 ABC = ("a", "b", "c", "d")

@@ -18,8 +18,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree
 from veilog.methods._relations import drawn_number
-from veilog.methods.sacofa import _advanced, _broken_by, _no_history
-from veilog.methods.sacofa.rules import exact_rules
+from veilog.methods.sacofa import _advanced, _broken_by, _no_history, exact_rules
 
 ABC = ("a", "b", "c")
 trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)

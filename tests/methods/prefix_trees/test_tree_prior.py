@@ -14,7 +14,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._prefix_tree.counts import _without_prior
-from veilog.methods._prefix_tree.prior import TreePrior, projected
+from veilog.methods._prefix_tree.expand import TreePrior, projected
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree, assign_deepest
 
 LOG = hospital(800, seed=1).variants

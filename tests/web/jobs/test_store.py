@@ -13,8 +13,7 @@ from refusals import refused
 
 from veilog.errors import InputError
 from veilog.web.jobs import store as stores
-from veilog.web.jobs.problems import is_full
-from veilog.web.jobs.records import JobRequest
+from veilog.web.jobs.records import JobRequest, is_full
 from veilog.web.jobs.results import ReadLog, to_text
 from veilog.web.jobs.store import Store
 

@@ -22,9 +22,8 @@ from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import preview_form
 from veilog.web.work.accounts import account_seen, standing_now
-from veilog.web.work.columns import may_leave
 from veilog.web.work.preview import FormPreview
-from veilog.web.work.request import asked_for, whose
+from veilog.web.work.request import asked_for, may_leave, whose
 
 ONCE = "once"
 

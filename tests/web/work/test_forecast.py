@@ -19,7 +19,7 @@ from veilog.web.jobs.worker import WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.pages.outlook import Outlook, right_of_50
 from veilog.web.work import preview_form
-from veilog.web.work.forecast import BUDGETS, forecast_releases, forecast_request
+from veilog.web.work.preview import BUDGETS, forecast_releases, forecast_request
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
     assert isinstance(found, Forecast) and [budget for budget, _ in found.points] == list(BUDGETS)
     assert all(expected.durations is not None and expected.owner_only for _, expected in found.points)
     assert (tmp_path / "result.json").is_file()
-    monkeypatch.setattr("veilog.web.work.forecast._SECONDS", -1.0)
+    monkeypatch.setattr("veilog.web.work.preview._SECONDS", -1.0)
     assert forecast_releases(task, silent) == Forecast()
 
 

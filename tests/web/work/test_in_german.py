@@ -13,7 +13,7 @@ from veilog.logs.findings import RULES
 from veilog.messages import Message
 from veilog.web.jobs.records import JobRecord, ServerSettings
 from veilog.web.pages import render as pages
-from veilog.web.pages.words import FILTERS
+from veilog.web.pages.render import FILTERS
 from veilog.web.work.accounts import account_seen
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}

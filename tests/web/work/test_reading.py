@@ -21,11 +21,10 @@ from veilog.releasing import preview
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import InnerTables, ReadLog
 from veilog.web.pages import render as pages
-from veilog.web.work import columns, preview_form
-from veilog.web.work.columns import refuse_attributes
+from veilog.web.work import preview_form, request
 from veilog.web.work.log_reader import log_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.request import asked_for, can_be_asked_for, offers, said_at_import
+from veilog.web.work.request import asked_for, can_be_asked_for, offers, refuse_attributes, said_at_import
 
 
 def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
@@ -258,7 +257,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
         for parameter in method.parameters
         if parameter.kind is str and "attribute" in parameter.what
     }
-    assert found == {columns._NAMING} <= set(preview._OF_THE_LOG)
+    assert found == {request._NAMING} <= set(preview._OF_THE_LOG)
 
 
 @pytest.mark.slow

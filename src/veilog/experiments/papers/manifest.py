@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
 from veilog.errors import ParameterError
 from veilog.experiments import papers
 from veilog.experiments.experiment import (

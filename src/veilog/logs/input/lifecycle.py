@@ -29,8 +29,7 @@ from veilog.logs.eventlog import (
     as_dictionary,
 )
 from veilog.logs.findings import Findings
-from veilog.logs.tables.cells import read_times
-from veilog.logs.tables.times import DayOrder
+from veilog.logs.tables.cells import DayOrder, read_times
 from veilog.messages import Message
 
 COMPLETE = "complete"

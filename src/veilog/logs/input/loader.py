@@ -29,8 +29,7 @@ from veilog.logs.input.source import (
     silent,
 )
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
-from veilog.logs.tables.table_reader import TableReader, note, table_reader_of
-from veilog.logs.tables.wide import wide_table_error
+from veilog.logs.tables.table_reader import TableReader, note, table_reader_of, wide_table_error
 
 
 def asked_for(

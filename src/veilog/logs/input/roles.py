@@ -8,13 +8,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
 from veilog.errors import InputError, ParameterError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE, LIFECYCLE, TIMESTAMP
 from veilog.logs.findings import Note
 from veilog.logs.input.lifecycle import EVERY, no_life_cycle, wants_intervals
 from veilog.logs.input.source import ReadOptions
-from veilog.logs.tables.times import DayOrder
+from veilog.logs.tables.cells import DayOrder
 from veilog.messages import Message
 
 Found = Literal["given", "pm4py", "guessed"]

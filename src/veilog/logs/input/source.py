@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from veilog.logs.findings import Policy
     from veilog.logs.input.activity_mapping import ActivityMapping, MapLike
-    from veilog.logs.tables.times import DayOrder
+    from veilog.logs.tables.cells import DayOrder
 
 DEFAULT_LIMIT = 64 << 30
 """Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""

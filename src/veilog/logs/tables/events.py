@@ -42,6 +42,7 @@ from veilog.logs.input.lifecycle import Transitions, joined
 from veilog.logs.input.roles import Roles
 from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells import (
+    Times,
     is_text,
     plain_column,
     read_times,
@@ -50,7 +51,6 @@ from veilog.logs.tables.cells import (
     whole_numbers,
     without_views,
 )
-from veilog.logs.tables.times import Times
 from veilog.messages import Message
 
 LineOf = Callable[[int], int | None]

@@ -20,12 +20,25 @@ from veilog.logs.eventlog import EVENT_INDEX, EventLog, as_array
 from veilog.logs.findings import Findings, Note
 from veilog.logs.input.formats import ReadRequest, reader_of
 from veilog.logs.input.lifecycle import joined
-from veilog.logs.input.roles import DATA, Roles, guess_roles
+from veilog.logs.input.roles import DATA, Roles, guess_roles, has_activity
 from veilog.logs.input.source import Source
 from veilog.logs.metadata import Metadata
-from veilog.logs.tables.cells import is_text, rounded, text_column, whole_numbers, without_views
+from veilog.logs.tables.cells import (
+    DayOrder,
+    Evidence,
+    Times,
+    convert_times,
+    gather_evidence,
+    is_text,
+    parse_times,
+    plain_type,
+    read_times,
+    rounded,
+    text_column,
+    whole_numbers,
+    without_views,
+)
 from veilog.logs.tables.events import LineOf, Spare, kept_empty, log_from_table, shaped, spare_of, with_empty_cases
-from veilog.logs.tables.times import DayOrder, Evidence, Times, convert_times, gather_evidence, parse_times
 
 BATCH = 1 << 17
 """Rows of a batch, unless somebody wants fewer."""
@@ -287,3 +300,52 @@ def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
         batch, of_batch, _ = _shaped(part, roles, None)
         gather_evidence(_plain(batch.column(of_batch.timestamp)).cast(pa.string()), evidence)
     return evidence.order(str(source.path))
+
+
+# A table with a row for each case and a column for each step ---------------------------------------------------------
+
+# A table with a row for each case and a column for each step: how it is recognised, and how events are made of it.
+
+
+_LOOKED_AT = 1000
+"""Rows that tell which columns are times, of a table that is refused whatever they hold."""
+_STEPS = 3
+"""Columns of times that are more than a start and an end, or a date of birth."""
+_SHOWN = 5
+
+
+def wide_table_error(source: Source, reader: TableReader, names: list[str]) -> InputError | None:
+    """The error that shows how to make events of a wide table; None where it does not look like one."""
+    if has_activity(names) or source.options.activity is not None or source.options.header == 0:
+        return None
+    try:
+        rows = next(iter(reader.batches(source, ReadRequest())), None)
+        steps = [] if rows is None else _steps(rows.slice(0, _LOOKED_AT))
+    except InputError:  # reading the table reports a fault further down
+        return None
+    if len(steps) < _STEPS:
+        return None
+    others = [name for name in names if name not in steps and not is_place(name)]
+    label, time = (next(name for name in usual if name not in names) for usual in _COLUMNS)
+    melted = (
+        f"{reader.in_pandas(source)}.melt({others!r}, {steps!r}, {label!r}, {time!r}).dropna(subset=[{time!r}])"
+        f".to_csv('events.csv', index=False)"
+    )
+    shown = ", ".join(map(repr, steps[:_SHOWN])) + (", ..." if len(steps) > _SHOWN else "")
+    return InputError("table-wide", names=shown, number=len(steps), python=f"import pandas; {melted}")
+
+
+_COLUMNS = (("activity", "step", "concept:name"), ("timestamp", "event time", "time:timestamp"))
+
+
+def _steps(rows: pa.RecordBatch) -> list[str]:
+    """The columns that hold times in words, and nothing else."""
+    found = []
+    for name, column in zip(rows.schema.names, rows.columns, strict=True):
+        kind = plain_type(column.type)
+        if is_place(name) or not (is_text(kind) or pa.types.is_timestamp(kind) or pa.types.is_date(kind)):
+            continue
+        times = read_times(column, name, None, "day first")
+        if times.known.any() and not times.bad.any() and not times.epochs:
+            found.append(name)
+    return found

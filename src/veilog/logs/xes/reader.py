@@ -32,8 +32,7 @@ from veilog.logs.input.roles import classifier_keys
 from veilog.logs.input.source import DEFAULT_OPTIONS, ReadOptions, Source
 from veilog.logs.metadata import Metadata
 from veilog.logs.xes.columns import ColumnKey, name_columns, spread
-from veilog.logs.xes.parts import XesReading, read_blocks, read_in_parts
-from veilog.logs.xes.scanner import XesBlock
+from veilog.logs.xes.scanner import XesBlock, XesReading, read_blocks, read_in_parts
 from veilog.logs.xes.values import (
     NO_ZONE,
     Element,

@@ -20,8 +20,15 @@ from rapidfuzz.process import cpdist
 from veilog._typing import AnyFloatArray, BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Sequences
 from veilog.measures.measure import Pair, Progress
-from veilog.measures.similarity.costs import CostKind, cost_of
-from veilog.measures.similarity.distances import DistanceArray, Strings, as_sequences, as_strings, levenshtein_of
+from veilog.measures.similarity.distances import (
+    CostKind,
+    DistanceArray,
+    Strings,
+    as_sequences,
+    as_strings,
+    cost_of,
+    levenshtein_of,
+)
 from veilog.measures.similarity.transport import north_west
 
 EXACT_PAIRS = 1 << 20

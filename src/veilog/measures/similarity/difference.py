@@ -22,12 +22,12 @@ from veilog.measures.similarity._bounds import (
     NearDistances,
     shared_distances,
 )
-from veilog.measures.similarity.costs import edit_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
     as_strings,
     by_length,
+    edit_costs,
     edit_distances,
     present,
     without_overlap,

@@ -25,13 +25,14 @@ from veilog.measures.similarity._bounds import (
     NearDistances,
     shared_distances,
 )
-from veilog.measures.similarity.costs import CostKind, edit_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
+    CostKind,
     EditDistances,
     Strings,
     as_strings,
     by_length,
+    edit_costs,
     edit_distances,
     present,
     without_overlap,

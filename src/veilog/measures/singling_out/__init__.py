@@ -8,6 +8,6 @@ from veilog.measures.singling_out.identification import exposure
 from veilog.measures.singling_out.inference import inference
 from veilog.measures.singling_out.linkage import linkability
 from veilog.measures.singling_out.measure import singling_out
-from veilog.measures.singling_out.people import halves
+from veilog.measures.singling_out.targets import halves
 
 __all__ = ["exposure", "halves", "inference", "linkability", "singling_out"]

@@ -32,7 +32,6 @@ from veilog.logs.variants import Variants
 from veilog.measures.measure import our_measure
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out.logs import ranges
-from veilog.measures.singling_out.people import Rows, attributes_of, people_of, prefixes_of, rows_of
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
     Attack,
@@ -44,6 +43,7 @@ from veilog.measures.singling_out.rates import (
     paired,
     residual,
 )
+from veilog.measures.singling_out.targets import Rows, attributes_of, people_of, prefixes_of, rows_of
 
 SIZES = (1, 2, 3, 5, 10)
 WITH_ATTRIBUTES = 3

@@ -37,7 +37,6 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import our_measure
 from veilog.measures.persons import persons_of
-from veilog.measures.singling_out.people import Rows, attributes_of, people_of, rows_of, shared_codes
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
     Attack,
@@ -49,6 +48,7 @@ from veilog.measures.singling_out.rates import (
     paired,
     residual,
 )
+from veilog.measures.singling_out.targets import Rows, attributes_of, people_of, rows_of, shared_codes
 
 SIZES = (1, 3, 5, 10)
 PEOPLE = 400

@@ -17,8 +17,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, N
 from veilog.logs.xes.columns import field_key, field_type, legal_keys
 from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import column_of
-from veilog.measures.use_cases.sides import Splits
-from veilog.measures.use_cases.use_case import Assessment, Lowest, Mean, UseCase, UseCaseOptions, facts_of
+from veilog.measures.use_cases.use_case import Assessment, Lowest, Mean, Splits, UseCase, UseCaseOptions, facts_of
 from veilog.messages import Message
 from veilog.privacy.persons import columns_of_persons
 

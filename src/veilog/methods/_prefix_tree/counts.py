@@ -16,11 +16,16 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods._prefix_tree.expand import TreeBudget
-from veilog.methods._prefix_tree.prior import TreePrior, projected
-from veilog.methods._prefix_tree.settings import TreeSettings
-from veilog.methods._prefix_tree.tree import Noise, NoisyPrefixTree, assign_deepest, noise_threshold, to_variants
-from veilog.methods._rows import added
+from veilog.methods._prefix_tree.expand import TreeBudget, TreePrior, projected
+from veilog.methods._prefix_tree.tree import (
+    Noise,
+    NoisyPrefixTree,
+    TreeSettings,
+    assign_deepest,
+    noise_threshold,
+    to_variants,
+)
+from veilog.methods._relations import added
 from veilog.methods.method import Request
 from veilog.methods.thresholds import remark_cases
 from veilog.privacy.curator import Curator

@@ -10,14 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from typing import Annotated, Literal
 
 import numpy as np
 from scipy.special import ndtri
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._rows import public_codes
+from veilog.methods._relations import public_codes
+from veilog.methods.settings import LargestLog, Range, Settings
+from veilog.privacy.contributions import Features
+from veilog.privacy.curator import Curator
+from veilog.privacy.domain import Fact
 from veilog.privacy.histograms import Assign
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussian, Laplace
 
@@ -183,3 +189,82 @@ def _find(ascending: IntArray, keys: IntArray) -> tuple[BoolArray, IntArray]:
     at = ascending.searchsorted(keys)
     found = ascending.take(at, mode="clip") == keys
     return found, at[found]
+
+
+# Settings that methods with a prefix tree share ----------------------------------------------------------------------
+
+# Settings that methods with a prefix tree share.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSettings(Settings):
+    """How deep a tree grows, how its levels share the budget, and how its cases are counted in the end."""
+
+    depth: Annotated[
+        int | None,
+        "length of the longest prefix; certified, a noisy 80 % quantile if not given",
+        Range(1, 10_000),
+    ] = None
+    split: Annotated[Literal["uniform", "decreasing"], "how the depths share the budget"] = "uniform"
+    noise_prefixes: Annotated[float, "empty prefixes expected to survive at each level", Range(1e-6, 1e4)] = 1.0
+    count_share: Annotated[float, "share of the budget for the final counts", Range(0.01, 0.99)] = 0.2
+    rest: Annotated[
+        Literal["stop", "drop", "share"],
+        "cases of a prefix that nothing continues: released as traces that stop there, dropped, or shared out",
+    ] = "stop"
+    consistency: Annotated[bool, "whether counts of prefixes and of their continuations are reconciled"] = True
+    largest_log: LargestLog = 1_000_000
+
+
+def needs_of_tree(settings: TreeSettings) -> frozenset[Fact]:
+    """The activities; also a bound on the length where the depth is to be found from the lengths of traces."""
+    return frozenset({"activities"}) if settings.depth else frozenset({"activities", "max_length"})
+
+
+# Public numbers that follow the data, found with a little of the budget ----------------------------------------------
+
+# Public numbers that follow the data, found with a little of the budget: bounds and depths.
+
+
+def steps_to(most: int) -> IntArray:
+    """1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to ``most``: a noisy histogram over few bins."""
+    steps = [1]
+    while steps[-1] < most:
+        steps.append(min(max(steps[-1] + 1, steps[-1] * 5 // 4), most))
+    return np.array(steps)
+
+
+def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = None) -> tuple[IntArray, IntArray]:
+    """Steps, and the noisy number of cases whose events and end, counted together, are so many (rounded up); those with
+    more than ``most`` are at the last step."""
+    last = curator.max_length + 1
+    last = last if most is None else min(last, most)
+    return _histogram(curator, lambda s: s.lengths + 1, last, epsilon, "lengths-of-traces")
+
+
+def number_histogram(
+    curator: Curator, features: Features, most: int, epsilon: Fraction, purpose: str
+) -> tuple[IntArray, IntArray]:
+    """Steps, and the noisy number of cases that have so many features (rounded up)."""
+
+    def number(sequences: Sequences) -> IntArray:
+        return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))
+
+    return _histogram(curator, number, most, epsilon, purpose)
+
+
+def quantile(steps: IntArray, counts: IntArray, part: float) -> int:
+    """A step that about ``part`` of the cases do not exceed."""
+    reached = np.cumsum(np.maximum(counts, 0))
+    return int(steps[np.searchsorted(reached, part * reached[-1])])
+
+
+def _histogram(
+    curator: Curator, measure: Callable[[Sequences], IntArray], most: int, epsilon: Fraction, purpose: str
+) -> tuple[IntArray, IntArray]:
+    steps = steps_to(most)
+
+    def assign(sequences: Sequences) -> IntArray:
+        return np.minimum(np.searchsorted(steps, measure(sequences)), len(steps) - 1)
+
+    return steps, curator.histogram(assign, len(steps), epsilon, purpose=purpose)

@@ -16,7 +16,7 @@ import numpy as np
 from veilog._typing import FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.methods._rows import public_codes
+from veilog.methods._relations import public_codes
 from veilog.methods.evolve.chain import (
     Chain,
     Shortened,

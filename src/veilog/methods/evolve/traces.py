@@ -15,7 +15,7 @@ from rapidfuzz.process import cdist
 
 from veilog._typing import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.logs.variants import Sequences
-from veilog.methods._rows import public_codes
+from veilog.methods._relations import public_codes
 
 Strings = list[str]
 

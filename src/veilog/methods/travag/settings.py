@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from veilog._tables import tables_of
+from veilog._plain import tables_of
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants

@@ -23,7 +23,7 @@ from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
 from starlette.requests import Request
 
-from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
+from veilog.web.jobs.records import DISK_FULL, Problem, is_full
 
 _FIELDS = 20
 _FIELD = 4096

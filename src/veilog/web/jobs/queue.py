@@ -21,8 +21,7 @@ from typing import Any, Literal
 
 from veilog._language import gettext_noop
 from veilog.messages import Message
-from veilog.web.jobs.problems import ENOUGH_KEPT, QUEUE_FULL
-from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings, State
+from veilog.web.jobs.records import ENOUGH_KEPT, QUEUE_FULL, JobRecord, JobRequest, LogRecord, ServerSettings, State
 from veilog.web.jobs.results import Kind, ReadLog, from_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Work, WorkerProcess, WorkerTask

@@ -22,8 +22,7 @@ from veilog._language import gettext, gettext_noop, spoken
 from veilog._plain import from_plain, to_plain
 from veilog._process import Child, exit_when_terminated, limit_memory
 from veilog.errors import VeilogError
-from veilog.web.jobs.problems import DISK_FULL, is_full
-from veilog.web.jobs.records import JobRequest, ServerSettings
+from veilog.web.jobs.records import DISK_FULL, JobRequest, ServerSettings, is_full
 from veilog.web.jobs.results import Kind, Result, to_text
 
 Progress = Callable[[str, float | None], None]

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, Response
 
 from veilog._language import gettext, gettext_noop
 from veilog.errors import VeilogError
-from veilog.web.jobs.problems import DISK_FULL, Problem, is_full
+from veilog.web.jobs.records import DISK_FULL, Problem, is_full
 from veilog.web.pages import render
 
 _HOME = gettext_noop("Start from the home page.")

@@ -12,12 +12,11 @@ import numpy as np
 
 from veilog.ledger.entry import Cost
 from veilog.messages import Message
-from veilog.releasing.meaning import meaning_of_pairs
+from veilog.releasing.checks import meaning_of_pairs
 from veilog.releasing.preview import ENOUGH, Expected, Interval
 from veilog.web.jobs.records import JobRecord, LogRecord
 from veilog.web.jobs.results import Forecast
-from veilog.web.work.forecast import BUDGETS
-from veilog.web.work.preview import FormPreview, Refused
+from veilog.web.work.preview import BUDGETS, FormPreview, Refused
 
 WIDTH, HEIGHT = 420, 236
 LEFT, RIGHT, TOP, BOTTOM = 34, 410, 12, 196

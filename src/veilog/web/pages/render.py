@@ -6,25 +6,29 @@ No page has a style or a script in it, so that the server can forbid both.
 from __future__ import annotations
 
 import contextlib
+import datetime
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, languages, ngettext
+from veilog._language import current, dated, day_in_words, gettext, languages, localised, ngettext, percent
 from veilog._version import __version__
 from veilog.errors import VeilogError
-from veilog.ledger.accounts import Account
+from veilog.ledger.accounts import Account, in_figures
 from veilog.ledger.entry import Cost, Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
 from veilog.measures.singling_out.identification import ReidentificationRate
 from veilog.measures.singling_out.words import own_path_in_words
+from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.domain import Fact
@@ -33,24 +37,32 @@ from veilog.releasing.preview import PATIENTS
 from veilog.report.decision import decided
 from veilog.report.dossier import Signature
 from veilog.report.page import furnish
-from veilog.report.words import said_of_others, title_of_budget
+from veilog.report.words import figure, said_of_others, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.results import LogMeasures, ReadLog, ReleasedLog
 from veilog.web.pages import outlook as plot
 from veilog.web.pages.assets import address
 from veilog.web.pages.outlook import Outlook
-from veilog.web.pages.words import FILTERS, LANGUAGES
 from veilog.web.work.accounts import AccountSeen, persons_of, segments
-from veilog.web.work.columns import may_leave
 from veilog.web.work.comparison import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.prior import ENDINGS, FIELD, shared
 from veilog.web.work.release_job import stated as stated_by_owner
-from veilog.web.work.request import FURTHER, UNPROTECTED, can_be_asked_for, completed, delta_for, offered, offers
+from veilog.web.work.request import (
+    ENDINGS,
+    FIELD,
+    FURTHER,
+    UNPROTECTED,
+    can_be_asked_for,
+    completed,
+    delta_for,
+    may_leave,
+    offered,
+    offers,
+    shared,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
-
 
 DEFAULT = "evolve"
 """What ``veilog suggest`` takes from public facts alone: without a delta, it resembled the original most."""
@@ -448,3 +460,87 @@ def _environment() -> Environment:
     environment.globals.update(language=current, now=time.time, own_path=own_path_in_words)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)
+
+
+# Numbers, moments and texts as the pages write them ------------------------------------------------------------------
+
+# Numbers, moments and texts as the pages write them.
+
+
+LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
+"""What each language calls itself; of one that is not here its code is shown."""
+
+
+def _bytes(size: float) -> str:
+    for unit in ("bytes", "kB", "MB"):
+        if size < 1000 or (unit == "bytes" and size < 1024):
+            number = f"{size:.0f}" if unit == "bytes" or size >= 10 else f"{size:.1f}"
+            return f"{localised(number)} {gettext('bytes') if unit == 'bytes' else unit}"
+        size /= 1024
+    return f"{localised(f'{size:.1f}')} GB"
+
+
+def _when(moment: float) -> str:
+    at = datetime.datetime.fromtimestamp(moment, datetime.UTC).astimezone()
+    return f"{day_in_words(at)}, {at:%H:%M}"
+
+
+def _day(moment: str) -> str:
+    """The day of a moment in ISO format."""
+    return day_in_words(datetime.datetime.fromisoformat(moment))
+
+
+def _moment(moment: str) -> str:
+    """A moment in ISO format, with numbers alone."""
+    at = datetime.datetime.fromisoformat(moment).astimezone()
+    return f"{dated(at.date().isoformat())} {at:%H:%M}"
+
+
+def _cost(cost: Cost) -> str:
+    return f"ε = {figure(cost[0])}" + (f", δ = {figure(cost[1])}" if cost[1] else "")
+
+
+def _plain(value: float | str) -> str:
+    """A number as a field takes it, without an end of zeros."""
+    return str(value) if isinstance(value, str | int) else localised(f"{value:g}")
+
+
+def _points(value: float) -> str:
+    """A number as people write it, in at most a few digits."""
+    return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
+
+
+def _power(number: str) -> str:
+    """A delta as it is written elsewhere on the pages; what is none stays as it is."""
+    try:
+        return figure(Fraction(number))
+    except (ValueError, ZeroDivisionError):
+        return number
+
+
+def told(text: str) -> str:
+    """Return what the server or a job said: a message as the store keeps it, its code, or a text, which what a job says
+    is in the language of whoever began it."""
+    if text.startswith('{"code"'):
+        with contextlib.suppress(ValueError):
+            return str(message_from(json.loads(text)))
+    return str(Message(text))
+
+
+FILTERS = {
+    "bytes": _bytes,
+    "cost": _cost,
+    "day": _day,
+    "exact": lambda value: localised(in_figures(value)),
+    "figures": localised,
+    "in_figures": in_figures,
+    "left": lambda value: localised(in_figures(value, down=True)),
+    "moment": _moment,
+    "percent": lambda value: percent(f"{value:.3g}"),
+    "plain": _plain,
+    "points": _points,
+    "power": _power,
+    "told": told,
+    "two": lambda value: localised(f"{value:.2f}"),
+    "when": _when,
+}

@@ -8,11 +8,10 @@ from veilog.errors import VeilogError
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
-from veilog.web.work.forecast import forecast_releases
 from veilog.web.work.log_reader import in_words, read_log
-from veilog.web.work.preview import preview_form
-from veilog.web.work.prior import read_prior
+from veilog.web.work.preview import forecast_releases, preview_form
 from veilog.web.work.release_job import release_log, write_again
+from veilog.web.work.request import read_prior
 
 __all__ = ["preview_form", "read_log", "release_log", "work_on", "write_again"]
 

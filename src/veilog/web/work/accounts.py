@@ -22,8 +22,7 @@ from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
 from veilog.report.words import of_other_accounts
-from veilog.web.jobs.problems import Problem
-from veilog.web.jobs.records import LogRecord, ServerSettings
+from veilog.web.jobs.records import LogRecord, Problem, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 
 

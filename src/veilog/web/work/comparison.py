@@ -19,7 +19,7 @@ from veilog.report.page import kept_lines, rendered
 from veilog.report.release_facts import told_by_release
 from veilog.web.jobs.results import Beside, ReleasedLog
 from veilog.web.jobs.worker import Progress
-from veilog.web.work.exposure import shown_rows
+from veilog.web.work.log_reader import shown_rows
 
 _LONGEST_CHART = 100_000
 

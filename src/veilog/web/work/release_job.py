@@ -34,8 +34,7 @@ from veilog.report.dossier import Dossier, Signature, dossier, signed
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
 from veilog.report.release_facts import told_by_release
-from veilog.web.jobs.problems import Problem, is_full
-from veilog.web.jobs.records import FILES, ServerSettings
+from veilog.web.jobs.records import FILES, Problem, ServerSettings, is_full
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
 from veilog.web.work.accounts import join

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Literal
 
 from veilog._language import gettext
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START
+from veilog.logs.input.formats import known_suffixes
+from veilog.messages import Message
 from veilog.methods import METHODS, Method, Parameter, method_named
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.account.guarantee import EXPOSED
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain, Values, Window
+from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import OPTIONS, Option, ReleaseRequest, plan, protects_nobody
-from veilog.web.jobs.records import JobRequest, LogRecord
+from veilog.report.explorer import short
+from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord
+from veilog.web.jobs.results import HOW_READ, LogMeasures, ReadLog, ReadPrior
+from veilog.web.jobs.worker import Progress
+from veilog.web.work.log_reader import LABEL
 
 _OF_THE_COMMAND = ("as_published",)
 """What only the command and Python take: a method as its paper has it is there to be compared with."""
@@ -248,3 +256,170 @@ def _listed(text: str) -> tuple[str, ...]:
     """One on each line, or with commas between them where there is one line."""
     lines = text.splitlines() if "\n" in text else text.split(",")
     return tuple(name.strip() for name in lines if name.strip())
+
+
+# Something public about the process ----------------------------------------------------------------------------------
+
+# Something public about the process: a file from which a release starts, read by a worker before anything is asked.
+
+
+FIELD = "prior_file"
+"""The field of a form that names the job which read the file."""
+ENDINGS = (*known_suffixes(), ".bpmn", ".pnml", ".txt")
+KEPT = 3
+"""Files that are kept for a log: a job that waits may need an older one."""
+_LABELS = 5_000
+
+
+def file_of(out: Path) -> Path:
+    """Return the file that a job has in its folder."""
+    return next(out.glob("prior.*"), out / "prior")
+
+
+def read_prior(out: Path, progress: Progress) -> ReadPrior:
+    """Read the file in the folder of a job; it may be no log at all, which raises."""
+    progress(gettext("The file is being read."), None)
+    found = PublicPrior.of(file_of(out))
+    assert found is not None, "there is a file"
+    variants = found.variants
+    return ReadPrior(variants.cases, len(variants), tuple(short(label, LABEL) for label in variants.labels[:_LABELS]))
+
+
+def shared(prior: ReadPrior, log: LogMeasures) -> int:
+    """Return how many of the activities that a page shows of a log are in the file, too."""
+    return len(set(log.labels) & set(prior.labels))
+
+
+def plan_from(plan: dict[str, object], prior: JobRecord | None, jobs: Path) -> dict[str, object]:
+    """Return a plan as JSON with the file that it starts from."""
+    return plan if prior is None else {**plan, "prior": [str(file_of(jobs / prior.id))]}
+
+
+def check_prior(chosen: str, prior: JobRecord | None, method: Method, log: LogRecord) -> None:
+    """Refuse a file that was not read, that is of another log, or that the method has no use for."""
+    if chosen and (prior is None or prior.log != log.id or not isinstance(prior.result, ReadPrior)):
+        raise ParameterError("prior-not-read", parameter=FIELD)
+    if prior is not None and not method.takes_prior:
+        able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
+        raise ParameterError("method-without-prior", parameter=FIELD, name=method.name, able=able)
+
+
+# What an owner says of the columns of a log when it is brought, and what of it may be released by that ---------------
+
+# What an owner says of the columns of a log when it is brought, and what of it may be released by that.
+
+
+ROLES = ("case", "activity", "timestamp")
+"""What one column of a table is."""
+PERSON = "person"
+
+
+def of_reading(name: str) -> bool:
+    """Return whether what a form says under this name is about how a log is read."""
+    return name in HOW_READ or name.startswith("on_")
+
+
+def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
+    """Return what a form says of the columns: how the log is read, whose a case is, and which of them may leave.
+
+    Each column says itself what it is (``is_`` and its name). Where two say that they are the case, it is the one that
+    was not before.
+    """
+    said = {name[3:]: value for name, value in fields.items() if name.startswith("is_") and value}
+    found = {name: value for name, value in fields.items() if value and of_reading(name)}
+    taken = _taken(log)
+    for role in ROLES:
+        named = [name for name, value in said.items() if value == role]
+        chosen = next((name for name in named if name != taken.get(role)), "")
+        if chosen or (named and log.columns.get(role)):
+            found[role] = chosen or named[0]
+    asked = log.measured is not None and any(name.startswith("is_") for name in fields)
+    if PERSON in fields or asked:
+        found[PERSON] = fields.get(PERSON) or next(
+            (u for n, value in said.items() if value == PERSON and (u := _unit(n, log))), ""
+        )
+        if found[PERSON] and fields.get("max_cases"):
+            found["max_cases"] = fields["max_cases"]
+        meant = (*ROLES, PERSON)
+        return found | {f"is_{name}": value for name, value in said.items() if value not in meant}
+    return {name: value for name, value in log.columns.items() if not of_reading(name)} | found
+
+
+def _taken(log: LogRecord) -> Mapping[str, str]:
+    """The columns that were taken for the roles."""
+    read = None if log.reading is None else log.reading.result
+    columns = read.columns if isinstance(read, ReadLog) else None
+    return {} if columns is None else columns.taken
+
+
+def _unit(name: str, log: LogRecord) -> str:
+    """The column as releases name it, where it may say whose a case is."""
+    units = () if log.measured is None else log.measured.units
+    own = name.removeprefix("case:")
+    return next((unit.column for unit in units if unit.column.removeprefix("case:") == own), "")
+
+
+_NAMING = "attribute_names"
+"""The setting of methods that names attributes which leave."""
+
+
+def may_leave(name: str, log: LogRecord) -> bool:
+    """Return whether a column may be released by what was said when the log was brought: nothing of one that tells
+    people apart, and, where columns were told, only of those of which it was said. Starts come with the times."""
+    said = log.columns.get(f"is_{name}")
+    if said == IDENTIFYING or name.removeprefix("case:") == _person(log):
+        return False
+    return said == RELEASE or name == START or not _was_told(log)
+
+
+def _was_told(log: LogRecord) -> bool:
+    """Whether it was said what columns are; who said that all are left out said whose the cases are, or nobody's."""
+    return "person" in log.columns or any(key.startswith("is_") for key in log.columns)
+
+
+def _person(log: LogRecord) -> str:
+    """The column that tells persons apart, as the log calls it."""
+    return log.columns.get("person", "").removeprefix("case:")
+
+
+def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
+    if may_leave(name, log):
+        return
+    left_out = log.columns.get(f"is_{name}") != IDENTIFYING and name.removeprefix("case:") != _person(log)
+    raise ParameterError("attribute-left-out" if left_out else "attribute-identifying", parameter=parameter, name=name)
+
+
+def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
+    """Refuse attributes that the log does not have, and those, also of a subset or of a method's settings, that may not
+    be released by what was said when it was brought."""
+    measured = log.measured
+    known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
+    subset = planned.subset
+    if subset is not None and not subset.of_time:
+        rule = subset.rule.removeprefix("case:")
+        if known is not None and rule not in known and f"is_{rule}" not in log.columns:
+            raise ParameterError("subset-without-rule", parameter="subset", name=rule, near=_near(rule, known))
+        _refuse_to_leave(rule, log, "subset")
+    for name, parameter in _asked_for(planned, log):
+        own = name.removeprefix("case:")
+        if known is None or own in known or f"is_{own}" in log.columns:
+            _refuse_to_leave(own, log, parameter)
+        if known is not None and own not in known:
+            raise ParameterError("attribute-not-in-log", parameter=parameter, name=name, near=_near(own, known))
+        values = planned.declared.values_of(name)
+        if measured is not None and own in measured.without_numbers and values and isinstance(values[0], float):
+            raise ParameterError("attribute-values-without-range", parameter=f"d_{name}", name=repr(name))
+
+
+def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, str]]:
+    """The attributes that would be released, each with the parameter that names it."""
+    for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
+        yield name, "attributes"
+    names = str(getattr(planned.settings, _NAMING, None) or "").split(",")
+    yield from ((name.strip(), _NAMING) for name in names if name.strip())
+
+
+def _near(name: str, known: Collection[str]) -> Message | str:
+    """That there is an attribute whose name differs by its letters' case alone, where there is one."""
+    near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
+    return "" if near is None else Message("attribute-near", name=near)

@@ -7,8 +7,7 @@ import pytest
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.use_cases import Assessment, UseCaseOptions, judge
-from veilog.measures.use_cases.conformance import read_model
-from veilog.measures.use_cases.conformance.use_case import conformance_rate
+from veilog.measures.use_cases.conformance import conformance_rate, read_model
 from veilog.messages import Message
 
 ORIGINAL = Variants.from_dict({("a", "b"): 70, ("a", "c", "b"): 25, ("a", "c"): 5})

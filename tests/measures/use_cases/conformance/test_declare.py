@@ -9,9 +9,7 @@ from refusals import refused
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance import read_model
-from veilog.measures.use_cases.conformance.declare import held, mined
-from veilog.measures.use_cases.conformance.use_case import support_error
+from veilog.measures.use_cases.conformance import held, mined, read_model, support_error
 from veilog.rules.rule_files import TEMPLATES, Constraint
 
 ONE_OF_EACH = (

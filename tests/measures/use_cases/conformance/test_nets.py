@@ -11,10 +11,8 @@ from refusals import refused
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance import nets as searching
-from veilog.measures.use_cases.conformance import read_model
-from veilog.measures.use_cases.conformance.nets import Acceptor
-from veilog.measures.use_cases.conformance.use_case import conformance_rate
+from veilog.measures.use_cases import conformance
+from veilog.measures.use_cases.conformance import Acceptor, conformance_rate, read_model
 from veilog.mining.replay import Net, Transition
 
 PAR = (Transition(None, (0,), (1, 2)), Transition("a", (1,), (3,)), Transition("b", (2,), (4,)))
@@ -64,7 +62,7 @@ def test_what_leads_to_too_many_markings_is_not_decided(monkeypatch: pytest.Monk
     log = Variants.from_dict({("a",): 3, ("b", "d"): 2, ("c",): 1, ("b",): 1})
     # after b a d is possible, but leaves a token too many
     assert Acceptor(net).verdicts(log).decided.all()
-    monkeypatch.setattr(searching, "MOST_MARKINGS", 20)
+    monkeypatch.setattr(conformance, "MOST_MARKINGS", 20)
     found = Acceptor(net).verdicts(log)
     assert dict(zip(log.sequences, zip(found.conforming, found.decided, strict=True), strict=True)) == {
         ("a",): (True, True),
@@ -80,7 +78,7 @@ def test_markings_of_all_cases_together_are_bounded(monkeypatch: pytest.MonkeyPa
     net = Net((Transition("a", (), (0,)),), (), frozenset({(0,) * 3}))
     log = Variants.from_sequences([("a",) * n for n in range(6)])
     assert Acceptor(net).verdicts(log).conforming.tolist() == [n == 3 for n in range(6)]
-    monkeypatch.setattr(searching, "MOST_LOOKED_AT", 4)
+    monkeypatch.setattr(conformance, "MOST_LOOKED_AT", 4)
     assert not Acceptor(net).verdicts(log).decided[4:].any()
 
 

@@ -7,8 +7,7 @@ from refusals import refused
 
 from veilog.errors import InputError
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance import read_model
-from veilog.measures.use_cases.conformance.nets import Acceptor
+from veilog.measures.use_cases.conformance import Acceptor, read_model
 from veilog.mining.replay import Net
 
 

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from veilog._language import counted, share_in_percent
 from veilog._notebook import figure
-from veilog.audits.results import AuditResult
+from veilog.audits.bounds import AuditResult
 from veilog.charts import lasting, times_view
-from veilog.cli.display.releases import pair
-from veilog.cli.display.tables import key_values, listing
+from veilog.cli.shared.releases import pair
+from veilog.cli.shared.tables import key_values, listing
 from veilog.measures import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.disclosure.measure import EXPLAINED

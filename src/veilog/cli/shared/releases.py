@@ -14,7 +14,7 @@ from rich.text import Text
 from veilog._language import counted
 from veilog._notebook import figure
 from veilog.charts import lasting
-from veilog.cli.display.tables import key_values, listing
+from veilog.cli.shared.tables import key_values, listing
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations
@@ -22,7 +22,7 @@ from veilog.measures.singling_out.words import briefly_in_words
 from veilog.methods import Method
 from veilog.privacy.account.guarantee import Guarantee, Strength, up
 from veilog.releasing.account_notes import OF_ACCOUNTS
-from veilog.releasing.meaning import meaning_of
+from veilog.releasing.checks import meaning_of
 from veilog.releasing.preview import Expected
 from veilog.releasing.result import NOISE_ONLY, Release
 

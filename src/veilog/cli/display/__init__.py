@@ -1,1 +1,0 @@
-"""How the command shows things to people: tables and panels. Nothing here computes anything."""
