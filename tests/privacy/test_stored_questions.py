@@ -105,6 +105,7 @@ def test_every_question_is_tried() -> None:
     public = {name for name in vars(EventQuestions) if not name.startswith("_")}
     assert public == {
         "sums",
+        "sums_of_persons",  # in test_histories.py
         "rounds",
         "distinct",
         "frequent_values",
