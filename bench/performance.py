@@ -211,21 +211,24 @@ def tables(rows: Sequence[Row]) -> list[Table]:
     lines = [(*key, *(_number(power) for power in powers.values())) for key, powers in exponents(rows).items()]
     head = ("command", "variants", "CPU", "CPU, last tenfold", "memory", "memory, last tenfold")
     found.append(Table("Exponents", head, tuple(lines)))
-    return [*found, Table("A billion events", ("command", "variants", "CPU hours", "GB"), tuple(_on_paper(rows)))]
+    return [*found, Table("A billion events", ("command", "variants", "CPU minutes", "GB"), tuple(_on_paper(rows)))]
 
 
 def _on_paper(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    """What a billion events would take if a command goes on growing as over the last tenfold."""
-    for (command, kind), powers in exponents(rows).items():
-        own = [row for row in rows if (row.cell.get("command"), row.cell.get("variants")) == (command, kind)]
-        largest = max(int(row.cell.get("sizes")) for row in own)
+    """What a billion events take on the straight line through the two largest sizes."""
+    for key, own in grouped([row for row in rows if row.cell.get("command")], ("command", "variants")).items():
         found = []
-        for measure_, unit in (("all", 3600), ("peak", 1000)):
-            values = known([row for row in own if row.cell.get("sizes") == largest], measure_)
-            power = powers[f"{measure_}, last"]
-            grown = statistics.median(values) * (10**9 / largest) ** power if values and power is not None else None
-            found.append("-" if grown is None else f"{grown / unit:.1f}")
-        yield command, kind, *found
+        for measure_, unit in (("all", 60), ("peak", 1000)):
+            points = _medians(own, measure_)[-2:]
+            (x, low), (y, high) = points if len(points) == 2 else ((0, 0.0), (1, 0.0))
+            rises = len(points) == 2 and high > low
+            found.append(f"{(high + (high - low) / (y - x) * (10**9 - y)) / unit:.0f}" if rises else "-")
+        yield *key, *found
+
+
+def _medians(rows: Sequence[Row], measure_: str) -> list[tuple[int, float]]:
+    by_size = grouped([row for row in rows if known([row], measure_)], ("sizes",))
+    return sorted((int(size), statistics.median(known(some, measure_))) for (size,), some in by_size.items())
 
 
 _CPU, _ALL = Column("CPU s", "cpu", show="spread"), Column("CPU s", "all", show="spread")
@@ -266,8 +269,7 @@ def exponents(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, float | No
     for key, own in grouped([row for row in rows if row.cell.get("command")], ("command", "variants")).items():
         found[key[0], key[1]] = slopes = {}
         for measure_ in ("all", "peak"):
-            by_size = grouped([row for row in own if known([row], measure_)], ("sizes",))
-            points = sorted((int(size), statistics.median(known(some, measure_))) for (size,), some in by_size.items())
+            points = _medians(own, measure_)
             slopes[measure_] = slope(points)
             slopes[f"{measure_}, last"] = slope(points[-2:])
     return found
