@@ -708,7 +708,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         declared=declared,
         unit=protected,
         wanted=wanted,
-        prior=_prior(chosen, given["prior"], given["prior_map"], as_published=as_published, timed=bool(wanted.times)),
+        prior=_prior(chosen, given["prior"], given["prior_map"], as_published=as_published, timed=bool(wanted)),
         **{name: option.parse(given[name]) for name, option in _ALONE.items()},
     )
     eps, failure = _budget(request, epsilon, delta)

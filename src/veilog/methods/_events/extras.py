@@ -86,14 +86,16 @@ def enriched(
         variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    known = PriorTimes(prior, curator.domain) if prior else None
+    with_times = [log for log in prior if not log.artificial_times]
+    known = PriorTimes(with_times, curator.domain) if with_times else None
     of_times = () if rules is None else rules.times
     times, starts = _times(curator, wanted, epsilon, delta_times, cases, remark, of_times, known)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         calendar = wanted.window is not None or curator.domain.window is not None
-        columns = released_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=known)
+        public = PriorTimes(prior, curator.domain) if prior else None
+        columns = released_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=public)
         _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
     if rules is not None and rules.attributes:
