@@ -212,4 +212,4 @@ def test_times_that_only_carry_the_order_are_no_prior(tmp_path: Path) -> None:
     for given, logs in ((path, 0), (earlier, 0), (OTHERS.variants, 0), (timed, 1)):
         prior = PublicPrior.of(given, timed=True)
         assert prior is not None
-        assert len(prior.logs) == logs
+        assert sum(not log.artificial_times for log in prior.logs) == logs, "others may have attributes"

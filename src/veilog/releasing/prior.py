@@ -50,7 +50,7 @@ class PriorSource:
     sha256: str | None
     variants: Variants
     log: EventLog | None = None
-    """Its events, where their times are asked for and it has any."""
+    """Its events, where their times or attributes are asked for."""
     under: frozenset[str] | None = None
     """The conditions under which it is a proven release; None where the data owner alone says that it is public."""
 
@@ -121,7 +121,7 @@ class PublicPrior:
 
     @property
     def logs(self) -> tuple[EventLog, ...]:
-        """The logs whose events have times."""
+        """The logs of which times or attributes are used."""
         return tuple(source.log for source in self.sources if source.log is not None)
 
     def with_releases(self, proven: Callable[[Collection[str]], Mapping[str, frozenset[str]]]) -> PublicPrior:
@@ -156,11 +156,11 @@ def _source(given: PriorItem, *, timed: bool) -> PriorSource:
     if isinstance(given, Release):
         proven = given.guarantee.proven and not given.as_published
         codes = frozenset(condition.code for condition in given.guarantee.conditions)
-        log = _with_times(given.log) if timed else None
+        log = given.log if timed else None
         return PriorSource("release", given.method, None, given.variants, log, codes if proven else None)
     if isinstance(given, EventLog | Variants):
         found = given if isinstance(given, Variants) else given.variants
-        log = _with_times(given) if timed and isinstance(given, EventLog) else None
+        log = given if timed and isinstance(given, EventLog) else None
         return PriorSource("log", getattr(given, "source", None) or "log", None, found, log)
     path = Path(given)
     try:
@@ -180,12 +180,7 @@ def _source(given: PriorItem, *, timed: bool) -> PriorSource:
     if not timed:
         return PriorSource("log", os.fspath(given), digest, read_variants(path))
     log = read(path)
-    return PriorSource("log", os.fspath(given), digest, log.variants, _with_times(log))
-
-
-def _with_times(log: EventLog) -> EventLog | None:
-    """Return a log whose times mean something."""
-    return None if log.artificial_times else log
+    return PriorSource("log", os.fspath(given), digest, log.variants, log)
 
 
 def variants_in(path: Path) -> Variants:

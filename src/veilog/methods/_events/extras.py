@@ -131,7 +131,8 @@ def enriched(
         variants = flow(flow_epsilon)
     after_flow = asked()
     cases = released_cases(variants, generator(curator.randomness))
-    known = PriorTimes(prior, curator.domain) if prior else None
+    with_times = [log for log in prior if not log.artificial_times]
+    known = PriorTimes(with_times, curator.domain) if with_times else None
     drawing = DetailsDrawing(None, None, None, rules)
     times: IntArray | None = None
     starts: dict[str, pa.Array] = {}
@@ -143,7 +144,8 @@ def enriched(
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         calendar = wanted.window is not None or curator.domain.window is not None
-        attributes = asked_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=known)
+        public = PriorTimes(prior, curator.domain) if prior else None
+        attributes = asked_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=public)
         drawing, columns = replace(drawing, attributes=attributes), attributes.columns
         _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
