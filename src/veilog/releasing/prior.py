@@ -78,16 +78,16 @@ class PublicPrior:
     """The file that maps activities of the prior to own ones."""
 
     @staticmethod
-    def of(given: PriorChoice | None, mapping: str | Path | None = None, *, timed: bool = False) -> PublicPrior | None:
+    def of(given: PriorChoice | None, mapping: str | Path | None = None, *, events: bool = False) -> PublicPrior | None:
         """Return the prior in these files or logs, their activities mapped to those of one's own; None for none. Its
-        events are held where they are ``timed``, too."""
+        events are held where ``events`` are asked for, too."""
         if given is None or given == ():
             if mapping is not None:
                 raise ParameterError("prior-map-without-prior", parameter="prior_map")
             return None
         several = [given] if isinstance(given, str | Path | EventLog | Variants | Release) else [*given]
         names = mapped_by(mapping)
-        sources = [_source(one, timed=timed) for one in several]
+        sources = [_source(one, events=events) for one in several]
         if names is not None:
             known = {label: label for source in sources for label in source.labels} | dict(names.groups)
             names = replace(names, groups=known)
@@ -152,15 +152,15 @@ class PublicPrior:
         return (Condition("prior-is-public", "owner", Message("prior-is-public")),) if public else ()
 
 
-def _source(given: PriorItem, *, timed: bool) -> PriorSource:
+def _source(given: PriorItem, *, events: bool) -> PriorSource:
     if isinstance(given, Release):
         proven = given.guarantee.proven and not given.as_published
         codes = frozenset(condition.code for condition in given.guarantee.conditions)
-        log = given.log if timed else None
+        log = given.log if events else None
         return PriorSource("release", given.method, None, given.variants, log, codes if proven else None)
     if isinstance(given, EventLog | Variants):
         found = given if isinstance(given, Variants) else given.variants
-        log = given if timed and isinstance(given, EventLog) else None
+        log = given if events and isinstance(given, EventLog) else None
         return PriorSource("log", getattr(given, "source", None) or "log", None, found, log)
     path = Path(given)
     try:
@@ -177,7 +177,7 @@ def _source(given: PriorItem, *, timed: bool) -> PriorSource:
         return PriorSource("model", os.fspath(given), digest, played_out(model))
     if suffix == ".txt":
         return PriorSource("variants", os.fspath(given), digest, variants_in(path))
-    if not timed:
+    if not events:
         return PriorSource("log", os.fspath(given), digest, read_variants(path))
     log = read(path)
     return PriorSource("log", os.fspath(given), digest, log.variants, log)

@@ -110,10 +110,10 @@ def checked_rules(
 
 
 def checked_prior(
-    method: Method, given: PriorChoice | None, mapping: str | Path | None, as_published: bool, *, timed: bool
+    method: Method, given: PriorChoice | None, mapping: str | Path | None, as_published: bool, *, events: bool
 ) -> PublicPrior | None:
     """Return the prior; refused where the method has no use for it."""
     if given and (as_published or not method.takes_prior):
         able = ", ".join(name for name, one in METHODS.items() if one.takes_prior)
         raise ParameterError("method-without-prior", parameter="prior", name=method.name, able=able)
-    return PublicPrior.of(given or None, mapping, timed=timed)
+    return PublicPrior.of(given or None, mapping, events=events)

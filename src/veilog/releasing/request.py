@@ -736,7 +736,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
         declared=declared,
         unit=protected,
         wanted=wanted,
-        prior=checked_prior(chosen, given["prior"], given["prior_map"], as_published, timed=bool(wanted)),
+        prior=checked_prior(chosen, given["prior"], given["prior_map"], as_published, events=bool(wanted)),
         **{name: option.parse(given[name]) for name, option in _ALONE.items()},
     )
     eps, failure = _budget(request, epsilon, delta)
