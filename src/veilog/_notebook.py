@@ -1,16 +1,17 @@
 """What results show in a notebook: data frames, and small cards of HTML that stand for themselves, light and dark.
 
-Whatever is in a card is escaped here (:mod:`veilog._notebook`), so that a log's own words are words and nothing else.
+Whatever is in a card is escaped here, so that a log's own words are words and nothing else.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from veilog.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _STYLE = (
     ".veilog{--i:#1d2430;--s:#667085;--l:#d9dee5;--b:#2f6690;--p:#fff;color:var(--i);background:var(--p);"

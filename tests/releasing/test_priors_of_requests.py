@@ -194,7 +194,7 @@ def test_a_log_is_held_with_its_events_where_times_are_asked_for(file: Path, tmp
     names = tmp_path / "names.csv"
     names.write_text("activity,group\nTriage,Sorting\n")
     for timed in (False, True):
-        prior = PublicPrior.of([file, OTHERS], names, timed=timed)
+        prior = PublicPrior.of([file, OTHERS], names, events=timed)
         assert prior is not None
         assert len(prior.logs) == 2 * timed
         for log in prior.logs:
@@ -210,6 +210,6 @@ def test_times_that_only_carry_the_order_are_no_prior(tmp_path: Path) -> None:
     earlier.save(path)
     timed = veilog.release(OTHERS, "evolve", epsilon=1, activities="log", times=0.4, seed=1, ledger=False)
     for given, logs in ((path, 0), (earlier, 0), (OTHERS.variants, 0), (timed, 1)):
-        prior = PublicPrior.of(given, timed=True)
+        prior = PublicPrior.of(given, events=True)
         assert prior is not None
         assert sum(not log.artificial_times for log in prior.logs) == logs, "others may have attributes"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import pandas as pd
 
 from veilog._language import counted, in_two_digits, localised, share_in_percent
 from veilog._notebook import card, figure, frame, paragraph, table
@@ -23,6 +22,8 @@ from veilog.measures.use_cases.use_case import capital
 from veilog.messages import Message, OwnerMessage
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from veilog.logs.files import AnyLog
     from veilog.measures.singling_out.inference import Inference
     from veilog.measures.singling_out.linkage import Linkability

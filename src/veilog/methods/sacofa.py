@@ -3,7 +3,7 @@
 S.A. Fahrenkrog-Petersen, M. Kabierski, F. Rösel, H. van der Aa, M. Weidlich, "SaCoFa: Semantics-aware Control-flow
 Anonymization for Process Mining", ICPM 2021; and the journal version with SaPa, 2023.
 
-A continuation of a prefix that breaks a rule (:mod:`veilog.methods.sacofa`), and everything after it, is harmful.
+A continuation of a prefix that breaks a rule, and everything after it, is harmful.
 Of the harmful ones of a level the exponential mechanism lets in i, with P(i) ~ exp(-epsilon i / (2 s)); which, is drawn
 uniformly. They need a higher count to survive than harmless ones. With the score ``binary`` s is 1; with ``continuous``
 a prefix counts for as many as it breaks rules, up to ``score_bound``, which is s. Each pair of activities counts once

@@ -2,7 +2,7 @@
 
 Nothing is asked of the log or paid for. The guarantee is that of a plan on synthetic patients, found in a process
 beside the server: what a form asks for may be large beyond any measure, and one that takes too long, or too much
-memory, is ended. What releases keep is the forecast (:mod:`veilog.web.work.preview`).
+memory, is ended. What releases keep is the forecast.
 """
 
 from __future__ import annotations
