@@ -19,7 +19,8 @@ from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, EventLog
 from veilog.measures.use_cases.attributes import ATTRIBUTES
-from veilog.measures.use_cases.use_case import UseCaseOptions, split
+from veilog.measures.use_cases.sides import split
+from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes

@@ -16,7 +16,7 @@ from columns import Column
 from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.synthetic.hospital import hospital
-from veilog.measures.use_cases.use_case import split
+from veilog.measures.use_cases.sides import split
 from veilog.methods._events.assemble import released_cases
 from veilog.methods._events.times.prices import Price
 from veilog.methods._events.times.timestamps import released_times

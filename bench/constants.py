@@ -27,7 +27,8 @@ from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Pro
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
-from veilog.measures.use_cases.use_case import UseCaseOptions, split
+from veilog.measures.use_cases.sides import split
+from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events import fits
 from veilog.methods._events.assemble import Details, assembled, released_cases
 from veilog.methods._events.attributes import numbers

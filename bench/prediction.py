@@ -18,7 +18,7 @@ from columns import Column
 from veilog.experiments.experiment import EMPTY, Cell, Given, Measured, released
 from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.prediction import next_activity, predicted
-from veilog.measures.use_cases.use_case import TRAINING
+from veilog.measures.use_cases.sides import TRAINING
 from veilog.privacy.domain import ALL_FROM_LOG
 
 METHODS = (

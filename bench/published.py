@@ -17,9 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from veilog.experiments import frontier
-from veilog.experiments.experiment import Experiment, Profile, Row, Table
+from veilog.experiments.experiment import Experiment, Profile, Row, Table, find
 from veilog.experiments.fingerprints import CLOCKED, compute
-from veilog.experiments.known_logs import find
 from veilog.experiments.runner import answers, kept_file, kept_rows, versions_of
 from veilog.methods import METHODS, benchmark_facts
 

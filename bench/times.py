@@ -27,7 +27,8 @@ from veilog.logs.eventlog import START, TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic import hospital as simulate
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
-from veilog.measures.use_cases.use_case import UseCaseOptions, split
+from veilog.measures.use_cases.sides import split
+from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events import fits
 from veilog.methods._events.assemble import OF_STARTS, Details, assembled, released_cases
 from veilog.methods._events.times import durations, histogram, hours, steps

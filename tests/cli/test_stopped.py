@@ -306,7 +306,7 @@ def test_sigterm_before_anything_was_asked_costs_nothing(
     def ended(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr("veilog.releasing.run._made", ended)
+    monkeypatch.setattr("veilog.releasing.run.made_by", ended)
     own = tmp_path / "own.ledger"
     assert main(["release", str(log), str(tmp_path / "out.xes"), *RELEASE, "--ledger", str(own)]) == 143
     assert sentence("nothing-spent") in capsys.readouterr().err

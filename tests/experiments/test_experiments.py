@@ -9,10 +9,9 @@ import pytest
 import veilog
 from veilog.cli import main
 from veilog.errors import ParameterError
-from veilog.experiments import EXPERIMENTS, FIGURES, frontier, known_logs
+from veilog.experiments import EXPERIMENTS, FIGURES, experiment, frontier
 from veilog.experiments import experiment as measuring
-from veilog.experiments.experiment import Cell, Given, Panels, Profile, Reason, Row, Table, Value, of, spread
-from veilog.experiments.known_logs import LOGS
+from veilog.experiments.experiment import LOGS, Cell, Given, Panels, Profile, Reason, Row, Table, Value, of, spread
 from veilog.experiments.papers import manifest
 from veilog.experiments.papers import measures as papers_measures
 from veilog.experiments.runner import ExperimentRun, run
@@ -117,13 +116,11 @@ def test_the_papers_value_stands_beside_ours(
 
 
 def test_a_cell_without_a_value_has_a_reason() -> None:
-    for name, experiment in EXPERIMENTS.items():
+    for name, trial in EXPERIMENTS.items():
         if name == "frontier":
             continue
-        rows = [
-            Row(cell, {}, Reason.LOG_NOT_HERE, 0, "") for cell in experiment.cells(Profile(experiment.logs, 1, False))
-        ]
-        for table in experiment.tables(rows):
+        rows = [Row(cell, {}, Reason.LOG_NOT_HERE, 0, "") for cell in trial.cells(Profile(trial.logs, 1, False))]
+        for table in trial.tables(rows):
             told = [dict(zip(table.head, row, strict=True)) for row in table.rows]
             assert told and all(row["here"] == "-" and row["why"] == Reason.LOG_NOT_HERE for row in told), table.title
 
@@ -186,12 +183,12 @@ def test_a_log_may_be_a_part_of_a_published_one(tmp_path: Path) -> None:
     lines_ = [f"{c},{a},2024-01-0{i + 1}T00:00:00,{t}" for i, (c, a, t) in enumerate(rows)]
     head = "case:concept:name,concept:name,time:timestamp,lifecycle:transition"
     (tmp_path / "bpic2012.csv").write_text("\n".join([head, *lines_]) + "\n")
-    found = known_logs.find(tmp_path, ("bpic2012_complete",))
+    found = experiment.find(tmp_path, ("bpic2012_complete",))
     assert found["bpic2012_complete"] == found["bpic2012"]
     whole = veilog.read(found["bpic2012"], lifecycle="all")
-    part = known_logs.part_of("bpic2012_complete", whole)
+    part = experiment.part_of("bpic2012_complete", whole)
     assert part.variants.to_dict() == {("a",): 1, ("b",): 1}
-    assert known_logs.part_of("bpic2012", whole) is whole
+    assert experiment.part_of("bpic2012", whole) is whole
 
 
 def test_only_the_trainings_of_the_program_have_an_estimate() -> None:

@@ -22,9 +22,11 @@ from veilog.errors import InputError, ParameterError
 from veilog.experiments import EXPERIMENTS, experiment_named, results, runner
 from veilog.experiments.experiment import (
     EMPTY,
+    LOGS,
     Cell,
     Experiment,
     Given,
+    KnownLog,
     Lines,
     Measured,
     Plot,
@@ -32,8 +34,8 @@ from veilog.experiments.experiment import (
     Reason,
     Row,
     Table,
+    find,
 )
-from veilog.experiments.known_logs import LOGS, KnownLog, find
 from veilog.experiments.runner import ExperimentRun, run
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import Message

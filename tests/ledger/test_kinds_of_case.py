@@ -9,7 +9,7 @@ from refusals import refused, sentence
 
 import veilog
 from veilog.cli import main
-from veilog.cli.shared.tables import account_line
+from veilog.cli.shared.accounts import account_line
 from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.entry import kind_of_case
 from veilog.ledger.ledger import Ledger

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from refusals import refused
 
 from veilog.errors import InputError
-from veilog.logs.dafsa import Dafsa, dafsa
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Dafsa, Sequences, Variants, dafsa
 
 WORDS = st.sets(st.lists(st.sampled_from("abc"), max_size=6).map(tuple), min_size=1, max_size=12)
 

@@ -18,7 +18,7 @@ from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import check_apart, person_of
 from veilog.measures.singling_out import halves
 from veilog.measures.use_cases import Metric, UseCase, UseCaseOptions, judge
-from veilog.measures.use_cases.use_case import Splits, split
+from veilog.measures.use_cases.sides import Splits, split
 from veilog.report.dossier import dossier
 
 Parts = Callable[[EventLog, float, int], tuple[EventLog, EventLog]]

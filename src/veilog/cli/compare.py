@@ -14,9 +14,7 @@ from rich.text import Text
 from veilog._files import atomic_target, check_writable
 from veilog.charts import comparison_svg
 from veilog.cli.shared.log_input import (
-    SEEMING,
     Output,
-    Whose,
     named,
     read_grouped,
     read_log,
@@ -26,6 +24,7 @@ from veilog.cli.shared.log_input import (
 )
 from veilog.cli.shared.measures import comparison_table, comparison_view, rules_table
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, HeldOut, Json, Log, Reading
+from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import ParameterError, VeilogError
 from veilog.logs.eventlog import ACTIVITY, CASE, EventLog

@@ -15,8 +15,8 @@ from rich.text import Text
 
 from veilog._files import mark
 from veilog._plain import to_json
+from veilog.cli.shared.accounts import account_line
 from veilog.cli.shared.log_input import Output
-from veilog.cli.shared.tables import account_line
 from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid

@@ -11,8 +11,9 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH
 from veilog.cli.report import Language, entered, original_of
-from veilog.cli.shared.log_input import SEEMING, Output, Whose, named, read_log, read_released, shown_progress
+from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.options import DEFAULT_READING, HeldOut, Json, Reading
+from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, check_language
 from veilog.releasing.checks import json_of

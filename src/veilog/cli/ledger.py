@@ -14,6 +14,7 @@ from rich.text import Text
 
 from veilog._files import default_ledger, made_folder
 from veilog._plain import to_json
+from veilog.cli.shared.accounts import account_table, account_view
 from veilog.cli.shared.ledger_options import SUFFIX, check_person, ledger_of, place_beside
 from veilog.cli.shared.log_input import Output, check_target, opened, read_log, read_variants, shown_progress
 from veilog.cli.shared.options import (
@@ -26,7 +27,7 @@ from veilog.cli.shared.options import (
     Reading,
     SpreadsheetSafe,
 )
-from veilog.cli.shared.tables import account_table, account_view, key_values
+from veilog.cli.shared.tables import key_values
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import InputError, ParameterError
 from veilog.ledger.accounts import Account

@@ -16,6 +16,7 @@ from veilog._files import check_writable, mark
 from veilog.cli.confirmation import cannot_be_undone, confirmed, report_cost_on_interrupt, warn_dropped
 from veilog.cli.preview import NO_PREVIEW, PreviewOptions, show_preview
 from veilog.cli.report import NO_REPORT, Reports
+from veilog.cli.shared.accounts import account_line
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, check_person, ledger_of, show_account
 from veilog.cli.shared.log_input import Output, check_target, named, opened, shown_progress
 from veilog.cli.shared.measures import comparison_table
@@ -38,7 +39,6 @@ from veilog.cli.shared.options import (
 from veilog.cli.shared.paths import check_places, in_words, is_pipe, send
 from veilog.cli.shared.releases import method_view, methods_table, release_brief, release_view
 from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, load_for_request
-from veilog.cli.shared.tables import account_line
 from veilog.cli.shared.terminal import CALL, at_a_terminal
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.ledger.accounts import LastReleasedInterval, last_span

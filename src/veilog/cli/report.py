@@ -13,8 +13,9 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH, languages
 from veilog.cli.shared.ledger_options import ledger_of
-from veilog.cli.shared.log_input import SEEMING, Output, Whose, named, read_log, read_released, shown_progress
+from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
 from veilog.cli.shared.options import DEFAULT_READING, GROUPS, Json, Reading
+from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
 from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.ledger import Ledger

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from veilog._plain import to_json
 from veilog.cli.compare import WHOLE, read_to_measure, say_narrow, say_person
-from veilog.cli.shared.log_input import SEEMING, Output, Whose, opened, show_findings, shown_progress
+from veilog.cli.shared.log_input import Output, opened, show_findings, shown_progress
 from veilog.cli.shared.measures import attack_lines, attack_tables, risk_lines, risk_table, unique_line
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, Json, Log, Reading, pairs
+from veilog.cli.shared.people import SEEMING, Whose
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants

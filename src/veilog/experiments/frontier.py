@@ -46,7 +46,7 @@ from veilog.measures.disclosure import risk
 from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.conformance import CONFORMANCE
 from veilog.measures.use_cases.prediction import next_activity
-from veilog.measures.use_cases.use_case import TRAINING, split
+from veilog.measures.use_cases.sides import TRAINING, split
 from veilog.methods import METHODS
 from veilog.methods.method import DeltaOptional
 from veilog.privacy.account.budgets import compose

@@ -17,8 +17,7 @@ from veilog._files import atomic_target
 from veilog._version import __version__
 from veilog.errors import MissingExtraError
 from veilog.experiments import EXPERIMENTS, FIGURES
-from veilog.experiments.experiment import Plot, Profile, Row, Table, added_columns, spread
-from veilog.experiments.known_logs import LOGS, find
+from veilog.experiments.experiment import LOGS, Plot, Profile, Row, Table, added_columns, find, spread
 from veilog.experiments.runner import ExperimentRun, kept_file, kept_rows
 
 _FORMS: tuple[Literal["svg", "png"], ...] = ("svg", "png")

@@ -18,9 +18,20 @@ from pathlib import Path
 
 from veilog._process import Child, check_processes, exit_when_terminated, machine_memory
 from veilog.errors import OutputError, ParameterError, VeilogError, meant
-from veilog.experiments.experiment import MOST_RUNS, Cell, Experiment, Given, Measured, Profile, Reason, Row
+from veilog.experiments.experiment import (
+    LOGS,
+    MOST_RUNS,
+    Cell,
+    Experiment,
+    Given,
+    Measured,
+    Profile,
+    Reason,
+    Row,
+    find,
+    missing,
+)
 from veilog.experiments.fingerprints import of_measure, of_method
-from veilog.experiments.known_logs import LOGS, find, missing
 from veilog.messages import Message
 
 Measure = Callable[[Given, Cell], Measured]

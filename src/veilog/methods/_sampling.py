@@ -11,9 +11,8 @@ import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import InputError, ParameterError
-from veilog.logs.dafsa import Dafsa, dafsa
 from veilog.logs.eventlog import EventLog
-from veilog.logs.variants import Sequences, Variants
+from veilog.logs.variants import Dafsa, Sequences, Variants, dafsa
 from veilog.methods._relations import rows_of
 from veilog.privacy.cases import UNKNOWN_TIME, RawCases
 from veilog.privacy.domain import Domain

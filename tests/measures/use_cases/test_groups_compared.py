@@ -9,7 +9,7 @@ from logs_with_attributes import log_of
 from veilog.logs.eventlog import EventLog
 from veilog.measures.measure import Pair
 from veilog.measures.use_cases import judge
-from veilog.measures.use_cases.groups import FEWEST, LEAST, _scores
+from veilog.measures.use_cases.attributes import FEWEST, LEAST, _gap_scores
 from veilog.measures.use_cases.use_case import UseCaseOptions
 
 
@@ -24,7 +24,7 @@ def group_log(refused: dict[str, tuple[int, int]], **others: Any) -> EventLog:
 
 
 def scores(used: EventLog, judged: EventLog) -> dict[str, float | None]:
-    return dict(_scores(used, judged, UseCaseOptions(person=False)))
+    return dict(_gap_scores(used, judged, UseCaseOptions(person=False)))
 
 
 def test_gaps_are_shares_of_a_group_less_those_of_all_others() -> None:

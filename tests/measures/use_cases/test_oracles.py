@@ -20,7 +20,7 @@ from veilog.logs.eventlog import CASE_INDEX, TIMESTAMP, EventLog
 from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.attributes import ATTRIBUTES, Activities, compared, marginal, marginals, pair
 from veilog.measures.use_cases.performance import PERFORMANCE
-from veilog.measures.use_cases.use_case import split
+from veilog.measures.use_cases.sides import split
 
 Oracle = Callable[[str, dict[str, Any]], Any]
 SCRIPT = Path(__file__).parent / "oracles" / "oracle.py"

@@ -19,7 +19,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.use_cases import UseCaseOptions, judge, prediction
 from veilog.measures.use_cases.prediction import next_activity, predicted
-from veilog.measures.use_cases.use_case import split
+from veilog.measures.use_cases.sides import split
 
 ASKED = UseCaseOptions()
 BEGIN = datetime(2024, 1, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import Pair
 from veilog.measures.use_cases import Assessment, Metric, UseCase, UseCaseOptions, judge
-from veilog.measures.use_cases.use_case import Splits, split
+from veilog.measures.use_cases.sides import Splits, split
 
 ORIGINAL = Variants.from_dict({("a", "b"): 60, ("a", "c"): 30, ("b",): 10})
 SHARE = Metric("found", "found", "kinds of cases that are found", "higher", chief=True)

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import veilog
 from veilog.errors import ParameterError
-from veilog.experiments.experiment import Cell, Given
-from veilog.experiments.known_logs import part_of
+from veilog.experiments.experiment import Cell, Given, part_of
 from veilog.experiments.papers.measures import directly_follows
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.overlap import overlap

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from veilog._files import default_ledger, made_folder
 from veilog._plain import to_json
+from veilog.cli.shared.accounts import account_view
 from veilog.cli.shared.log_input import Output
 from veilog.cli.shared.options import GROUPS
 from veilog.cli.shared.paths import is_pipe
-from veilog.cli.shared.tables import account_view
 from veilog.cli.shared.terminal import CALL, SafeConsole
 from veilog.errors import InputError, ParameterError, meant, nearest
 from veilog.ledger.accounts import Account

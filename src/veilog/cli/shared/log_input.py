@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
-from cyclopts import Parameter
 from rich.progress import (
     BarColumn,
     ProgressColumn,
@@ -39,8 +38,6 @@ from veilog.logs.input.source import Progress, Source
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
-from veilog.measures.persons import column_of
-from veilog.privacy.persons import columns_of_persons
 
 _LARGE_FILE = 64 << 20
 
@@ -216,45 +213,3 @@ def fits(source: Source) -> bool:
     if reader is None or reader.rows(source) is not None:
         return True
     return source.size <= (_LARGE_TEXT // _GZIPPED if source.packed else _LARGE_TEXT)
-
-
-# The options for whose the cases of a log are ------------------------------------------------------------------------
-
-# The options for whose the cases of a log are.
-
-
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Whose:
-    """Whose the cases are."""
-
-    person: Annotated[
-        str | None,
-        Parameter(help="Column that identifies people; by default the one that seems to (see veilog info)."),
-    ] = None
-    no_person: Annotated[bool, Parameter(negative="", help="Treat each case as a separate person.")] = False
-
-    def asked(self) -> str | bool:
-        """As use cases and halves take it."""
-        if self.person is not None and self.no_person:
-            raise ParameterError("person-options-contradict", parameter="person")
-        return not self.no_person if self.person is None else self.person
-
-    def column(self, log: EventLog | Variants) -> str | None:
-        """The column of this log; refuses one that it does not have."""
-        asked = self.asked()
-        if isinstance(asked, str):
-            if isinstance(log, Variants):
-                raise ParameterError("person-without-events", parameter="person")
-            columns_of_persons(log, asked, "person")
-        return column_of(log, asked)
-
-    def check(self, original: EventLog | Variants | None) -> None:
-        """Refuse a column that the original does not have, and options for an original that is not given."""
-        if original is not None:
-            self.column(original)
-        elif self.asked() is not True:
-            raise ParameterError("person-without-original", parameter="person")
-
-
-SEEMING = Whose()

@@ -47,7 +47,7 @@ def judge(pair: Pair, names: Sequence[str], asked: UseCaseOptions | None = None)
     wanted = named(names)
     if not wanted:
         return {}
-    from veilog.measures.use_cases.use_case import Splits  # not before there is something to judge
+    from veilog.measures.use_cases.sides import Splits  # not before there is something to judge
 
     asked = asked or UseCaseOptions()
     sides = Splits.of_people(pair, asked.person)

@@ -27,7 +27,8 @@ from veilog.logs.variants import Repeated, Sequences
 from veilog.measures.durations import known_times
 from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import has_column, numbered
-from veilog.measures.use_cases.use_case import SEED, UseCase, UseCaseOptions, facts_of
+from veilog.measures.use_cases.sides import SEED
+from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 from veilog.methods._events.cells import CellRule, Kinds
 
 KINDS = 8
