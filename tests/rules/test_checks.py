@@ -105,12 +105,12 @@ def test_ten_rules_and_many_are_checked_within_a_second() -> None:
     assert time.process_time() - started < 1
 
 
-def test_a_long_circle_is_found_within_a_second_with_the_rules_in_it() -> None:
+def test_a_long_circle_is_found_at_once_with_the_rules_in_it() -> None:
     circle = [{"before": [f"activity {i}", f"activity {(i + 1) % 27}"]} for i in range(27)]
     started = time.process_time()
     with refused(ParameterError, "rules-contradict", numbers=", ".join(map(str, range(2, 29)))):
         checked([{"last": "end"}, *circle])
-    assert time.process_time() - started < 1
+    assert time.process_time() - started < 2  # .4 on an idle core: a search without an end takes minutes
 
 
 INTRICATE = [
