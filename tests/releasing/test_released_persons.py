@@ -122,6 +122,7 @@ def test_a_budget_that_is_too_small_gives_cases_without_persons_and_says_so() ->
     (remark,) = [remark for remark in release.remarks if remark.code == "persons-not-released"]
     assert remark.values["off"] > 0.05  # noqa: PD011
     assert not [charge for charge in release.guarantee.charges if charge.question == "person sums"]
+    assert "cases-for-returns-only" not in [note.code for note in release.owner_only.notes]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ Answer: TypeAlias = "int | IntArray | SparseHistogram | Variants | tuple[str, ..
 
 
 class Watcher(Protocol):
-    """Who is told what is asked."""
+    """Sees each query and answers it."""
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Return the answer to a question of ``holder``: a curator or what it opened, or its questions about events."""
@@ -267,7 +267,7 @@ class ReplayedCurator:
         return partial(self._answer, name)
 
     def rounds(self, weights: Sequence[Fraction], epsilon: Any, delta: Any, **_: Any) -> _ReplayedRounds:
-        """Return histograms that were paid for together."""
+        """Return histograms that share a budget."""
         return _ReplayedRounds(self, histogram_rounds(weights, Fraction(epsilon), Fraction(delta)).noises)
 
     def _answer(self, name: str, *given: Any, **named: Any) -> Any:
@@ -329,7 +329,7 @@ class _ReplayedEvents:
 
 @dataclass(eq=False)
 class _ReplayedRounds:
-    """Stands in for histograms or sums that were paid for together."""
+    """Stands in for histograms or sums that share a budget."""
 
     curator: ReplayedCurator
     noises: tuple[DiscreteGaussian, ...]

@@ -175,6 +175,9 @@ def run_plan(
         made = made_by(recorder.curator if watched is None else watched(curator), request, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = replace(whole(), cases=None if request.method.draws else cases)
+    if request.wanted.persons and not any(part == "persons" for _, part, _ in made.done):
+        without = replace(request, wanted=replace(request.wanted, persons=Fraction(0)))
+        notes = (*notes_of_units(units), *notes_for_owner(looked_at, without, in_ledger=ledger is not None))
     found = OwnerOnly(
         losses=losses_after(variants_of(looked_at), made.variants, before),
         seconds=seconds,

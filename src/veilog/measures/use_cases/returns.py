@@ -1,8 +1,8 @@
 """Returning persons: whose case is followed by another one, how soon, and of which kind that is.
 
 A case *returns* where the next case of the same person starts within so many days (30, as readmissions are reported)
-of its last event. Persons are told by the column of the original that says whose a case is, and the release has to have
-it, too; other halves of the original have other people. Four distances:
+of its last event. A column of the original names the person of each case, and the release needs it, too. Halves of the
+original have different people. Four distances:
 
 - *return_rate*: of the share of cases that return;
 - *return_rate_by_kind*: the mean of the same over kinds of cases, weighted by their cases in the original. Kinds are

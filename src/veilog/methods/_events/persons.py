@@ -122,7 +122,7 @@ def table_of(columns: ReleasedColumns, cases: Repeated, times: IntArray | None) 
 # - *gaps*: for each group of cases whether another one follows, and after how long from their last event.
 #
 # Kinds and groups are cells of cases (:mod:`.cells`), made of released cases, as many as noise allows: fewer groups
-# than kinds where there is much noise, because gaps are what most who ask for persons ask about. Gaps are told in
+# than kinds where there is much noise, because people ask for persons mostly to see gaps. Gaps are counted in
 # bins whose edges are those that people report (a day, a week, 30 days, 90 days, a year), so that no share that
 # they report is made of parts of a bin; in twice as many bins where these are known well.
 #

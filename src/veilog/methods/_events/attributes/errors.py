@@ -24,7 +24,7 @@ FIRST, CASES_ALONE, CASES_A_VALUE = Fraction(1, 4), 100, 10
 as times the cases is so many, in all or for each value. With nothing but the part the shapes of Sepsis fall from .916
 to .768 (five seeds)."""
 NOISY_GAP = 0.03
-"""From this expected error of gaps between groups on it is said how large it is: people look for gaps of a tenth."""
+"""The release reports the expected error of gaps between groups from here on: people look for gaps of a tenth."""
 MOSTLY_NOISE = 0.5
 """From this expected error on the values of an attribute are mostly noise."""
 
