@@ -104,11 +104,26 @@ def test_every_method_and_parameter_has_its_page(name: str) -> None:
     assert "as published" in own[0].lower()
 
 
+def anchors(page: Path) -> set[str]:
+    """What headings are called in a link: small letters, hyphens for spaces, no other marks but _."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ +(.+?) *$", prose, re.MULTILINE)
+    named = re.findall(r"^\(([\w-]+)\)=$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles} | set(named)
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     pages = [ROOT / "README.md", *(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
-    links = [(page, target) for page in pages for target in re.findall(r"\]\(([^)#\s]+)", page.read_text())]
-    broken = [(p.name, t) for p, t in links if "://" not in t and not (p.parent / t).exists()]
-    assert broken == []
+    links = [(page, *found) for page in pages for found in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)", page.read_text())]
+    here = [
+        (page, page.parent / target if target else page, anchor)
+        for page, target, anchor in links
+        if "://" not in target
+    ]
+    assert [(page.name, target.name) for page, target, _ in here if not target.exists()] == []
+    to_headings = [(page, target, anchor) for page, target, anchor in here if anchor and target.suffix == ".md"]
+    assert len(to_headings) >= 100
+    assert [(page.name, target.name, to) for page, target, to in to_headings if to not in anchors(target)] == []
 
 
 def run_blocks(page: Path, least: int, names: dict[str, object] | None = None) -> None:
