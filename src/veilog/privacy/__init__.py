@@ -1,1 +1,1 @@
-"""The trusted kernel: the only code that sees raw counts or draws noise."""
+"""Trusted kernel: the only code that sees raw counts or draws noise."""

@@ -1,14 +1,14 @@
-"""Functions of a method, run by the kernel on raw cases in such a way that they cannot tell what they saw.
+"""Functions of a method, run by the kernel on raw cases such that nothing leaks.
 
-A question charges first and then runs the function. Whatever goes wrong in there, an exception of the function or an
-answer of the wrong shape, becomes one error with a fixed text, without the exception that it came from: what it says
-depends on nothing in the log. All that was reserved for the release is spent then, because how far it came may depend
-on the log. Numbers out of range are none (a bin) or cut (a value).
+A query charges first and then runs the function. It may fail by an exception or by an answer of the wrong shape. Every
+such failure becomes one error with a fixed text, without its original exception. So the error depends on nothing in the
+log. All that was reserved for the release is spent then, because how far it came may depend on the log. A bin out of
+range is none, and a value out of range is cut.
 
-That a function treats every case by itself is what all sensitivities rest on. It cannot be proved of a function that is
-given, but carelessness shows: some cases of the first block are given a second time, in another order, in parts and
-with no other labels than theirs, and a function whose answers differ (ranks, row numbers, means over the block, codes
-of labels taken for numbers) is refused.
+All sensitivities rest on one condition: a function treats every case by itself. It cannot be proved of a given
+function, but carelessness shows. Some cases of the first block are passed a second time, in another order, in parts and
+with no other labels than theirs. A function whose answers differ is refused (ranks, row numbers, means over the block,
+codes of labels taken for numbers).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from veilog.logs.variants import Sequences
 
 IntArray = npt.NDArray[np.int64]
 Triples = tuple[IntArray, IntArray, IntArray]
-"""Rows, columns and values of sparse vectors of integers, one a case; equal places add up."""
+"""Rows, columns and values of sparse integer vectors, one a case; equal places add up."""
 
 _AGAIN = 128
-"""So many cases of the first block are given twice: a difference shows in few, and a second look costs time."""
+"""Number of cases of the first block that run twice: a difference shows in few, and a second look takes time."""
 
 
 class Block(Protocol):
-    """Cases as a function of a question sees them."""
+    """Cases as the function of a query sees them."""
 
     def __len__(self) -> int: ...
     def take(self, rows: IntArray) -> Self: ...
@@ -42,10 +42,13 @@ T = TypeVar("T")
 
 
 def answered(function: Callable[[B], object], read: Callable[[object, int], T | None], block: B) -> T:
-    """Return what the function says of a block, as ``read`` understands it (None: not at all)."""
+    """Return the function's answer for a block, as ``read`` understands it.
+
+    It refuses an answer that ``read`` does not understand (None).
+    """
     try:
         found = read(function(block), len(block))
-    except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
+    except Exception:  # noqa: BLE001 - its text may reveal data
         found = None
     if found is None:  # raised here, not above: an error must not carry the other one
         raise QuestionError("question-function-failed", parameter="question")
@@ -53,7 +56,10 @@ def answered(function: Callable[[B], object], read: Callable[[object, int], T | 
 
 
 def bins_of(function: Callable[[B], object], block: B, size: int, *, check: bool) -> IntArray:
-    """Return the bin of each case, -1 for none and for what is no bin; with ``check`` some cases are asked twice."""
+    """Return the bin of each case, -1 for none; with ``check`` some run twice.
+
+    A bin out of range counts as none.
+    """
 
     def read(answer: object, cases: int) -> IntArray | None:
         bins = np.asarray(answer)
@@ -70,7 +76,10 @@ def bins_of(function: Callable[[B], object], block: B, size: int, *, check: bool
 
 
 def triples_of(function: Callable[[B], object], block: B, size: int, largest: int, *, check: bool) -> Triples:
-    """Return the vectors of the cases; places outside are left out, and values cut to ``largest`` on either side."""
+    """Return the vectors of the cases, with values cut to ``largest`` on either side.
+
+    Places out of range are left out.
+    """
 
     def read(answer: object, cases: int) -> Triples | None:
         if not isinstance(answer, tuple | list) or len(answer) != 3:
@@ -107,13 +116,13 @@ def _within(numbers: npt.NDArray[Any], least: int, most: int) -> bool:
 
 
 def _parts(cases: int) -> list[IntArray]:
-    """Some of the first cases, backwards, in two parts of unequal size."""
+    """Return some of the first cases, backwards, in two parts of unequal size."""
     backwards = np.arange(min(cases, _AGAIN), dtype=np.int64)[::-1]
     return [part for part in np.split(backwards, [len(backwards) // 3]) if len(part)]
 
 
 def _alone(block: B, rows: IntArray) -> B:
-    """These cases as in a log without others: no label but theirs, and these coded the other way round."""
+    """Return these cases as in a log of their own: only their labels, codes reversed."""
     part = block.take(rows)
     if not isinstance(part, Sequences):
         return part
@@ -124,7 +133,7 @@ def _alone(block: B, rows: IntArray) -> B:
 
 
 def added_up(triples: Triples) -> Triples:
-    """Return vectors in one form: places in order, equal ones added up, zeros left out."""
+    """Return vectors in one form: places in order, equal ones added up, no zeros."""
     rows, columns, values = triples
     order = np.lexsort((columns, rows))
     rows, columns, values = rows[order], columns[order], values[order]

@@ -1,13 +1,13 @@
-"""Raw cases as a question's feature function sees them, and what all of them add up to, exactly, before the noise.
+"""Raw cases as the feature function of a query sees them, and their exact sums.
 
 A function sees integers against public lists, and nothing that names a case. Activities are positions in an alphabet
-that the method gives, attribute values are positions in a declared or released list or in public bins, times are
-microseconds. Whatever is on no list is -1, so a label that occurs in the raw log only never reaches a method.
+that the method gives. Attribute values are positions in a declared or released list or in public bins. Times are
+microseconds. A value on no list is -1, so a label that occurs only in the raw log never reaches a method.
 
-A log in pieces is added up piece by piece, where they are kept. Every case lies wholly in one piece. What is added up
-are integers, so it does not matter in which order, nor whether the pieces are in memory, on a disk, or on the machines
-of a cluster: there the functions below run on the workers, the same ones, and what they find is added up before it
-comes here. The noise is drawn here, and from no other source.
+A log in pieces is added up piece by piece, where they are kept. Every case lies wholly in one piece. The addends are
+integers, so the order does not matter. Nor does it matter if the pieces are in memory, on a disk, or on the machines of
+a cluster. There the same functions below run on the workers, and their findings are added up before they come here. The
+noise is drawn here, and from no other source.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Level = Literal["case", "event"]
 Kind = Literal["text", "boolean", "whole number", "number", "date"]
 
 UNKNOWN_TIME = int(np.iinfo(np.int64).min)
-"""Stands for a missing timestamp. Never compute with it: mask first."""
+"""Placeholder for a missing timestamp. Never compute with it: mask first."""
 
 _BLOCK = 65_536
 _PARTS = 1 << 15
@@ -50,18 +50,23 @@ _DAY = 86_400_000_000
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """A block of cases; the events of case ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``, in their order."""
+    """Block of cases; case ``i`` has the events ``offsets[i]`` to ``offsets[i + 1]``.
+
+    The last one is excluded; events keep their order.
+    """
 
     codes: IntArray
-    """Of each event, the position of its activity in the alphabet asked for, -1 for one that is not in it."""
+    """Position of each event's activity in the alphabet of the query, -1 outside it."""
     times: IntArray
-    """Of each event, microseconds since 1970 UTC, or ``UNKNOWN_TIME``."""
+    """Microseconds since 1970 UTC of each event, or ``UNKNOWN_TIME``."""
     offsets: IntArray
     attributes: Mapping[str, IntArray]
-    """Of each event, or of each case, the position of its value in the coding asked for, -1 for none of these; or a
-    moment, where it is one that is asked for."""
+    """Position of each event's or case's value in the coding of the query; -1 for none.
+
+    A moment, where the query asks for one.
+    """
     of_events: frozenset[str] = frozenset()
-    """Which attributes have a value for each event; the others have one for each case."""
+    """Names of the attributes with a value for each event; others have one for each case."""
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -73,11 +78,11 @@ class Cases:
 
     @cached_property
     def owners(self) -> IntArray:
-        """The case of each event."""
+        """Case of each event."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def take(self, rows: IntArray) -> Cases:
-        """The cases of these rows, in this order."""
+        """Return the cases of these rows, in this order."""
         lengths = self.lengths[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         events = np.repeat(self.offsets[rows], lengths) + np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
@@ -89,22 +94,24 @@ class Cases:
 
 @dataclass(frozen=True)
 class Coding:
-    """A public way to write an attribute's values as integers: a list of values, or the edges of bins of numbers.
+    """Public coding of an attribute as integers: its values, or the edges of bins.
 
     Bin ``i`` reaches from ``edges[i]`` up to ``edges[i + 1]``; numbers beyond either end count in the bin next to them.
-    Of a date the number is that of days since the start of its case.
+    The number of a date is that of days since the start of its case.
     """
 
     name: str
     values: tuple[str, ...] = ()
     edges: tuple[float, ...] = ()
     others: bool = False
-    """Whether values that are not listed have a place, the last one; otherwise they count as none."""
+    """True if unlisted values have a place, the last one; if not, they count as none."""
     moments: bool = False
-    """Whether they are moments, told as microseconds since 1970 UTC; ``UNKNOWN_TIME`` for none."""
+    """True for moments, as microseconds since 1970 UTC; ``UNKNOWN_TIME`` for none."""
     decimals: int | None = None
-    """Where only how numbers are written counts: up to so many decimals are told apart, in the last place more. Of a
-    date the number is that of days, so one without a time of day has none."""
+    """Most decimals that are distinguished, where only the spelling of numbers counts; more fall into the last place.
+
+    The number of a date is that of days, so one without a time of day has no decimals.
+    """
 
     @property
     def size(self) -> int:
@@ -114,8 +121,10 @@ class Coding:
 
 
 def attribute_level(log: EventLog, name: str) -> Level:
-    """Whether an attribute is one of cases or of events, by the column that it has; ``case:name`` means the case's
-    where both have it, and that of events where only these have it."""
+    """Return the level of an attribute, case or event, by the column that it has.
+
+    ``case:name`` means the case's where both have it, and that of events where only these have it.
+    """
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
     if name not in reserved and name in log.events.column_names:
         return "event"
@@ -138,7 +147,7 @@ def attribute_level(log: EventLog, name: str) -> Level:
 
 
 def attribute_column(log: EventLog, name: str) -> pa.ChunkedArray:
-    """The column of an attribute, by the names that :func:`attribute_level` knows."""
+    """Return the column of an attribute, by the names of :func:`attribute_level`."""
     bare = name.removeprefix("case:")
     if attribute_level(log, name) == "event":
         return log.events.column(name if name in log.events.column_names else bare)
@@ -146,7 +155,7 @@ def attribute_column(log: EventLog, name: str) -> pa.ChunkedArray:
 
 
 class RawCases:
-    """The raw log in the shape of :class:`Cases`, each case made to fit the declared domain; for the kernel only."""
+    """Raw log as :class:`Cases`, each case fitted to the declared domain; kernel only."""
 
     def __init__(self, log: EventLog, domain: Domain) -> None:
         self.log = log
@@ -154,7 +163,7 @@ class RawCases:
         times, offsets = _microseconds(log.events.column(TIMESTAMP)), log.offsets
         self._labels = labels
         self._kept: IntArray | slice = slice(None)
-        """The events that count; all of them, where the domain declares nothing that may leave one out."""
+        """Events that count; all of them, where the domain cannot leave one out."""
         if not domain.holds(labels, np.diff(offsets)):
             owners = np.repeat(np.arange(log.cases.num_rows), np.diff(offsets))
             self._kept = np.flatnonzero(domain.keeps(labels, codes, owners, offsets))
@@ -166,7 +175,7 @@ class RawCases:
         self.offsets = offsets
 
     def blocks(self, alphabet: Sequence[str], codings: Sequence[Coding] = ()) -> Iterator[Cases]:
-        """All cases, in blocks, coded as asked."""
+        """Yield all cases, in blocks, in these codings."""
         place = {label: i for i, label in enumerate(alphabet)}
         recode = np.array([place.get(label, -1) for label in self._labels] + [-1], dtype=np.int64)
         codes = recode[self._codes]
@@ -183,7 +192,7 @@ class RawCases:
             yield Cases(codes[a:b], self.times[a:b], self.offsets[start : stop + 1] - a, attributes, of_events)
 
     def coded(self, coding: Coding) -> IntArray:
-        """The whole column of an attribute, one integer for each kept event or each case."""
+        """Return an attribute's whole column, one integer a kept event or a case."""
         column = attribute_column(self.log, coding.name)
         of_events = attribute_level(self.log, coding.name) == "event"
         if coding.moments:
@@ -206,7 +215,7 @@ class RawCases:
         return coded[self._kept] if of_events else coded
 
     def _days(self, moments: IntArray, *, of_events: bool) -> FloatArray:
-        """Days from the first event of its case to each moment; NaN where one of both is unknown."""
+        """Return the days from the first event of its case to each moment; NaN if unknown."""
         first = np.full(len(self.offsets), UNKNOWN_TIME)
         some = np.flatnonzero(np.diff(self.offsets))
         first[some] = self.times[self.offsets[some]]
@@ -220,7 +229,10 @@ class RawCases:
         return np.where(known, days / _DAY, np.nan)
 
     def values(self, name: str) -> tuple[tuple[str, ...], IntArray, npt.NDArray[np.integer]]:
-        """An attribute's raw values, and which case has which (cases, values), each pair once, as events come."""
+        """Return an attribute's raw values and its (cases, values), each pair once.
+
+        The pairs stand in the order of the events.
+        """
         labels, codes = _dictionary(attribute_column(self.log, name))
         if attribute_level(self.log, name) == "event":
             codes = codes[self._kept]
@@ -235,7 +247,7 @@ class RawCases:
 
 
 def attribute_kind(log: EventLog, name: str) -> Kind:
-    """What the values of an attribute are, by the type of its column."""
+    """Return the kind of an attribute's values, by the type of its column."""
     kind = attribute_column(log, name).type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return "date"
@@ -249,7 +261,10 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
 
 
 def _decimals(column: pa.ChunkedArray, most: int) -> IntArray:
-    """With how many decimals each number is written, by itself; one beyond the most for more, -1 for none."""
+    """Return the decimals with which each number is written, by itself.
+
+    It is one beyond the most for more, -1 for none.
+    """
     if pa.types.is_temporal(column.type):
         moments = _microseconds(column)
         numbers = np.where(moments != UNKNOWN_TIME, moments / _DAY, np.nan)
@@ -264,8 +279,10 @@ def _decimals(column: pa.ChunkedArray, most: int) -> IntArray:
 
 
 def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
-    """``np.searchsorted(edges, numbers, side="right") - 1``, most of it by looking up in which even part of the range a
-    number is: parts rise with numbers, so in a part without an edge there is one answer."""
+    """Return ``np.searchsorted(edges, numbers, side="right") - 1``, mostly by look-up.
+
+    The range is cut into even parts. Parts rise with numbers, so in a part without an edge there is one answer.
+    """
     with np.errstate(all="ignore"):
         part = _PARTS / (edges[-1] - edges[0])
         if len(numbers) < _PARTS or not 0 < part < np.inf:
@@ -279,7 +296,10 @@ def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], npt.NDArray[np.integer]]:
-    """A column's values as text, each once, and the code of each row; one beyond the last for a row without a value."""
+    """Return a column's distinct values as text, and the code of each row.
+
+    A row without a value has the code one beyond the last.
+    """
     found = listed(column)
     labels, codes = found.dictionary.to_pylist(), found.indices
     if found.null_count:
@@ -296,13 +316,13 @@ def _microseconds(column: pa.ChunkedArray) -> IntArray:
 
 
 Addends = tuple[IntArray, IntArray]
-"""Places of a vector, and what is added there; a place may come several times."""
+"""Places of a vector and the addends there; a place may come several times."""
 CaseFeatures = Callable[[Cases], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
-"""Maps each case, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
+"""Function of each case, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 
 class AllCases:
-    """The raw cases of a log, in memory or in pieces; for the kernel only."""
+    """Raw cases of a log, in memory or in pieces; kernel only."""
 
     def __init__(self, log: EventLog | StoredLog, domain: Domain) -> None:
         self._log = log
@@ -311,11 +331,11 @@ class AllCases:
     def over(
         self, work: Callable[[RawCases, bool], T], combine: Callable[[Iterable[T]], T], attributes: Collection[str] = ()
     ) -> T:
-        """What is found in all raw cases, each wholly in one piece; ``work`` is told whether a piece is the first.
+        """Return the combined findings in all raw cases, each wholly in one piece.
 
-        ``combine`` makes one of any number of findings, in any order; where pieces lie elsewhere it is done there, and
-        again of what it made. Neither may hold on to this object: both may travel. Whatever goes wrong in the data is
-        one error with a fixed text (see :mod:`veilog.privacy.case_functions`).
+        ``work`` gets a piece, and True for the first. ``combine`` makes one of any number of findings, in any order.
+        Where pieces lie elsewhere it runs there, and again on its results. Neither may hold on to this object: both may
+        travel. Any failure in the data is one error with a fixed text (see :mod:`veilog.privacy.case_functions`).
         """
         log, domain = self._log, self._domain
         if isinstance(log, EventLog):
@@ -326,12 +346,12 @@ class AllCases:
 
     @cached_property
     def _in_memory(self) -> RawCases:
-        """The raw cases of a log that is one piece."""
+        """Raw cases of a log that is one piece."""
         assert isinstance(self._log, EventLog)
         return RawCases(self._log, self._domain)
 
     def outermost_starts(self) -> tuple[int, int] | None:
-        """Return the first and the last start of a case, None where none has one: of the events that are first."""
+        """Return the first and last start of the cases, by first events; None without any."""
 
         def of_piece(raw: RawCases, _first: bool) -> list[int]:
             starts = raw.times[raw.offsets[:-1][np.diff(raw.offsets) > 0]]
@@ -355,7 +375,7 @@ class AllCases:
         alphabet: Sequence[str],
         codings: Sequence[Coding],
     ) -> IntArray:
-        """What all cases contribute, each clipped."""
+        """Return the sums of the contributions of all cases, each clipped."""
 
         def clipped(raw: RawCases, first: bool) -> Iterator[Addends]:
             for number, block in enumerate(raw.blocks(alphabet, codings)):
@@ -368,7 +388,10 @@ class AllCases:
     def firsts(
         self, features: CaseFeatures, ends: IntArray, alphabet: Sequence[str], codings: Sequence[Coding]
     ) -> IntArray:
-        """How many cases have each cell, of tables that end there: of each case its first cell in each table."""
+        """Return the number of cases in each cell, of tables that end at ``ends``.
+
+        Each case counts in its first cell in each table.
+        """
         size = int(ends[-1])
         table = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
@@ -384,7 +407,7 @@ class AllCases:
     def _added_up(
         self, work: Callable[[RawCases, bool], Iterator[Addends]], size: int, codings: Sequence[Coding]
     ) -> IntArray:
-        """What work finds in the blocks of all pieces, added up."""
+        """Return the sum of the addends from the blocks of all pieces."""
 
         def combined(found: Iterable[Addends]) -> Addends:
             sums = _sums(found, size)
@@ -398,7 +421,10 @@ class AllCases:
 
 
 def found_in(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
-    """What work finds in a piece, or an error with a fixed text: what went wrong may say something of the data."""
+    """Return what ``work`` finds in a piece, or raise an error with a fixed text.
+
+    The original error may reveal data.
+    """
     try:
         return work(raw(), first)
     except (VeilogError, MemoryError, OSError):
@@ -416,7 +442,10 @@ def _sums(found: Iterable[Addends], size: int) -> IntArray:
 
 
 def _firsts(rows: IntArray, columns: IntArray, values: IntArray, table: IntArray) -> IntArray:
-    """Of each row its first column in each table, where its value is above 0; ``table``: of each column, its table."""
+    """Return the first column of each row in each table where its value is above 0.
+
+    ``table`` holds the table of each column.
+    """
     if bool((values <= 0).any()):
         rows, columns = rows[values > 0], columns[values > 0]
     tables = int(table[-1]) + 1

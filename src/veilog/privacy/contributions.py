@@ -1,6 +1,6 @@
-"""How much a case may add to a sum: the norm of its vector is cut to a bound, in integers, by what the case holds.
+"""Contributions of cases to a sum, clipped to a norm in integers, each by itself.
 
-The L1 norm where the noise is Laplace, the L2 norm where it is Gaussian.
+The norm is L1 where the noise is Laplace, and L2 where it is Gaussian.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from veilog.privacy.mechanisms.noise import check_scale
 IntArray = npt.NDArray[np.int64]
 
 Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
-"""Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
+"""Function of each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _BLOCK = 65_536
 LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
 _LARGEST_NORM = 2**30
 LARGEST_VALUE = 2**30
-"""A larger entry counts as this: cut by what the case itself holds, as is everything here."""
+"""Largest entry; a larger one counts as this: cut by what the case itself holds, as is everything here."""
 LARGEST_IN_SQUARES = 2**18
-"""The same where squares are added up: those of all the entries that a vector can have stay below 2**62."""
+"""Largest entry where squares are added up: the sum over all entries of a vector stays below 2**62."""
 
 
 def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> None:
-    """Refuse sums that could not be held, added up or drawn noise for exactly, before anything is spent."""
+    """Refuse sums without exact storage, addition or noise, before anything is spent."""
     check_size_and_bound(size, bound, resolution)
     check_scale(epsilon / (resolution * bound))
 
@@ -51,11 +51,12 @@ def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
 def noise_of_sums(
     bound: int, resolution: int, epsilon: Fraction, delta: Fraction
 ) -> tuple[Laplace | GaussianRounds, Norm]:
-    """Return the noise for contributions up to ``bound`` in units of ``1/resolution``, and the norm that is bounded.
+    """Return the noise for contributions up to ``bound``, and the bounded norm.
 
-    Without a delta the L1 norm, and Laplace noise. With one the L2 norm, and discrete Gaussian noise: it is Gaussian
-    noise rounded to integers, and the Gaussian mechanism costs what the L2 norm of a case's vector is, measured in its
-    deviations (:mod:`veilog.privacy.histograms`: one round, where a case changes the answer by ``resolution * bound``).
+    Contributions are in units of ``1/resolution``. Without a delta it is the L1 norm, and Laplace noise. With one it is
+    the L2 norm, and discrete Gaussian noise, which is Gaussian noise rounded to integers. The cost of the Gaussian
+    mechanism follows from the L2 norm of a case's vector, measured in its deviations (:mod:`veilog.privacy.histograms`:
+    one round, where a case changes the answer by ``resolution * bound``).
     """
     if delta == 0:
         return Laplace(bound / epsilon, grid=resolution), "L1"
@@ -67,7 +68,7 @@ def noise_of_sums(
 def exact_sums(
     variants: Variants, features: Features, size: int, bound: int, resolution: int, norm: Norm = "L1"
 ) -> IntArray:
-    """The sums of what the cases contribute, clipped, in blocks."""
+    """Return the sums of the cases' clipped contributions, in blocks."""
     sequences = variants.sequences
     sums = np.zeros(size, dtype=np.int64)
     for start in range(0, len(sequences), _BLOCK):
@@ -79,7 +80,7 @@ def exact_sums(
 
 
 def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: Norm = "L1") -> Triples:
-    """What a function of features gave for ``n`` cases (rows, columns, values), clipped."""
+    """Return the clipped (rows, columns, values) of ``n`` cases' features."""
     if norm == "L2":
         rows, columns, values = added_up(triples)
         return rows, columns, clipped_euclidean(rows, values, n, bound, resolution)
@@ -88,10 +89,10 @@ def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: N
 
 
 def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:
-    """The entries of ``n`` sparse vectors times ``resolution``, those of vectors above the L1 bound scaled down.
+    """Return the entries of ``n`` vectors times ``resolution``, L1 norms bounded.
 
-    ``floor(|v_i| resolution bound / |v|_1)``, summed over i, is at most ``resolution bound``; entries with equal places
-    only cancel, so adding them up later cannot raise the norm.
+    Vectors above the bound are scaled down. ``floor(|v_i| resolution bound / |v|_1)``, summed over i, is at most
+    ``resolution bound``. Entries with equal places only cancel, so adding them up later cannot raise the norm.
     """
     owners = np.asarray(rows, dtype=np.int64)
     # So that no norm and no product overflows.
@@ -102,10 +103,10 @@ def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, reso
 
 
 def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, resolution: int) -> IntArray:
-    """The entries of ``n`` sparse vectors, of which no two have equal places, times ``resolution``, those of vectors
-    above the L2 bound scaled down.
+    """Return the entries of ``n`` vectors times ``resolution``, L2 norms bounded.
 
-    With the norm rounded up to a whole number N, the squares of ``floor(|v_i| resolution bound / N)`` add up to at most
+    No two entries of a vector have equal places. Vectors above the bound are scaled down. With the norm rounded up to a
+    whole number N, the squares of ``floor(|v_i| resolution bound / N)`` add up to at most
     ``(resolution bound)**2 |v|**2 / N**2``, so to at most ``(resolution bound)**2``.
     """
     values = np.clip(values, -LARGEST_IN_SQUARES, LARGEST_IN_SQUARES)
@@ -121,7 +122,10 @@ def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, reso
 def _scaled(
     rows: IntArray, values: IntArray, above: npt.NDArray[np.bool_], norms: IntArray, bound: int, resolution: int
 ) -> IntArray:
-    """The entries times ``resolution``, rounded towards 0 where their vector is ``above`` the bound and scaled down."""
+    """Return the entries times ``resolution``, scaled down in vectors ``above`` it.
+
+    Such vectors are above the bound. Scaled entries are rounded towards 0.
+    """
     if not above.any():
         return values * resolution
     changed = np.flatnonzero(above[rows])

@@ -1,8 +1,8 @@
-"""The curator: holds the raw log, answers questions with noise and keeps the account.
+"""Curator: holds the raw log, answers queries with noise and keeps the account.
 
-A method sees the log through these questions only. Each proves its sensitivity in its docstring (neighbouring logs
-differ by one case, added or removed), draws its noise from :mod:`veilog.privacy.mechanisms.noise` and records a charge.
-The guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes it "none".
+A method sees the log through these queries only. Each proves its sensitivity in its docstring (neighbouring logs differ
+by one case, added or removed). It draws its noise from :mod:`veilog.privacy.mechanisms.noise` and records a charge. The
+guarantee of a release is derived from the charges; a :meth:`Curator.peek` makes it "none".
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _LARGEST_DENOMINATOR = 10**6
 
 
 class Curator:
-    """Holder of the raw log; the only way to it is to ask."""
+    """Holder of the raw log, which only queries reach."""
 
     def __init__(
         self,
@@ -72,10 +72,11 @@ class Curator:
         unit: Unit = ONE_CASE,
         randomness: noise.Randomness | None = None,
     ) -> None:
-        """``held`` are the raw variants, with the ``log`` that they are of where times and attributes are asked about;
-        or what ``persons.bounded`` gave for a log and a unit, which alone will do where a column tells the persons.
+        """Hold a log for queries.
 
-        Questions are asked and charged for one case; the guarantee says what they cost the ``unit`` together.
+        ``held`` are the raw variants, with the ``log`` that they are of where queries concern times and attributes. Or
+        it is the result of :func:`veilog.privacy.unit.bounded` for a log and a unit, which alone will do where a column
+        names the persons. Queries are charged for one case; the guarantee states the total for the ``unit``.
         """
         conditions: tuple[Condition, ...] = ()
         subset, whole, people = None, None, None
@@ -111,7 +112,10 @@ class Curator:
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The public alphabet: declared, or found privately, or the log's by the owner's word, which is a condition."""
+        """Public alphabet: declared, found privately, or the log's.
+
+        The log's rests on the data owner's word, which is a condition of the guarantee.
+        """
         if self._whole is not None:
             return self._whole.activities
         if self.domain.activities == FROM_LOG:
@@ -123,7 +127,10 @@ class Curator:
 
     @property
     def max_length(self) -> int:
-        """The public bound on the length of a trace: declared, or the log's by the owner's word: a condition."""
+        """Public bound on the length of a trace: declared, or the log's.
+
+        The log's rests on the data owner's word, which is a condition of the guarantee.
+        """
         if self._whole is not None:
             return self._whole.max_length
         if self.domain.max_length == FROM_LOG:
@@ -135,29 +142,32 @@ class Curator:
 
     @property
     def _as_said(self) -> Variants:
-        """What public facts are taken from: the log as the owner knows it. What is left of it, where cases are cut to
-        other facts or drawn from those of a person, may have other labels and lengths by a single case."""
+        """Source of public facts: the log as the data owner knows it.
+
+        The remaining log, whose cases are cut to other facts or drawn from a person's, may have other labels and
+        lengths by a single case.
+        """
         return self._public if isinstance(self._public, Variants) else self._public.variants
 
     @property
     def randomness(self) -> noise.Randomness:
-        """The source of random bits, for what a method draws itself after its questions are answered."""
+        """Source of random bits for what a method draws itself after its queries."""
         return self._randomness
 
     @cached_property
     def events(self) -> EventQuestions:
-        """Questions about times and attributes, charged to the same account."""
+        """Queries on times and attributes, charged to the same account."""
         if self._log is None:
             raise ParameterError("question-extras-of-variants", parameter="log")
         whole = None if isinstance(self._public, Variants) else self._public
         return EventQuestions(self._log, self.domain, self._randomness, self._account, whole=whole, people=self._people)
 
     def subsample(self, rate: Fraction) -> Curator:
-        """A curator of the variants of a Poisson sample, in which each case is with probability ``rate``, by itself.
+        """Return a curator of a Poisson sample, where each case has probability ``rate``.
 
-        What is asked of it is charged here, amplified (proof: :mod:`veilog.privacy.mechanisms.sampling`): together
-        ``ln(1 + rate (e**epsilon - 1))`` and ``rate delta``. Its public facts are those of this curator, and what it
-        assumes, peeks at or states counts here.
+        Each case is in it by itself. Queries on it are charged here, amplified (proof:
+        :mod:`veilog.privacy.mechanisms.sampling`): together ``ln(1 + rate (e**epsilon - 1))`` and ``rate delta``. Its
+        public facts are those of this curator. Its conditions, peeks and statements count here.
         """
         if not 0 < rate <= 1:
             raise ParameterError("question-sampling-rate-invalid", parameter="rate", rate=float(rate))
@@ -171,7 +181,7 @@ class Curator:
     # Questions ------------------------------------------------------------------------------------------------------
 
     def count(self, epsilon: Number, *, purpose: str | Message = "number-of-cases") -> int:
-        """The number of cases plus discrete Laplace noise of scale 1/epsilon.
+        """Return the number of cases plus discrete Laplace noise of scale 1/epsilon.
 
         Sensitivity: one case changes the number by exactly 1, so this is epsilon-differentially private.
         """
@@ -189,13 +199,15 @@ class Curator:
         *,
         purpose: str | Message = "cases-of-frequent-variants",
     ) -> int:
-        """By how much the cases of the ``number`` most frequent variants exceed a ``share`` p/q of all cases.
+        """Return the noisy excess of the top variants' cases over a ``share`` of all.
 
-        The answer is ``q * (their cases) - p * (all cases)`` plus discrete Laplace noise of scale max(p, q-p)/epsilon.
+        The share is p/q, the variants are the ``number`` most frequent ones. The answer is
+        ``q * (their cases) - p * (all cases)`` plus discrete Laplace noise of scale max(p, q-p)/epsilon.
 
-        Sensitivity: the cases of the most frequent variants are the maximum, over all sets of ``number`` sequences, of
-        the number of cases that have one of them. One case more adds 0 or 1 to each of these numbers, so the maximum
-        grows by 0 or 1, and the number of all cases by 1: the answer changes by -p or by q - p. Hence epsilon.
+        Sensitivity: for a set of ``number`` sequences take the number of cases that have one of them. The cases of the
+        most frequent variants are the maximum over all such sets. One case more adds 0 or 1 to each of these numbers.
+        So the maximum grows by 0 or 1, and the number of all cases by 1. The answer changes by -p or by q - p. Hence
+        epsilon.
         """
         eps = parse_epsilon(epsilon)
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -231,17 +243,17 @@ class Curator:
         keep_above: int | None = None,
         purpose: str | Message = "asked-histogram",
     ) -> IntArray | SparseHistogram:
-        """Noisy numbers of cases in bins 0, ..., size-1: each bin gets independent discrete Laplace noise.
+        """Return noisy counts of cases in bins, each with discrete Laplace noise.
 
-        ``assign`` maps each sequence, by itself, to one bin or to none (-1). With ``keep_above`` only the bins whose
-        noisy count exceeds it come back.
+        The bins are 0, ..., size-1, and their noise is independent. ``assign`` maps each sequence, by itself, to one
+        bin or to none (-1). With ``keep_above`` only the bins whose noisy count exceeds it come back.
 
         Sensitivity: a case is in at most one bin, whatever else is in the log, so adding or removing it changes one
-        count by 1: L1 sensitivity 1, epsilon-differentially private for all bins together. Leaving out bins by their
-        noisy counts is post-processing.
+        count by 1. The L1 sensitivity is 1: epsilon-differentially private for all bins together. Leaving out bins by
+        their noisy counts is post-processing.
 
-        With ``keep_above`` the work follows what comes back and not ``size``, which may be as large as 2**61; the
-        result has the distribution of the dense histogram (proof: :mod:`veilog.privacy.histograms`).
+        With ``keep_above`` the work follows the size of the result and not ``size``, which may be as large as 2**61.
+        The result has the distribution of the dense histogram (proof: :mod:`veilog.privacy.histograms`).
         """
         eps = parse_epsilon(epsilon)
         check_size(size, Laplace(1 / eps), keep_above)
@@ -263,10 +275,12 @@ class Curator:
         *,
         purpose: str | Message = "asked-histograms",
     ) -> Rounds:
-        """As many histograms as there are weights, charged together before the first, with discrete Gaussian noise.
+        """Return a histogram for each weight, charged together before the first.
 
-        Sensitivity: in each a case changes one count by 1 (L2 sensitivity 1); what they cost together is proved in
-        :mod:`veilog.privacy.histograms`: (epsilon, delta), whatever they ask.
+        They have discrete Gaussian noise.
+
+        Sensitivity: in each a case changes one count by 1 (L2 sensitivity 1). Together they are (epsilon,
+        delta)-differentially private, whatever they ask; the proof stands in :mod:`veilog.privacy.histograms`.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         paid = histogram_rounds(weights, eps, failure)
@@ -286,16 +300,16 @@ class Curator:
         resolution: int = 1,
         purpose: str | Message = "asked-sums",
     ) -> IntArray:
-        """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
+        """Return noisy sums of a vector of ``size`` integers, over all cases.
 
-        ``features`` maps each sequence, by itself, to its vector v. Where ``|v| <= bound`` a case contributes
-        ``resolution * v``, else ``resolution * v`` scaled down by ``bound / |v|`` and rounded towards 0. Without a
-        delta ``|v|`` is the L1 norm, and each sum gets independent discrete Laplace noise of scale ``resolution * bound
-        / epsilon``; with one it is the L2 norm, and each gets discrete Gaussian noise, less where cases have
-        many entries.
+        The sums are in units of ``1/resolution``. ``features`` maps each sequence, by itself, to its vector v. Where
+        ``|v| <= bound`` a case contributes ``resolution * v``, otherwise ``resolution * v`` scaled down by
+        ``bound / |v|`` and rounded towards 0. Without a delta ``|v|`` is the L1 norm, and each sum gets independent
+        discrete Laplace noise of scale ``resolution * bound / epsilon``. With one it is the L2 norm, and each gets
+        discrete Gaussian noise, less where cases have many entries.
 
-        Sensitivity: what a case contributes depends on the case alone and has a norm of at most ``resolution * bound``,
-        exactly, because it is computed in integers. Adding or removing a case changes the sums by its contribution, so
+        Sensitivity: the contribution of a case depends on the case alone. Its norm is at most ``resolution * bound``,
+        exactly, because it is computed in integers. Adding or removing a case changes the sums by its contribution. So
         the L1 sensitivity is ``resolution * bound`` and the sums together are epsilon-differentially private; or the L2
         sensitivity is, and they are (epsilon, delta)-differentially private (:func:`noise_of_sums`).
         """
@@ -310,11 +324,12 @@ class Curator:
         return answer
 
     def find_activities(self, epsilon: Number, delta: Number) -> tuple[str, ...]:
-        """The labels that enough cases have, with noise; from here on there are no others, and these are public.
+        """Return labels that enough cases have, with noise; others no longer exist.
 
-        A case with d labels gives each of them a d-th part of its weight; a label is found iff its weight plus
-        discrete Laplace noise exceeds a threshold. Sensitivity, threshold and proof of (epsilon, delta) are those of
-        :mod:`veilog.privacy.histograms`. That every case loses its other labels, by itself, is a map of single cases.
+        From here on these labels are public and the only ones. A case with d labels gives each of them a d-th part of
+        its weight. A label is found iff its weight plus discrete Laplace noise exceeds a threshold. Sensitivity,
+        threshold and proof of (epsilon, delta) are those of :mod:`veilog.privacy.histograms`. Every case loses its
+        other labels, by itself, which is a map of single cases.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if self.domain.activities != PRIVATELY or self._whole is not None:
@@ -328,23 +343,23 @@ class Curator:
         return found
 
     def _narrow(self, labels: tuple[str, ...]) -> None:
-        """There are no other activities from here on: neither in variants nor in events, asked about before or not."""
+        """Leave out other activities from here on, in variants and in events alike."""
         self.domain = replace(self.domain, activities=labels)
         self._variants = self.domain.fit(self._variants)
         self.__dict__.pop("events", None)
 
     def partitions(self, epsilon: Number, delta: Number, *, purpose: str | Message = "frequent-variants") -> Variants:
-        """The variants whose count plus k-TSGD noise exceeds k, with these noisy counts.
+        """Return the variants whose count plus k-TSGD noise exceeds k, with noisy counts.
 
         Noise: ``P(x) ~ exp(-epsilon |x|)`` on [-k, k], with k the smallest that has ``P(k) <= delta``. A variant that
-        nobody has is never released.
+        no case has is never released.
 
         Sensitivity: adding a case changes one variant's count, from m to m+1. For outputs that both counts can give,
         the probabilities differ by at most a factor ``exp(epsilon)``. Only count m+1 can give the output m+1+k, with
-        probability ``P(k) <= delta``; only count m can give m-k, with the same probability (or, where m-k <= k, that
+        probability ``P(k) <= delta``. Only count m can give m-k, with the same probability (or, where m-k <= k, that
         output is "not released", which both can give). Hence (epsilon, delta)-differentially private. For m = 0 the
-        output is released with probability exactly ``P(k) <= delta`` if the case is there and never if it is not.
-        What is charged is ``P(k)``.
+        output is released with probability exactly ``P(k) <= delta`` if the case is there and never if it is not. The
+        charge is ``P(k)``.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         if failure == 0:
@@ -374,14 +389,14 @@ class Curator:
         apart: bool = False,
         purpose: str | Message = "asked-training",
     ) -> Training:
-        """Noised gradient steps of networks, all charged before the first is taken.
+        """Return the noised gradient steps of networks, all charged before the first.
 
         ``assign`` maps each sequence, by itself, to a column of a one-hot table, or to none: a case is then one row.
-        ``plan`` says how many steps are taken with what noise, ``clips`` bounds the L2 norm of a case's gradient in
-        each part. The plan must cost at most (``epsilon``, ``delta``) by the accountant, which is what is charged.
-        ``taken`` are the steps that an interrupted run of this plan has had already; they are paid for again here,
-        because this curator has not charged them, and cannot be taken again. ``apart`` has the gradients of sampled
-        cases computed one by one, from floats that depend on who was sampled: there is no guarantee then.
+        ``plan`` gives the number of steps and their noise. ``clips`` bounds the L2 norm of a case's gradient in each
+        part. The plan must cost at most (``epsilon``, ``delta``) by the accountant; that pair is charged. ``taken`` are
+        the steps that an interrupted run of this plan has had already. They are charged again here, because this
+        curator has not charged them, and cannot be taken again. ``apart`` has the gradients of sampled cases computed
+        one by one, from floats that depend on who was sampled: there is no guarantee then.
 
         Sensitivity: see :meth:`Training.step`; a case is in at most one column, whatever else is in the log.
         """
@@ -394,12 +409,15 @@ class Curator:
         return Training(counts, paid.parts, clips, done, self._randomness, apart=apart)
 
     def peek(self, reason: str | Message) -> Variants:
-        """The raw variants. From here on there is no guarantee, and ``reason`` is listed as why."""
+        """Return the raw variants; from here on the guarantee is none, for ``reason``."""
         self._account.void(reason)
         return self._variants
 
     def peek_log(self, reason: str | Message) -> EventLog:
-        """The raw log with its times and attributes. From here on there is no guarantee, and ``reason`` says why."""
+        """Return the raw log with times and attributes; from here on there is no guarantee.
+
+        ``reason`` is listed in the guarantee.
+        """
         if self._log is not None and not isinstance(self._log, EventLog):
             raise ParameterError("method-needs-memory", parameter="log")
         if self._log is None:
@@ -411,29 +429,35 @@ class Curator:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What was asked so far, and what it cost."""
+        """Queries so far, each with the budget that it uses."""
         return self._account.charges
 
     @property
     def contacted(self) -> bool:
-        """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
+        """True after the first query or peek. Declared public facts are no contact."""
         return self._account.contacted
 
     def before_first(self, begin: Callable[[], None]) -> None:
-        """Call this before the first question, or look, touches the data."""
+        """Register a function to call before the first query or peek touches the data."""
         self._account.begin = begin
 
     @property
     def noise_only(self) -> bool | None:
-        """Whether no answer so far stands out of its noise; None where none could. From noisy answers alone."""
+        """True if no answer so far stands out of its noise; None if none could.
+
+        It follows from noisy answers alone.
+        """
         return self._totals.noise_only
 
     def carry(self, charges: Iterable[Charge]) -> None:
-        """Add what an interrupted run, whose answers are used here, was charged. Charges can only be added."""
+        """Add the charges of an interrupted run whose answers are used here.
+
+        Charges can only be added.
+        """
         self._account.carry(charges)
 
     def state(self, statement: Statement) -> None:
-        """Add what holds for the release beside differential privacy; it is printed apart, never as an epsilon."""
+        """Add a property beside differential privacy; it is printed apart from epsilon."""
         self._account.state(statement)
 
     def guarantee(
@@ -443,9 +467,9 @@ class Curator:
         nominal_delta: Number | None = None,
         at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0)),
     ) -> Guarantee:
-        """What the questions asked so far amount to, and not less than ``at_least``.
+        """Return the guarantee of the queries so far, at least ``at_least``.
 
-        A method may ask fewer questions than it could afford because of what it was answered. What such a run spent is
-        then known to its readers, but it bounds nothing beforehand: a release claims the budget that it had.
+        A method may use fewer queries than it could afford because of earlier answers. The spent budget of such a run
+        is then known to its readers, but it bounds nothing beforehand. A release claims the budget that it had.
         """
         return self._account.guarantee(nominal_epsilon=nominal_epsilon, nominal_delta=nominal_delta, at_least=at_least)

@@ -1,10 +1,12 @@
-"""What is public about a process beyond doubt: its activities, a bound on the length of a trace, and, where times and
-attributes are released, the window in which cases start and the values that attributes may have.
+"""Public facts of a process: its activities, and the longest trace.
 
-Declared, these facts come from outside the log (a data dictionary, the process documentation), and a guarantee needs
-no condition about them: every case is made to fit by itself. ``"log"`` is the owner's word that what the log holds is
-public, which the guarantee names as a condition. With neither, a method that needs a fact refuses. Activities may also
-be found ``"privately"``: with a question of its own, charged, after which rare ones do not exist for the release.
+Where times and attributes are released, they include the window in which cases start and the values that attributes may
+have.
+
+Declared facts come from outside the log (a data dictionary, the process documentation). A guarantee needs no condition
+about them: every case is made to fit by itself. ``"log"`` is the data owner's word that the facts in the log are
+public; the guarantee names it as a condition. With neither, a method that needs a fact refuses. Activities may also be
+found ``"privately"``, with a charged query of its own, after which rare ones do not exist for the release.
 """
 
 from __future__ import annotations
@@ -28,17 +30,17 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 Values = tuple[str, ...] | tuple[float, float]
-"""What an attribute may hold: a list of values, or the range of its numbers."""
+"""Values of an attribute: a list of them, or the range of its numbers."""
 FROM_LOG: Literal["log"] = "log"
-"""The owner's word that a fact is public as the log has it."""
+"""Word of the data owner that a fact is public as the log has it."""
 PRIVATELY: Literal["privately"] = "privately"
-"""Activities are found with a part of epsilon and delta."""
+"""Search for activities with a part of epsilon and delta."""
 Fact = Literal["activities", "max_length"]
-"""A fact about the process that a method may need."""
+"""Fact about the process that a method may need."""
 Window = tuple[datetime.datetime, datetime.datetime]
-"""From when, and before when, cases may start."""
+"""Window of case starts: its first time, and the time before which cases start."""
 _FARTHEST = 1e300
-"""Ends of a range are not farther from 0, and not nearer to each other than one over it: floats work with its steps."""
+"""Largest distance of a range's end from 0; one over it is the least between ends, as floats work with its steps."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Domain:
     activities: tuple[str, ...] | Literal["log", "privately"] | None = None
     max_length: int | Literal["log"] | None = None
     attributes: Mapping[str, Values] = field(default_factory=dict)
-    """For each declared attribute its values, or a pair of numbers: their range."""
+    """Values of each declared attribute, or a pair of numbers: their range."""
     window: Window | None = None
 
     def __post_init__(self) -> None:
@@ -79,13 +81,12 @@ class Domain:
         object.__setattr__(self, "max_length", found)
 
     def values_of(self, name: str) -> Values | None:
-        """Return the declared values of an attribute, with or without ``case:`` before its name; None if there are
-        none."""
+        """Return the declared values of an attribute, with or without ``case:``, or None."""
         return self.attributes.get(name, self.attributes.get(name.removeprefix("case:")))
 
     @staticmethod
     def of(activities: Iterable[str] | str | None = None, max_length: int | Literal["log"] | None = None) -> Domain:
-        """Return the domain with these activities: their names, ``log``, ``privately`` or None."""
+        """Return the domain with these activities: names, ``log``, ``privately`` or None."""
         if isinstance(activities, str) or activities is None:
             return Domain(activities, max_length)  # type: ignore[arg-type]
         if not isinstance(activities, Iterable):
@@ -94,28 +95,27 @@ class Domain:
 
     @property
     def alphabet(self) -> tuple[str, ...] | None:
-        """The declared activities, None where there is no list of them."""
+        """Declared activities, None where there is no list of them."""
         return self.activities if isinstance(self.activities, tuple) else None
 
     @property
     def longest(self) -> int | None:
-        """The declared bound on the length of a trace, None where there is no number."""
+        """Declared bound on the length of a trace, None where there is no number."""
         return self.max_length if isinstance(self.max_length, int) else None
 
     def lacks(self, needed: Iterable[Fact]) -> list[Fact]:
-        """Return which of these facts nobody has said anything about."""
+        """Return those of these facts that have no declaration."""
         return sorted(fact for fact in needed if getattr(self, fact) is None)
 
     def taken_from_log(self, facts: Iterable[Fact]) -> Domain:
-        """Return the domain with these facts taken from the log, where they are not declared."""
+        """Return the domain with undeclared facts among these taken from the log."""
         return replace(self, **dict.fromkeys(self.lacks(facts), FROM_LOG))  # type: ignore[arg-type]
 
     def fit(self, variants: Variants) -> Variants:
-        """Every case made to fit the declared domain, each by itself: undeclared activities are left out of it, then
-        it is cut to the declared length.
+        """Return the variants with every case made to fit the declared domain, by itself.
 
-        A map of single cases takes neighbouring logs to neighbouring logs, so whatever is proved about questions on
-        the result holds for the log.
+        Undeclared activities are left out of a case, then it is cut to the declared length. A map of single cases takes
+        neighbouring logs to neighbouring logs. So every proof about queries on the result holds for the log.
         """
         owner = np.repeat(np.arange(len(variants)), variants.lengths)
         keep = self.keeps(variants.labels, variants.codes, owner, variants.offsets)
@@ -126,7 +126,7 @@ class Domain:
         return Variants.from_arrays(variants.labels, variants.codes[keep], offsets, variants.counts)
 
     def holds(self, labels: Sequence[str], lengths: IntArray) -> bool:
-        """Return whether nothing has to be left out of sequences with labels among these, and of these lengths."""
+        """Return True if sequences with these labels and lengths fit as they are."""
         return (self.alphabet is None or set(self.alphabet).issuperset(labels)) and (
             self.longest is None or int(lengths.max(initial=0)) <= self.longest
         )
@@ -134,7 +134,10 @@ class Domain:
     def keeps(
         self, labels: Sequence[str], codes: npt.NDArray[np.integer], owner: IntArray, offsets: IntArray
     ) -> BoolArray:
-        """Which events are left of sequences that are made to fit; ``owner`` is the sequence of each event."""
+        """Return True for each event that sequences made to fit keep.
+
+        ``owner`` is the sequence of each event.
+        """
         keep: BoolArray = np.ones(len(codes), dtype=np.bool_)
         if self.alphabet is not None and len(codes):
             declared = set(self.alphabet)
@@ -147,28 +150,28 @@ class Domain:
 
 
 ALL_FROM_LOG = Domain(FROM_LOG, FROM_LOG)
-"""The owner's word that the activities and the longest trace are public as the log has them: for experiments."""
+"""Word of the data owner that activities and longest trace are public as in the log: for experiments."""
 
 ACTIVITIES_FROM_LOG = Condition("activities-from-log", "owner", Message("activities-from-log"))
 LENGTH_FROM_LOG = Condition("length-from-log", "owner", Message("length-from-log"))
-"""What the guarantee takes for granted where a fact is taken from the log."""
+"""Conditions of a guarantee where a fact is taken from the log."""
 
 
 def undeclared(fact: Fact) -> ParameterError:
-    """What a method is told that needs a fact about which nothing was said."""
+    """Return the error of a method that needs an undeclared fact."""
     what = "activities" if fact == "activities" else "length of the longest trace"
     return ParameterError("domain-not-declared", parameter=fact, what=what)
 
 
 def checked_domain(domain: Domain | None) -> Domain:
-    """Return the declared public facts, none where there are none, or refuse what are no such."""
+    """Return the declared public facts, an empty domain for None, or refuse the type."""
     if domain is None or isinstance(domain, Domain):
         return domain or Domain()
     raise ParameterError("domain-type-wrong", parameter="domain", kind=type(domain).__name__)
 
 
 def pair_of_times(window: object) -> Window:
-    """Return a pair of times, however they are written: a date is its midnight, and a time without a zone is in UTC.
+    """Return a pair of times: a date is its midnight; a time without a zone is in UTC.
 
     >>> pair_of_times("2024-01-01..2025-01-01")[1]
     datetime.datetime(2025, 1, 1, 0, 0)
@@ -224,7 +227,7 @@ def _values(name: str, declared: Iterable[str] | Iterable[float]) -> Values:
 
 
 def _twice(names: Iterable[str]) -> str | None:
-    """The first name that is among them a second time."""
+    """Return the first name that is among them a second time."""
     return next((name for name, often in Counter(names).items() if often > 1), None)
 
 

@@ -1,12 +1,13 @@
-"""The curator's questions about times and attributes; asked as ``curator.events``, charged to the curator's account.
+"""Queries of the curator on times and attributes, charged to its account.
 
-As everywhere in the kernel neighbouring logs differ by one case, added or removed, with all its events; every question
-proves its sensitivity in its docstring.
+They are reached as ``curator.events``. As everywhere in the kernel, neighbouring logs differ by one case, added or
+removed, with all its events. Every query proves its sensitivity in its docstring.
 
-A log in pieces, on a disk or in a cluster, is asked piece by piece. Every case lies wholly in one piece, so what it
-contributes, bounded there, is what it contributes in memory, and what the pieces have is added up, in integers, before
-the noise: the exact answer is the same number whatever and wherever the pieces are, and so are its sensitivity and its
-distribution. Charges and noise are made in this process alone, and a charge before the first piece is touched.
+A log in pieces, on a disk or in a cluster, answers piece by piece. Every case lies wholly in one piece. So its
+contribution, bounded there, is its contribution in memory. The contributions of the pieces are added up, in integers,
+before the noise. The exact answer is therefore the same number whatever and wherever the pieces are, and so are its
+sensitivity and its distribution. Charges and noise are made in this process alone, and a charge before the first piece
+is touched.
 """
 
 from __future__ import annotations
@@ -71,15 +72,14 @@ _COLUMNS_FROM_LOG = Condition(
 
 
 def columns_taken(log: EventLog | StoredLog) -> tuple[Condition, ...]:
-    """Return what is taken for granted where an attribute is looked at: which columns there are, and how they were
-    read."""
+    """Return the conditions on the columns of attributes and on how they were read."""
     together = log.attributes_read_together
     read = (Condition("columns-read-together", "program", Message.joined(together)),) if together else ()
     return (_COLUMNS_FROM_LOG, *read)
 
 
 class EventQuestions:
-    """What may be asked about the events of a log beyond their order."""
+    """Queries on the events of a log beyond their order."""
 
     def __init__(
         self,
@@ -91,8 +91,11 @@ class EventQuestions:
         whole: EventLog | StoredLog | None = None,
         people: PersonCases | None = None,
     ) -> None:
-        """``whole`` is the log that public facts are taken from, where it has other cases; ``people`` are all cases of
-        the persons, where a column names these."""
+        """Open queries on a log.
+
+        ``whole`` is the log that public facts are taken from, where it has other cases. ``people`` are all cases of the
+        persons, where a column names these.
+        """
         self._log, self._public = log, log if whole is None else whole
         self._domain, self._raw = domain, AllCases(log, domain)
         self._randomness, self._account, self._people = randomness, account, people
@@ -100,23 +103,26 @@ class EventQuestions:
     # Public facts ---------------------------------------------------------------------------------------------------
 
     def level(self, name: str) -> Level:
-        """Whether an attribute is one of cases or of events; from the log's columns, which the guarantee then says."""
+        """Return an attribute's level, case or event; the columns become a condition."""
         self._assume_columns()
         return attribute_level(self._log.shape, name)
 
     def kind(self, name: str) -> Kind:
-        """What the values of an attribute are; from the log's columns, which the guarantee then says."""
+        """Return the kind of an attribute's values; the columns become a condition."""
         self._assume_columns()
         return attribute_kind(self._log.shape, name)
 
     @property
     def window(self) -> Window:
-        """The public window of case starts: declared, or the days from the log's first to its last case start, which
-        the guarantee then says; and of that what a subset of time has alone."""
+        """Public window of case starts, cut to a subset of time.
+
+        It is declared, or the days from the log's first to its last case start, which is then a condition of the
+        guarantee.
+        """
         if self._domain.window is not None:
             return self.of_subset(self._domain.window)
         self._account.assume(_WINDOW_FROM_LOG)
-        # As the owner knows the log: without events that are left out, a single case may be the first or the last.
+        # As the data owner knows the log: without events that are left out, a single case may be the first or the last.
         ends = AllCases(self._public, Domain()).outermost_starts()
         if ends is None:
             raise ParameterError("cases-all-without-start", parameter="window")
@@ -126,12 +132,11 @@ class EventQuestions:
         return self.of_subset((_EPOCH + datetime.timedelta(days=first), _EPOCH + datetime.timedelta(days=end)))
 
     def of_subset(self, window: Window) -> Window:
-        """Return when cases of the subset that is looked at may start, of a public window: which days those of a month
-        start on is public, too."""
+        """Return the window of the subset's starts within a public one, itself public."""
         return window if self._account.subset is None else self._account.subset.within(window)
 
     def check_moments(self, name: str) -> None:
-        """Refuse an attribute that holds no times of events; from the log's columns, which the guarantee then says."""
+        """Refuse an attribute without times of events; the columns become a condition."""
         there = name in self._log.shape.events.column_names
         if not there or (self.kind(name), self.level(name)) != ("date", "event"):
             raise ParameterError("event-starts-missing", parameter="processing", name=name)
@@ -141,7 +146,7 @@ class EventQuestions:
             self._account.assume(condition)
 
     def _check_codings(self, codings: Sequence[Coding]) -> None:
-        """Refuse what the columns of the log cannot be coded as, before anything is charged."""
+        """Refuse codings that the log's columns do not have, before any charge."""
         for coding in codings:
             if coding.moments:
                 self.check_moments(coding.name)
@@ -165,16 +170,17 @@ class EventQuestions:
         resolution: int = 1,
         purpose: str | Message = "sums-over-events",
     ) -> IntArray:
-        """Noisy sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
+        """Return noisy sums of a vector of ``size`` integers, over all cases.
 
-        ``features`` maps each case (its activities as places in ``alphabet``, its times, its attributes as the
-        ``codings`` say), by itself, to its vector v. Norm, clipping and noise are those of :meth:`Curator.sums`: the L1
-        norm and discrete Laplace noise, or with a delta the L2 norm and discrete Gaussian noise.
+        The sums are in units of ``1/resolution``. ``features`` maps each case, by itself, to its vector v. A case is
+        its activities as places in ``alphabet``, its times, and its attributes in the ``codings``. Norm, clipping and
+        noise are those of :meth:`Curator.sums`. They are the L1 norm and Laplace noise, or with a delta the L2 norm and
+        Gaussian noise, both discrete.
 
-        Sensitivity: the alphabet and the codings are public or noisy answers, so what a case contributes depends on
-        that case alone, and its norm is at most ``resolution * bound``, exactly, because it is computed in integers.
-        Adding or removing a case changes the sums by its contribution: the sums together are epsilon-differentially
-        private, or (epsilon, delta)-differentially private.
+        Sensitivity: the alphabet and the codings are public or noisy answers, so the contribution of a case depends on
+        that case alone. Its norm is at most ``resolution * bound``, exactly, because it is computed in integers. Adding
+        or removing a case changes the sums by its contribution: the sums together are epsilon-differentially private,
+        or (epsilon, delta)-differentially private.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         check_sums(size, bound, resolution, eps)
@@ -197,22 +203,22 @@ class EventQuestions:
         resolution: int = 1,
         purpose: str | Message = "sums-over-persons",
     ) -> IntArray:
-        """Noisy sums, over all persons, of a vector of ``size`` integers a person, in units of ``1/resolution``.
+        """Return noisy sums of a vector of ``size`` integers, over all persons.
 
-        ``features`` maps each person, by itself, to its vector: all its cases in the order of their starts, whether
-        they count elsewhere or not, each with its times and with a kind that ``kinds`` gives it by its activities.
-        Where the L1 norm of the vector exceeds ``bound`` it is scaled down to that. ``epsilon`` is for one of the
-        ``most_cases`` m cases of a person, as in all questions, so a person has m times as much, and each sum gets
-        discrete Laplace noise of scale ``bound / (m epsilon)``.
+        The sums are in units of ``1/resolution``. ``features`` maps each person, by itself, to its vector. It gets all
+        its cases in the order of their starts, whether they count elsewhere or not, each with its times. ``kinds``
+        gives each case a kind by its activities. Where the L1 norm of the vector exceeds ``bound`` it is scaled down to
+        that. ``epsilon`` is for one of the ``most_cases`` m cases of a person, as in all queries. So a person has m
+        times as much, and each sum gets discrete Laplace noise of scale ``bound / (m epsilon)``.
 
-        Sensitivity: the kinds and their alphabet are public or noisy answers. Which cases are a person's is known of
-        each case by itself, and their order follows from their own starts and places, so the vector of a person
-        depends on the cases that name it alone, however many they are. Its L1 norm is at most ``resolution * bound``,
-        exactly, because it is computed in integers. Cases that name nobody are left out, or are each the only one of
-        a person without others, as the unit says. Adding or removing a person adds or removes its vector, and changes
-        no other: the sums together are (m epsilon)-differentially private for a person. They are charged as m cases of
-        which each changes them by ``bound / m``, which is the same number; that the cost of a delta elsewhere grows
-        with all epsilons (:meth:`veilog.privacy.unit.Unit.charges`) makes it no less than it is.
+        Sensitivity: the kinds and their alphabet are public or noisy answers. The person of each case is known by that
+        case itself, and the order of cases follows from their own starts and places. So the vector of a person depends
+        on the cases that name it alone, however many they are. Its L1 norm is at most ``resolution * bound``, exactly,
+        because it is computed in integers. Cases that name no person are left out, or are each the only one of a person
+        without others, as the unit decides. Adding or removing a person adds or removes its vector, and changes no
+        other. So the sums together are (m epsilon)-differentially private for a person. They are charged as m cases,
+        each of which changes them by ``bound / m``, which is the same number. The cost of a delta elsewhere grows with
+        all epsilons (:meth:`veilog.privacy.unit.Unit.charges`); this makes it no less than it is.
         """
         eps = parse_epsilon(epsilon)
         if self._people is None:
@@ -233,12 +239,14 @@ class EventQuestions:
         *,
         purpose: str | Message = "sums-over-events",
     ) -> EventRounds:
-        """As many questions for sums as there are weights, charged together before the first, with discrete Gaussian
-        noise; the squared strength is shared out by the weights.
+        """Return as many queries for sums as weights, all charged before the first.
+
+        They have discrete Gaussian noise; the squared strength is shared out by the weights.
 
         Sensitivity: in each a case contributes a vector of an L2 norm of at most ``EventRounds.UNIT``
-        (:meth:`EventRounds.sums`), and the noise of each was fixed in these units before the first. What they cost
-        together is proved in :mod:`veilog.privacy.histograms`: (epsilon, delta), whatever they ask.
+        (:meth:`EventRounds.sums`). The noise of each was fixed in these units before the first. Together they are
+        (epsilon, delta)-differentially private, whatever they ask; the proof stands in
+        :mod:`veilog.privacy.histograms`.
         """
         eps, failure = parse_epsilon(epsilon), parse_delta(delta)
         paid = gaussian_rounds(weights, eps, failure, by=EventRounds.UNIT)
@@ -263,17 +271,17 @@ class EventQuestions:
         codings: Sequence[Coding] = (),
         purpose: str | Message = "table-most-apart",
     ) -> int:
-        """Which of several tables of counts is farthest from what is ``expected`` of it, with noise.
+        """Return the place of the table of counts farthest from ``expected``, with noise.
 
-        ``features`` maps each case, by itself, to cells of tables that stand one after the other, table i with as many
-        cells as ``expected[i]`` has numbers. Of each table the first cell of a case counts, once, so that ``n_i``
-        counts cases. The score of table i is ``sum |n_i - expected[i]| - less[i]``. What comes back is the place of the
+        ``features`` maps each case, by itself, to cells of tables that stand one after the other. Table i has as many
+        cells as ``expected[i]`` has numbers. The first cell of a case in each table counts, once, so that ``n_i``
+        counts cases. The score of table i is ``sum |n_i - expected[i]| - less[i]``. The result is the place of the
         largest score with discrete Laplace noise of scale 2/epsilon.
 
-        Sensitivity: what is expected, and what is subtracted, are public or noisy answers. A case is in at most one
-        cell of each table, so adding or removing it changes one number of ``n_i`` by 1, and the score by at most 1.
-        Every score, however many there are, changes by at most 1: with this noise the place of the largest is
-        epsilon-differentially private (proof: :class:`~veilog.privacy.mechanisms.mechanism.NoisyMaximum`).
+        Sensitivity: ``expected`` and ``less`` are public or noisy answers. A case is in at most one cell of each table.
+        So adding or removing it changes one number of ``n_i`` by 1, and the score by at most 1. Every score, however
+        many there are, changes by at most 1. With this noise the place of the largest is epsilon-differentially private
+        (proof: :class:`~veilog.privacy.mechanisms.mechanism.NoisyMaximum`).
         """
         eps = parse_epsilon(epsilon)
         wanted = [np.asarray(table, dtype=np.int64).reshape(-1) for table in expected]
@@ -295,10 +303,10 @@ class EventQuestions:
         return mechanism.largest(np.array(scores, dtype=np.int64), self._randomness)
 
     def distinct(self, name: str, epsilon: Number) -> tuple[int, int]:
-        """How many distinct values of an attribute cases have first, and how many cases have one; with noise.
+        """Return noisy counts: distinct first values of an attribute, and cases with one.
 
-        Of an event attribute the first value of each case counts. Both numbers get discrete Laplace noise of scale
-        2/epsilon.
+        The first value of each case counts, also of an event attribute. Both numbers get discrete Laplace noise of
+        scale 2/epsilon.
 
         Sensitivity: adding a case adds at most one value that no other case has first, and at most one case that has a
         value. Each number changes by at most 1, both together by at most 2 (L1): epsilon-differentially private.
@@ -327,9 +335,9 @@ class EventQuestions:
         return len(firsts) + int(noisy[0]), having + int(noisy[1])
 
     def frequent_values(self, name: str, most: int, epsilon: Number, delta: Number) -> tuple[str, ...]:
-        """The values of an attribute that enough cases have, in the order of their names.
+        """Return the values of an attribute that enough cases have, sorted by name.
 
-        Of each case its first ``most`` different values count, each once. A value is released iff its number of cases
+        The first ``most`` different values of each case count, each once. A value is released iff its number of cases
         plus k-TSGD noise for (epsilon/most, delta/most) exceeds k. A value that no case has is never released.
 
         Sensitivity: adding a case changes the counts of at most ``most`` values, each by 1. Each of them alone is
@@ -369,7 +377,7 @@ class EventQuestions:
 
 
 def _counted(found: Iterable[Counter[str]]) -> Counter[str]:
-    """How often each is counted in all of these."""
+    """Return the sum of all these counts."""
     total: Counter[str] = Counter()
     for counts in found:
         total.update(counts)
@@ -377,13 +385,13 @@ def _counted(found: Iterable[Counter[str]]) -> Counter[str]:
 
 
 class EventRounds:
-    """Questions for sums that were paid for together. One beyond them is refused.
+    """Queries for sums that are charged together; one beyond them is refused.
 
     Opened by :meth:`EventQuestions.rounds`, which charges all of them before the first.
     """
 
     UNIT = 2**24
-    """The L2 norm of what a case contributes to each is at most this."""
+    """Largest L2 norm of a case's contribution to each."""
 
     def __init__(self, questions: EventQuestions, paid: GaussianRounds, randomness: Randomness) -> None:
         self._questions, self._paid, self._randomness = questions, paid, randomness
@@ -391,12 +399,12 @@ class EventRounds:
 
     @property
     def asked(self) -> int:
-        """How many were asked."""
+        """Number of queries so far."""
         return self._asked
 
     @property
     def noises(self) -> tuple[DiscreteGaussian, ...]:
-        """The noise of each question."""
+        """Noise of each query."""
         return self._paid.noises
 
     def sums(
@@ -409,14 +417,15 @@ class EventRounds:
         codings: Sequence[Coding] = (),
         resolution: int = 1,
     ) -> IntArray:
-        """Return the next sums, over all cases, of a vector of ``size`` integers a case, in units of ``1/resolution``.
+        """Return the next noisy sums of a vector of ``size`` integers, over all cases.
 
-        Features, alphabet and codings are those of :meth:`EventQuestions.sums`, and so is the clipping by the L2 norm.
-        The product of ``bound`` and ``resolution`` is at most ``UNIT``.
+        The sums are in units of ``1/resolution``. Features, alphabet and codings are those of
+        :meth:`EventQuestions.sums`, and so is the clipping by the L2 norm. The product of ``bound`` and ``resolution``
+        is at most ``UNIT``.
 
-        Sensitivity: the alphabet, the codings, the bound and the resolution are public or noisy answers, so what a case
-        contributes depends on that case alone, and its L2 norm is at most ``resolution * bound``, so at most ``UNIT``,
-        exactly, because it is computed in integers. It was charged with the others.
+        Sensitivity: the alphabet, the codings, the bound and the resolution are public or noisy answers. So the
+        contribution of a case depends on that case alone. Its L2 norm is at most ``resolution * bound``, so at most
+        ``UNIT``, exactly, because it is computed in integers. It was charged with the others.
         """
         if self._asked == len(self.noises):
             raise ParameterError("questions-used-up", parameter="rounds", asked=self._asked)

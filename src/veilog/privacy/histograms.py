@@ -1,9 +1,57 @@
-"""Noise on the counts of bins: on every bin, or on those only that come out above a threshold.
+"""Noise on counts of bins, on weights of labels, and on queries charged together.
 
-Where only the bins above a threshold come back, the work follows them and not the number of bins. Of the empty bins
-each survives with ``p = P(noise > threshold)``, independently, so the next that survives is a geometric number of bins
-away, and given that it survives its count has the law of noise above the threshold. Both are drawn exactly: the result
-has the distribution of noise on every bin, cut at the threshold afterwards.
+*Bins above a threshold.* Where only these come back, the work follows them and not the number of bins. Each empty bin
+survives with ``p = P(noise > threshold)``, independently. So the next that survives is a geometric number of bins away.
+Given that it survives, its count has the law of noise above the threshold. Both are drawn exactly: the result has the
+distribution of noise on every bin, cut at the threshold afterwards.
+
+*Labels* (:func:`frequent_labels`). Every case has the same weight, WEIGHT units. It splits it evenly among its d
+different labels (the first MOST of them, if it has more): ``WEIGHT // d`` units each. A label with units is found iff
+their sum plus discrete Laplace noise of scale WEIGHT/epsilon exceeds a threshold t. A label without units is never
+found. No case has it, or it is beyond the first MOST of every case that has it. The answer is (epsilon,
+delta)-differentially private for one case, with a t such that for d = 1, ..., MOST
+
+    p_d = P(noise > t - WEIGHT // d)   is at most   delta / d   and at most   1 - exp(-epsilon / d).
+
+Proof. Let D' be D and one more case. It gives units to d labels, j of them new (no case of D does). The sums of the
+others differ by ``WEIGHT // d`` each for d - j of them, at most (1 - j/d) WEIGHT together. For the labels of D, let N
+and N' be those found in D and D', and A a set of answers about them. Then P(N' in A) and P(N in A) are within a factor
+exp(epsilon (1 - j/d)) of each other. Noise of different labels is independent. Each new label is found in D' with
+probability p_d. Let q be the probability that at least one is: q <= j p_d <= delta, and 1 - q = (1 - p_d)^j >=
+exp(-epsilon j/d). Let M, M' be all labels found, B a set of answers, A the answers in B without a new label. Then
+
+- P(M' in B) <= P(N' in A)(1 - q) + q <= exp(epsilon) P(N in A) + delta = exp(epsilon) P(M in B) + delta;
+- P(M in B) = P(N in A) <= exp(epsilon (1 - j/d)) P(N' in A) = exp(epsilon (1 - j/d)) P(M' in A) / (1 - q)
+  <= exp(epsilon) P(M' in B).
+
+Of all d only 1 and MOST need a check. Let x = epsilon/d. But for rounding up to the next unit, the least t is
+``WEIGHT/epsilon`` times x - ln x or x - ln(1 - exp(-x)), plus constants. Both are convex in x, so the largest is at an
+end, where ``WEIGHT/d`` is whole. One unit more covers the rounding in between. The even split follows Gopi, Gulhane,
+Kulkarni, Shen, Shokouhi, Yekhanin, "Differentially private set union", ICML 2020; the threshold follows Korolova,
+Kenthapadi, Mishra, Ntoulas, "Releasing search queries and clicks privately", WWW 2009.
+
+*Queries charged together* (:func:`gaussian_rounds`). Their number, and the noise of each, is fixed before the first;
+the next query may depend on the answers so far. A histogram counts a case in at most one bin, so a case changes one
+count by 1. With Gaussian noise of deviation s_i it is the Gaussian mechanism of ``mu_i = 1 / s_i``, whatever the query.
+All of them together cost no more than one of ``mu = sqrt(sum mu_i**2)`` (Dong, Roth, Su, "Gaussian Differential
+Privacy", JRSS B 2022, theorem 3.2 and corollary 3.3, for adaptively chosen queries). That is (epsilon,
+delta)-differentially private exactly if (Balle, Wang, "Improving the Gaussian mechanism for differential privacy", ICML
+2018, theorem 8)
+
+    delta >= Phi(mu / 2 - epsilon / mu) - exp(epsilon) Phi(-mu / 2 - epsilon / mu).
+
+*Sums of vectors.* Let a case change an answer by a vector of integers of L2 norm up to B (``by``). Then noise of
+deviation s on each number makes it the Gaussian mechanism of ``mu = B / s``. In the direction of that vector it is as
+above, and in the others both logs have the same. B is the same in several such queries, and the deviations in its units
+are fixed before the first (:class:`veilog.privacy.events.EventRounds`). So each costs its ``mu_i = B / s_i``, whatever
+it asks. How many of its own units B stands for in a query may follow from earlier answers.
+
+*The noise is discrete.* It is of ``N_Z(0, s_i**2 + 4)``, which is Gaussian noise of deviation s_i rounded at random to
+integers, but for a factor. Steps 1 and 2 of :mod:`veilog.privacy.mechanisms.accountant` hold with 4 in place of 16,
+where ``h = 2.01 exp(-8 pi**2) < 1.1e-34``. Step 3, for at most 2**61 bins in each of 1000 histograms, gives
+``6 h n < 1.6e-12``. So the strength is found for a smaller epsilon and a smaller delta, each by a millionth of it. The
+millionth of epsilon is at least 1e-9. A millionth of the strength itself is kept back, too, which is more than floats
+err.
 """
 
 from __future__ import annotations
@@ -30,7 +78,7 @@ from veilog.privacy.mechanisms.noise import Randomness
 IntArray = npt.NDArray[np.int64]
 
 Assign = Callable[[Sequences], npt.ArrayLike]
-"""Maps each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""
+"""Function of each sequence, by itself, to a bin 0, 1, ..., or to -1 for none."""
 
 _BLOCK = 65_536
 _DENSE_LIMIT = 50_000_000
@@ -39,14 +87,14 @@ _LARGEST_SIZE = 2**61
 
 @dataclass(frozen=True)
 class SparseHistogram:
-    """The bins whose noisy count exceeds a threshold, in ascending order, and their noisy counts."""
+    """Bins whose noisy count exceeds a threshold, ascending, with their noisy counts."""
 
     bins: IntArray
     counts: IntArray
 
 
 def check_size(size: int, mechanism: Laplace | DiscreteGaussian, keep_above: int | None) -> None:
-    """Refuse, before anything is asked, what could not be held: too many bins, or a threshold below much noise."""
+    """Refuse, before any query, too many bins or a threshold below much noise."""
     if keep_above is None and not 0 <= size <= _DENSE_LIMIT:
         raise ParameterError("histogram-bins-not-listable", parameter="size", size=size)
     if not 0 <= size <= _LARGEST_SIZE:
@@ -63,7 +111,10 @@ def check_size(size: int, mechanism: Laplace | DiscreteGaussian, keep_above: int
 
 
 def cases_in_bins(variants: Variants, assign: Assign, size: int) -> tuple[IntArray, IntArray]:
-    """The bins that ``assign`` gives, in blocks, with the cases in each; sequences without a bin are left out."""
+    """Return the bins that ``assign`` gives, in blocks, and the cases in each.
+
+    Sequences without a bin are left out.
+    """
     sequences = variants.sequences
     parts = [
         bins_of(assign, sequences.rows(start, min(start + _BLOCK, len(sequences))), size, check=start == 0)
@@ -81,7 +132,7 @@ def every_bin(
     mechanism: Laplace | DiscreteGaussian,
     randomness: noise.Randomness,
 ) -> IntArray:
-    """The noisy counts of bins 0, ..., size-1, of which ``assigned`` have the ``weights``."""
+    """Return the noisy counts of all bins; ``assigned`` bins have these ``weights``."""
     noisy = mechanism.draw(size, randomness)
     np.add.at(noisy, assigned, weights)
     return noisy
@@ -95,7 +146,7 @@ def bins_above(
     mechanism: Laplace | DiscreteGaussian,
     randomness: noise.Randomness,
 ) -> SparseHistogram:
-    """The bins of :func:`every_bin` whose noisy count exceeds the threshold, without drawing the others."""
+    """Return the bins of :func:`every_bin` above a threshold, drawing no others."""
     occupied, inverse = np.unique(assigned, return_inverse=True)
     exact = np.zeros(len(occupied), dtype=np.int64)
     np.add.at(exact, inverse, weights)
@@ -114,7 +165,7 @@ def bins_above(
 def _surviving_empty_bins(
     empty: int, mechanism: Laplace | DiscreteGaussian, threshold: int, randomness: noise.Randomness
 ) -> IntArray:
-    """Positions, among ``empty`` bins of count 0, of those whose noise exceeds the threshold."""
+    """Return the positions, among ``empty`` bins, of those that noise lifts above it."""
     chance, to = _chance_above(mechanism, threshold), _gaps_to(mechanism, threshold)
     positions: list[IntArray] = []
     last = -1
@@ -135,19 +186,19 @@ def _gaps_to(mechanism: Laplace | DiscreteGaussian, above: int) -> noise.Gaps:
 
 @lru_cache(maxsize=256)
 def _chance_above(mechanism: Laplace | DiscreteGaussian, above: int) -> float:
-    """A float at or just above the probability of noise above a number, for estimates of work only."""
+    """Return a float hardly above the chance of noise above a number, for estimates."""
     return float(Fraction(mechanism.tail(above)(96)[1], 2**96))
 
 
 WEIGHT = 2**20
-"""Units of a case: so many that rounding a part of it down loses nothing to speak of."""
+"""Units of a case: so many that rounding a part of it down loses almost nothing."""
 MOST = 1024
 """Labels of a case that share its weight; a public number that the threshold hardly depends on."""
 
 
 @lru_cache(maxsize=64)
 def label_threshold(epsilon: Fraction, delta: Fraction) -> int:
-    """Return a threshold, in units, at which the proof holds, and hardly a smaller one would."""
+    """Return a threshold, in units, for which the proof holds, hardly above the least."""
     if delta == 0:
         raise ParameterError("activities-search-without-delta", parameter="delta")
     scale = epsilon / WEIGHT
@@ -179,11 +230,11 @@ def _holds(threshold: int, d: int, epsilon: Fraction, delta: Fraction) -> bool:
 
 
 def label_weights(variants: Variants) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the units of each label, exactly: what the noise is added to."""
+    """Return the exact units of each label, to which the noise is added."""
     owner = np.repeat(np.arange(len(variants)), variants.lengths)
     place = owner * max(1, len(variants.labels)) + variants.codes
     pairs, first = np.unique(place, return_index=True)
-    order = np.argsort(first, kind="stable")  # the labels of a sequence as they come first
+    order = np.argsort(first, kind="stable")  # the labels of a sequence by their first occurrence
     pairs, owners = pairs[order], owner[np.sort(first)]
     number = np.bincount(owners, minlength=len(variants))
     starts = np.concatenate([[0], np.cumsum(number)])[:-1]
@@ -196,13 +247,12 @@ def label_weights(variants: Variants) -> np.ndarray[tuple[int], np.dtype[np.int6
 
 
 def labels_noise(epsilon: Fraction, delta: Fraction) -> Thresholded:
-    """Return the noise and the threshold at which labels are found, in units of a case's weight."""
+    """Return the noise and the threshold for labels, in units of a case's weight."""
     return Thresholded(Laplace(1 / epsilon, WEIGHT), label_threshold(epsilon, delta))
 
 
 def frequent_labels(variants: Variants, mechanism: Thresholded, randomness: noise.Randomness) -> tuple[str, ...]:
-    """Return the labels that have units, and whose units plus noise exceed the threshold, in the order of their
-    names."""
+    """Return the labels whose units, if any, exceed the threshold with noise, by name."""
     units = label_weights(variants)
     noisy = units + mechanism.noise.draw(len(variants.labels), randomness)
     return tuple(variants.labels[i] for i in np.flatnonzero((units > 0) & (noisy > mechanism.above)).tolist())
@@ -211,13 +261,13 @@ def frequent_labels(variants: Variants, mechanism: Thresholded, randomness: nois
 FloatArray = npt.NDArray[np.float64]
 
 MISSED = 0.01
-"""About the part of releases of no cases at all of which it is not noticed that they are noise alone."""
+"""Rough fraction of releases without cases that are not recognised as noise alone."""
 _EACH = 0.2
-"""Of it, for all answers by themselves; the rest is for those that count every case, taken together."""
+"""Fraction of it for all answers by themselves; the rest is for those that count every case, taken together."""
 
 
 class AnswerTotal(NamedTuple):
-    """The sum of the numbers of an answer, how many they are, and the noise of each."""
+    """Sum of the numbers of an answer, their count, and the noise of each."""
 
     total: int
     numbers: int
@@ -226,14 +276,16 @@ class AnswerTotal(NamedTuple):
 
     @property
     def variance(self) -> float:
-        """Return the variance of the total."""
+        """Variance of the total."""
         if isinstance(self.noise, GaussianRounds):
             return self.numbers * self.noise.noises[0].variance
         return self.numbers * self.noise.variance
 
     def moments(self, s: FloatArray) -> FloatArray:
-        """Return the logarithm of the moment generating function of its noise; that of discrete Gaussian noise is
-        bounded by that of the Gaussian with the parameter of its law."""
+        """Return the log of the moment generating function of its noise, or a bound.
+
+        The bound for discrete Gaussian noise is that of the Gaussian with the parameter of its law.
+        """
         if isinstance(self.noise, GaussianRounds):
             return self.numbers * s**2 * self.noise.noises[0].variance / 2
         decay = float(self.noise.decay)
@@ -243,21 +295,27 @@ class AnswerTotal(NamedTuple):
 
 @dataclass
 class Totals:
-    """The totals of the answers so far."""
+    """Totals of the answers so far, to recognise answers that are noise alone.
+
+    Without cases every exact answer is 0, so its total is a sum of independent noises of a known law. A total that
+    exceeds what such a sum hardly ever exceeds is not noise alone. All this is post-processing of noisy answers.
+    """
 
     answers: list[AnswerTotal] = field(default_factory=list)
 
     def add(self, total: int, noise: Laplace | GaussianRounds, numbers: int, *, counts_cases: bool = False) -> None:
-        """Note an answer whose exact numbers are at least 0, and are all 0 where there are no cases; in one that counts
-        cases every case adds 1 to one of them, or to none."""
+        """Add an answer whose exact numbers are at least 0, and all 0 without cases.
+
+        In one that counts cases every case adds 1 to one of its numbers, or to none.
+        """
         self.answers.append(AnswerTotal(total, numbers, noise, counts_cases))
 
     @property
     def noise_only(self) -> bool | None:
-        """Whether no answer stands out of its noise; None where none was asked for that could.
+        """True if no answer stands out of its noise; None if no query could.
 
         Those that count cases are weighted by their variances. Each of k answers has a level of its own, too, which
-        noise alone exceeds with a probability of about ``MISSED / 5 k``: so that none that stands out is overlooked
+        noise alone exceeds with a probability of about ``MISSED / 5 k``. So no answer that stands out is overlooked
         beside others that leave most cases out.
         """
         counting = [answer for answer in self.answers if answer.counts_cases]
@@ -271,11 +329,12 @@ class Totals:
 
 
 def exceeded_by_noise(answers: Sequence[AnswerTotal], rate: float, *, weighted: bool = False) -> float:
-    """Return the level that the noise of these totals together exceeds with a probability of about ``rate``;
-    ``weighted`` by the inverse of their variances.
+    """Return the level that these totals' noise together exceeds with about ``rate``.
+
+    ``weighted`` weights them by the inverse of their variances.
 
     It is the saddlepoint approximation: ``P(S > K'(s)) = exp(K(s) - s K'(s) + l**2 / 2) Q(l)`` with
-    ``l = s sqrt(K''(s))``, Q the upper tail of the normal distribution and K the logarithm of the moment generating
+    ``l = s sqrt(K''(s))``. Q is the upper tail of the normal distribution, and K the logarithm of the moment generating
     function of the sum.
     """
     weights = [1 / answer.variance if weighted else 1.0 for answer in answers]
@@ -302,9 +361,11 @@ _KEPT_BACK = 1e-6
 
 
 def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction, *, by: int = 1) -> GaussianRounds:
-    """Return the noise of a question for each weight, the squared strength shared out by the weights, such that all
-    together are (epsilon, delta)-differentially private where a case changes each answer by at most ``by`` in the L2
-    norm: 1 in a histogram."""
+    """Return the noise of a query for each weight, (epsilon, delta)-private together.
+
+    The weights share out the squared strength. It holds where a case changes each answer by at most ``by`` in the L2
+    norm: 1 in a histogram.
+    """
     if not 1 <= len(weights) <= MOST_ROUNDS or any(weight <= 0 for weight in weights):
         raise ParameterError("rounds-out-of-range", parameter="weights", most_rounds=MOST_ROUNDS)
     if epsilon < LEAST_EPSILON or not LEAST_DELTA <= delta < 1:
@@ -322,7 +383,7 @@ def gaussian_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fract
 
 
 def histogram_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> GaussianRounds:
-    """Return the noise of a histogram for each weight, of which the bins above a threshold can be drawn alone."""
+    """Return the noise of a histogram for each weight, fit for :func:`bins_above`."""
     paid = gaussian_rounds(weights, epsilon, delta)
     if max(noise.exact_variance for noise in paid.noises) > LARGEST_VARIANCE_OF_TAILS:
         raise ParameterError("rounds-noise-too-wide", parameter="epsilon")
@@ -330,13 +391,15 @@ def histogram_rounds(weights: Sequence[Fraction], epsilon: Fraction, delta: Frac
 
 
 def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) -> bool:
-    """Return whether Gaussian noise is narrower than discrete Laplace noise of the shares of epsilon, from public
-    numbers only: whether the product of its variances is smaller."""
+    """Return True if Gaussian noise is narrower than Laplace noise of split epsilons.
+
+    It compares the products of the variances, from public numbers only.
+    """
     if not delta:
         return False
     try:
         noises = histogram_rounds(weights, epsilon, delta).noises
-    except ParameterError:  # nothing that could be paid for so
+    except ParameterError:  # no such noise exists for this budget
         return False
     whole = float(sum(weights, start=Fraction(0)))
     apart = [2 * math.log(float(weight) / whole * float(epsilon)) - math.log(2) for weight in weights]
@@ -345,7 +408,7 @@ def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) 
 
 @lru_cache(maxsize=256)
 def strength_within(epsilon: float, delta: float) -> float:
-    """Return a mu, hardly below the largest, whose Gaussian mechanism is (epsilon, delta)-differentially private."""
+    """Return a mu, hardly below the largest, that is (epsilon, delta)-private."""
     within, failure = epsilon * (1 - _KEPT_BACK), math.log(delta * (1 - _KEPT_BACK))
     low, high = 0.0, 1.0
     while _log_delta(within, high) <= failure:
@@ -357,7 +420,7 @@ def strength_within(epsilon: float, delta: float) -> float:
 
 
 def _log_delta(epsilon: float, mu: float) -> float:
-    """The logarithm of the delta of a Gaussian mechanism at epsilon."""
+    """Return the logarithm of the delta of a Gaussian mechanism at epsilon."""
     from scipy.special import log_ndtr  # here: it is of use with a delta only, and takes a while to import
 
     inside = float(log_ndtr(mu / 2 - epsilon / mu))
@@ -366,7 +429,7 @@ def _log_delta(epsilon: float, mu: float) -> float:
 
 
 class Rounds:
-    """The histograms that were paid for. One beyond them is refused.
+    """Histograms that are charged together; one beyond them is refused.
 
     Opened by :meth:`veilog.privacy.curator.Curator.rounds`, which charges all of them before the first.
     """
@@ -377,16 +440,18 @@ class Rounds:
 
     @property
     def asked(self) -> int:
-        """How many were asked."""
+        """Number of histograms so far."""
         return self._asked
 
     @property
     def noises(self) -> tuple[DiscreteGaussian, ...]:
-        """The noise of each histogram."""
+        """Noise of each histogram."""
         return self._paid.noises
 
     def histogram(self, assign: Assign, size: int, *, keep_above: int) -> SparseHistogram:
-        """Return the next histogram: of bins 0, ..., size-1 those whose noisy number of cases exceeds ``keep_above``.
+        """Return the next histogram: bins whose noisy number exceeds ``keep_above``.
+
+        The bins are 0, ..., size-1, their numbers are those of cases.
 
         Sensitivity: ``assign`` maps each sequence, by itself, to one bin or to none, so a case changes one count by 1.
         It was charged with the others.

@@ -1,12 +1,12 @@
-"""Persons with all their cases, as a question's feature function sees them, and what all of them add up to, exactly.
+"""Persons with all their cases, as query functions see them, and their exact sums.
 
-A person's *history* is all its cases in the order of their starts, ties and cases without a start in the order of the
-log. A function sees integers against public lists, as of cases (:mod:`veilog.privacy.cases`): the kind of each case and
-its first and last time. What a person contributes is bounded as what a case contributes is, whatever the number of its
-cases; so no cases are drawn, and a person with many cases counts with all of them, each for less.
+A person's *history* is all its cases in the order of their starts. Ties and cases without a start are in the order of
+the log. A function sees integers against public lists, as with cases (:mod:`veilog.privacy.cases`): the kind of each
+case and its first and last time. The contribution of a person is bounded as that of a case is, whatever the number of
+its cases. So no cases are drawn, and a person with many cases counts with all of them, each for less.
 
-Cases of a person may lie in several pieces of a log. What counts of a case is found where its piece is, and comes here
-as three integers; histories are made in this process.
+Cases of a person may lie in several pieces of a log. The facts of a case are found where its piece is, and come here as
+three integers; histories are made in this process.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """Persons; the cases of person ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``, in the order of their starts."""
+    """Persons; person ``i`` has the cases ``offsets[i]`` up to ``offsets[i + 1]``.
+
+    The cases of a person are in the order of their starts.
+    """
 
     kinds: IntArray
-    """Of each case; -1 for none."""
+    """Kind of each case; -1 for none."""
     starts: IntArray
     """Microseconds since 1970 UTC, or ``UNKNOWN_TIME``."""
     ends: IntArray
@@ -49,16 +52,16 @@ class Histories:
 
     @cached_property
     def owners(self) -> IntArray:
-        """The person of each case."""
+        """Person of each case."""
         return np.repeat(np.arange(len(self)), self.lengths)
 
     @cached_property
     def followed(self) -> IntArray:
-        """The cases that another one of their person follows: the next case."""
+        """Cases that another one of their person follows: the next case."""
         return np.flatnonzero(np.diff(self.owners) == 0)
 
     def take(self, rows: IntArray) -> Histories:
-        """The persons of these rows, in this order."""
+        """Return the persons of these rows, in this order."""
         lengths = self.lengths[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         cases = np.repeat(self.offsets[rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
@@ -66,11 +69,11 @@ class Histories:
 
 
 HistoryFeatures = Callable[[Histories], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]]
-"""Maps each person, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
+"""Function of each person, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 
 class KindRule(NamedTuple):
-    """A public rule that gives each case a kind, by itself."""
+    """Public rule that gives each case a kind, by itself."""
 
     of: Callable[[Cases], IntArray]
     number: int
@@ -86,7 +89,7 @@ def sums_of_persons(
     kinds: KindRule | None,
     alphabet: Sequence[str],
 ) -> IntArray:
-    """Return what all persons contribute, each clipped to the L1 bound."""
+    """Return the sums of all persons' contributions, each clipped to the L1 bound."""
     histories = histories_in(people, domain, kinds, alphabet)
     triples = triples_of(features, histories, size, LARGEST_VALUE, check=True)
     _, places, contributed = contributions(triples, len(histories), bound, resolution, "L1")
@@ -115,7 +118,10 @@ def histories_in(people: PersonCases, domain: Domain, kinds: KindRule | None, al
 
 
 def histories_of(owner: IntArray, kinds: IntArray, starts: IntArray, ends: IntArray) -> Histories:
-    """Return the persons of cases with these numbers, those below 0 left out; who has none is nobody."""
+    """Return the persons of cases with these numbers; numbers below 0 are left out.
+
+    There is no person without cases.
+    """
     order = np.lexsort((starts, starts == UNKNOWN_TIME, owner))
     order = order[owner[order] >= 0]
     first = np.flatnonzero(np.diff(owner[order], prepend=-1))
@@ -123,7 +129,7 @@ def histories_of(owner: IntArray, kinds: IntArray, starts: IntArray, ends: IntAr
 
 
 def _ends(raw: RawCases) -> tuple[IntArray, IntArray]:
-    """The times of the first and of the last event of each case."""
+    """Return the times of the first and of the last event of each case."""
     number = len(raw.offsets) - 1
     going = np.flatnonzero(np.diff(raw.offsets))
     starts, ends = (np.full(number, UNKNOWN_TIME) for _ in range(2))

@@ -1,21 +1,21 @@
-"""A subset of the cases of a log, by a public rule that looks at each case alone.
+"""Subsets of the cases of a log, by a public rule that looks at each case alone.
 
-A rule puts every case into exactly one subset: by the month in which it starts, or by an attribute that it has one
-value of. Which subset a case is in follows from that case and from nothing else, so leaving out the cases of all other
-subsets is a map of single cases: it takes neighbouring logs to neighbouring logs, or to the same log. Whatever is
-proved of a question holds for a question to a subset.
+A rule puts every case into exactly one subset, by the month in which it starts or by an attribute of which it has one
+value. The subset of a case follows from that case and from nothing else. So leaving out the cases of all other subsets
+is a map of single cases. It takes neighbouring logs to neighbouring logs, or to the same log. Every proof about a query
+holds for a query on a subset, too.
 
 *Parallel composition.* Logs D and D' that differ by one case c are the same in every subset of a rule but that of c. A
-release of another subset has the same law whether it is made of D or of D', also where what is asked is chosen after
-seeing earlier releases. So of all releases of subsets of one rule only those of the subset that c is in can tell D from
-D', and what they cost together, with the releases of the whole log, is what c loses: at most the largest sum of any
-subset. Of two rules c is in one subset each, so their largest sums add up.
+release of another subset has the same law for D and for D'. This holds also where its queries are chosen after seeing
+earlier releases. So of all releases of subsets of one rule only those of the subset that c is in can distinguish D from
+D'. Their cost together, with the releases of the whole log, is what c loses: at most the largest sum of any subset.
+With two rules c is in one subset of each, so their largest sums add up.
 
-*Spans of days.* The subsets of the rule ``began`` are the days on which cases start, and a release of a span of days
-is one of all of them together: it can tell D from D' only if c starts within it. So of the releases of spans those
-that hold the first day of c are what c loses, with those of the whole log: at most the largest sum of any day.
+*Spans of days.* The subsets of the rule ``began`` are the days on which cases start. A release of a span of days is one
+of all of them together. It can distinguish D from D' only if c starts within it. So c loses the releases of spans that
+hold its first day, with those of the whole log. That is at most the largest sum of any day.
 
-That c is in one subset only is meant of all that is ever released of it: where a log grows or is corrected, a case must
+That c is in one subset only is meant of all that is ever released of it. Where a log grows or is corrected, a case must
 keep its subset (condition ``cases-keep-their-subset``). A case that started in March still did when April's events have
 been added to it. An extract by the date of events breaks this: a case of March and April is in both, and loses both.
 
@@ -23,21 +23,22 @@ Persons have cases in several subsets, so for them releases of subsets add up as
 
 Privacy
 -------
-*Remembered units.* The data owner can have the ledger keep a digest of the name of every unit, a case or a person, that
-a release of a subset looked at. A unit whose digest stands with another subset of the rule is left out of this one. Let
-u be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of u. Claim: before
-each release the digests that are kept are equal but for that of u, and the log that the release looks at is equal but
-for the cases of u. Both hold before the first. If the digests are equal but for that of u, any other unit is left out
-of the one log if and only if it is left out of the other, because that depends on its own digest and its own subset, so
-the second holds. Those that are looked at are kept, so the first holds after it. Which subset is released next may
-follow from what was released. So u is looked at in at most one subset of the rule, and loses what its releases cost and
-no more; a release of another subset has the same law with u and without it. The digests are kept in the transaction
-that reserves, and a release whose ledger has a new entry of another subset since they were compared is refused, which
-follows from the entries and not from any unit. That holds for persons, too, whose cases of a subset are cut to M first.
+*Remembered units.* At the data owner's wish the ledger keeps a digest of the name of every unit that a release of a
+subset looked at. A unit is a case or a person. A unit whose digest stands with another subset of the rule is left out
+of this one. Let u be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of
+u. Claim: before each release, first, the digests in the ledger are equal but for that of u. Second, the log that the
+release looks at is equal but for the cases of u. Both hold before the first. Suppose that the digests are equal but for
+that of u. Then any other unit is left out of the one log if and only if it is left out of the other. The reason is that
+this depends on its own digest and its own subset. So the second holds. The digests of the units looked at are kept, so
+the first holds after the release. The choice of the next subset may follow from earlier releases. So u is looked at in
+at most one subset of the rule, and loses the cost of its releases and no more. A release of another subset has the same
+law with u and without it. The digests are kept in the transaction that reserves. A release is refused if its ledger has
+a new entry of another subset since they were compared. This follows from the entries and not from any unit. All this
+holds for persons, too, whose cases of a subset are cut to M first.
 
 A unit is known by its name alone, so it must keep it, and share it with no other (condition
-``units-keep-their-names``). A case without a name is left out, which follows from that case. How many cases were left
-out is for the data owner alone.
+``units-keep-their-names``). A case without a name is left out, which follows from that case. Only the data owner sees
+how many cases were left out.
 """
 
 from __future__ import annotations
@@ -67,13 +68,13 @@ if TYPE_CHECKING:
 BoolArray = npt.NDArray[np.bool_]
 
 NONE = "none"
-"""The subset of the cases that a rule finds nothing in: without a start time, or without one value of the attribute."""
+"""Subset of the cases that a rule finds nothing in: without a start, or without one value of the attribute."""
 
 RULES_OF_TIME = {"month": "2024-03", "week": "2024-W11", "quarter": "2024-Q1", "year": "2024"}
-"""The rules about the start of a case, each with an example of a value."""
+"""Rules about the start of a case, each with an example of a value."""
 
 SPAN = "began"
-"""The rule of spans of days: ``began=2024-03-01..2024-03-08`` are seven, the last one excluded."""
+"""Rule of spans of days: ``began=2024-03-01..2024-03-08`` are seven, the last one excluded."""
 
 _PREFIX = "case:"
 _RESERVED = frozenset({ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED})
@@ -90,19 +91,23 @@ _TEXTS = {
 
 @dataclass(frozen=True)
 class Partition:
-    """The cases that a rule gives one value: those that started in a month, or that have a value of an attribute."""
+    """Cases that a rule gives one value: a month of start or an attribute's value."""
 
     rule: str
     """``month``, ``week``, ``quarter`` or ``year`` of the start, in UTC; or the name of an attribute."""
     value: str
     follows: bool = dataclasses.field(default=False, compare=False, repr=False)
-    """Whether a ledger named its first day as that on which the last release ended; it is asked again when this one is
-    entered."""
+    """True if a ledger named its first day as the end of the last release.
+
+    The ledger checks it again when this one is entered.
+    """
 
     @staticmethod
     def of(text: str) -> Partition:
-        """Return the subset that is spelled ``month=2024-03`` or ``ward=A``. An attribute that is called as a rule of
-        time is spelled ``case:month``."""
+        """Return the subset that is spelled ``month=2024-03`` or ``ward=A``.
+
+        An attribute with the name of a rule of time is spelled ``case:month``.
+        """
         if not isinstance(text, str):
             raise ParameterError("subset-not-rule-value", parameter="subset", advice=_ADVICE, text=text)
         rule, equals, value = text.partition("=")
@@ -116,7 +121,7 @@ class Partition:
         if not name or name in _RESERVED or not value.isprintable() or not rule.isprintable() or len(text) > _LONGEST:
             raise ParameterError("subset-name-invalid", parameter="subset", advice=_ADVICE, text=text[:_LONGEST])
         spelled = _text(value)
-        if spelled is None:  # no number: a case that has it is one without a value
+        if spelled is None:  # not a number: a case that has it counts as one without a value
             raise ParameterError("subset-name-invalid", parameter="subset", advice=_ADVICE, text=text)
         # One attribute is one rule, and one value one subset, however they are spelled.
         taken = name in RULES_OF_TIME or name == SPAN or name.startswith(_PREFIX)
@@ -127,12 +132,12 @@ class Partition:
 
     @property
     def of_time(self) -> bool:
-        """Whether the rule looks at the start of a case, and not at an attribute."""
+        """True if the rule looks at the start of a case, and not at an attribute."""
         return self.rule in RULES_OF_TIME or self.rule == SPAN
 
     @property
     def in_words(self) -> Message:
-        """Which cases these are."""
+        """Description of these cases."""
         if self.rule == SPAN:
             first, _, end = self.value.partition("..")
             return Message("cases-between", first=first, end=end)
@@ -147,8 +152,10 @@ class Partition:
     def within(
         self, window: tuple[datetime.datetime, datetime.datetime]
     ) -> tuple[datetime.datetime, datetime.datetime]:
-        """Return from when, and before when, cases that start in the window and are of this subset may start; where
-        there are none, when those of the subset may."""
+        """Return the window of starts of the subset's cases that start in ``window``.
+
+        Where there are none, it is the window of the subset.
+        """
         if not self.of_time or self.value == NONE:
             return window
         midnight = datetime.datetime.combine(_EPOCH, datetime.time(), datetime.UTC)
@@ -157,7 +164,7 @@ class Partition:
         return both if both[0] < both[1] else (first, end)
 
     def among(self, neighbours: Message) -> Message:
-        """Return what is told apart, with the cases that alone were looked at."""
+        """Return the neighbours in words, restricted to the cases that were looked at."""
         return Message("neighbours-of-subset", neighbours=neighbours, cases=self.in_words)
 
     @overload
@@ -167,10 +174,10 @@ class Partition:
     def of_log(self, log: EventLog | StoredLog | Variants) -> EventLog | StoredLog: ...
 
     def of_log(self, log: EventLog | StoredLog | Variants) -> EventLog | StoredLog:
-        """Return the log with the cases of this subset alone, in their order. Of variants nobody knows.
+        """Return the log with the cases of this subset alone, in their order.
 
-        Each case is kept or left out for what it is itself: the result changes by the case, or not at all, when a case
-        is added or removed.
+        Variants have no subsets. Each case is kept or left out by itself. When a case is added or removed, the result
+        changes by that case, or not at all.
         """
         if isinstance(log, Variants):
             raise ParameterError("subset-of-variants", parameter="log", value=self)
@@ -182,11 +189,11 @@ class Partition:
         return log if kept.all() else log.only(np.flatnonzero(kept))
 
     def _holds(self, log: EventLog) -> BoolArray:
-        """Which cases are in this subset."""
+        """Return True for each case in this subset."""
         return self._started(log) if self.of_time else self._valued(log)
 
     def _started(self, log: EventLog) -> BoolArray:
-        """A case starts at the earliest time of its events."""
+        """Return True for each case that starts in it, at the earliest time of its events."""
         times = pc.fill_null(log.events.column(TIMESTAMP).cast(pa.int64()), _NEVER).to_numpy()
         start = np.full(log.cases.num_rows, _NEVER, dtype=np.int64)
         filled = np.flatnonzero(np.diff(log.offsets))
@@ -198,7 +205,7 @@ class Partition:
         return np.asarray((start >= first * _DAY) & (start < end * _DAY))
 
     def _check_attribute(self, shape: EventLog) -> None:
-        """Refuse an attribute that the log has not, or whose values have no plain text."""
+        """Refuse an attribute that the log lacks, or whose values have no plain text."""
         columns = _columns(shape, self.rule.removeprefix(_PREFIX))
         if not columns:
             known = [f"{_PREFIX}{c}" for c in shape.cases.column_names if c not in _RESERVED]
@@ -216,10 +223,10 @@ class Partition:
             raise ParameterError("subset-attribute-type-unsuited", parameter="subset", rule=self.rule, others=others[0])
 
     def _valued(self, log: EventLog) -> BoolArray:
-        """The value of a case is that of its attribute, or, where it has none, that which all of its events have.
+        """Return True for each case with this value, by itself or on all its events.
 
-        Whether it is one of cases or of events for other cases is of no concern, as in XES some cases may have it and
-        events of others.
+        The value of the case itself comes first. In XES some cases may have an attribute and events of others; neither
+        matters for another case.
         """
         found = np.zeros(log.cases.num_rows, dtype=np.bool_)
         undecided = np.ones(log.cases.num_rows, dtype=np.bool_)
@@ -235,13 +242,15 @@ class Partition:
             found |= undecided & same & np.isin(said, wanted)
             if self.value == NONE:
                 found |= undecided & ~same
-            undecided &= same & (said < 0)  # what differs within the case is decided, too
+            undecided &= same & (said < 0)  # values that differ within the case decide it, too
         return found | undecided if self.value == NONE else found
 
 
 def names_of_units(log: EventLog | StoredLog, column: str | None) -> list[str | None]:
-    """Return the name of the unit of each case: of the person in this column, or, without one, that of the case; None
-    where there is none."""
+    """Return the name of each case's unit; None where there is none.
+
+    The unit is the person in this column, or, without one, the case.
+    """
     columns = [ACTIVITY] if column is None else list(columns_of_persons(log.shape, column))
     found = log.each(lambda piece, _first: _named(piece, column), columns)
     return [name for names in found for name in names]
@@ -261,7 +270,7 @@ _NEVER = int(np.iinfo(np.int64).max)
 
 
 def day_named(text: str, parameter: str) -> datetime.date:
-    """Return the day that is spelled ``2024-03-14``, the one spelling that a ledger compares."""
+    """Return the day that is spelled ``2024-03-14``; a ledger compares this spelling."""
     try:
         day = datetime.date.fromisoformat(text.strip())
         if day.isoformat() == text.strip():
@@ -287,7 +296,10 @@ def _check_time(rule: str, value: str) -> None:
 
 
 def _days(rule: str, value: str) -> tuple[int, int]:
-    """The first day and the day after the last, counted from 1970; :class:`ValueError` for what is none."""
+    """Return the first day and the day after the last, counted from 1970.
+
+    :class:`ValueError` for an invalid value.
+    """
     if rule == SPAN:
         texts = value.split("..")
         start, stop = (datetime.date.fromisoformat(text) for text in texts)
@@ -309,15 +321,17 @@ def _days(rule: str, value: str) -> tuple[int, int]:
 
 
 def _columns(log: EventLog, name: str) -> list[tuple[pa.Field, bool]]:
-    """Where an attribute is, of cases first; and whether it is one of events. Of an attribute that has values of
-    several types there are several columns, and what each is called follows from which came first."""
+    """Return the columns of an attribute, of cases first, and True for each of events.
+
+    An attribute with values of several types has several columns. Their names follow from which came first.
+    """
     events = [f for called in (_PREFIX + name, name) for f in log.events.schema if _key(f) == called]
     cases = [field for field in log.cases.schema if _key(field) == name]
     return [*((field, False) for field in cases), *((field, True) for field in events)]
 
 
 def _key(field: pa.Field) -> str | None:
-    """The name of the attribute that a column holds; None for what is none."""
+    """Return the name of the attribute in a column; None for a column of none."""
     return None if field.name in _RESERVED else attribute_key(field)
 
 
@@ -334,8 +348,10 @@ def _has_texts(kind: pa.DataType) -> bool:
 
 
 def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """The values as numbers, equal where they are spelled alike, -1 where there is none; and which of them stands for
-    the value asked for."""
+    """Return the values as numbers, equal where spelled alike, and that of ``value``.
+
+    A missing value is -1.
+    """
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     encoded = as_dictionary(column)
@@ -347,8 +363,11 @@ def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.i
 
 
 def _text(value: Any) -> str | None:
-    """A value as it is spelled, by itself: numbers and truth values alike whatever type the others of its column give
-    it. So which subset a case is in does not depend on another case."""
+    """Return a value as it is spelled, by itself.
+
+    Numbers and truth values are spelled alike whatever type the others of the column give it. So the subset of a case
+    does not depend on another case.
+    """
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
@@ -362,7 +381,7 @@ def _text(value: Any) -> str | None:
 
 
 def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[np.int64], BoolArray]:
-    """The first value of each case (-1: none), and whether all of its events have the same."""
+    """Return each case's first value (-1: none), and True if all its events share it."""
     lengths = np.diff(log.offsets)
     filled = np.flatnonzero(lengths)
     said = np.full(log.cases.num_rows, -1, dtype=np.int64)
@@ -373,7 +392,7 @@ def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[
 
 
 def stated_subset(log: EventLog) -> Partition | None:
-    """Return which cases alone a released log is of, as its metadata say; None where they say nothing understood."""
+    """Return the subset that a released log's metadata state, or None."""
     operations = (a.children for a in log.metadata.attributes if a.key == "privacy:anonymizations")
     facts = (fact for children in operations for child in children for fact in child.children)
     for fact in facts:
@@ -386,8 +405,10 @@ def stated_subset(log: EventLog) -> Partition | None:
 
 
 def of_same_cases(original: EventLog | StoredLog | Variants, released: object) -> EventLog | StoredLog | Variants:
-    """Return the cases of an original that a release is of: all, unless it is of a subset that the original can
-    tell."""
+    """Return the cases of an original that a release is of.
+
+    They are all, unless the release is of a subset that the original has.
+    """
     subset = stated_subset(released) if isinstance(released, EventLog) else None
     if subset is None or isinstance(original, Variants):
         return original

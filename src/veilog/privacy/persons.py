@@ -1,10 +1,10 @@
-"""Whose a case is, by an attribute: told of each case by itself, whatever type other cases give its column.
+"""Persons of cases, by an attribute, for each case by itself.
 
-Readers give a column the type that all of its values have, so ``1.10`` is a number in one log and a text in a log with
-one case more. Two cases are of one person if their values are equal in words that depend on the value alone: numbers,
-as floats, however they are spelled; times, in UTC; truth values; and other texts letter by letter. Where a case has the
-attribute in several places, which of them counts is fixed: its own before those of its events, and ``NAME`` before
-``case:NAME``. So whether two cases are of one person never depends on a third.
+Readers give a column the type that all of its values have. So ``1.10`` is a number in one log and a text in a log with
+one case more. Two cases are of one person if their values are equal in words that depend on the value alone. Such words
+exist for numbers, as floats, however they are spelled; for times, in UTC; for truth values; and for other texts letter
+by letter. Where a case has the attribute in several places, a fixed order decides: its own before those of its events,
+and ``NAME`` before ``case:NAME``. So the comparison of two cases never depends on a third.
 """
 
 from __future__ import annotations
@@ -27,17 +27,21 @@ _PREFIX = "case:"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_PERSON = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX)
 NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})|-?(0|[1-9][0-9]*)(\.[0-9]+([eE][+-]?[0-9]+)?|[eE][+-][0-9]+)|-?inf")
-"""What text is a number in a column of numbers."""
+"""Text that is a number in a column of numbers."""
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 WORDS = {"": None, "nan": None, "True": "true", "False": "false"}
-"""What other text is told otherwise in a column of a type."""
+"""Other texts that a column of a type holds differently."""
 
 
 def columns_of_persons(shape: EventLog, column: str, option: Literal["unit", "person"] = "unit") -> tuple[str, ...]:
-    """Return the columns of a log that hold this attribute; :class:`ParameterError` about this option where there are
-    none."""
+    """Return the columns of a log that hold this attribute, or refuse the option.
+
+    Raises:
+        ParameterError: The log has no such column; the error names ``option``.
+
+    """
     found = [field.name for table in (shape.cases, shape.events) for field in _fields(table, column)]
     if not found:
         known = [f"{_PREFIX}{attribute_key(field)}" for field in shape.cases.schema if field.name != ACTIVITY]
@@ -58,17 +62,16 @@ def columns_of_persons(shape: EventLog, column: str, option: Literal["unit", "pe
 
 
 class Owners(NamedTuple):
-    """Whose each case is; what is said of a case is known of that case alone."""
+    """Persons of the cases, each known by its case alone."""
 
     named: pa.Array
-    """The person of each case in words; null where none is named, or no single one."""
+    """Person of each case in words; null where none is named, or no single one."""
     several: npt.NDArray[np.bool_]
-    """Which cases name more than one, or one on some of their events only."""
+    """True for cases that name several persons, or one on some of their events only."""
 
 
 def owners(log: EventLog, column: str) -> Owners:
-    """Return the person of each case: by its own attribute, or, where it has none, by one that all of its events have
-    alike."""
+    """Return the person of each case, by its own attribute or one on all its events."""
     several = np.zeros(log.cases.num_rows, dtype=np.bool_)
     of_cases = _first_known([_in_words(log.cases.column(f.name)) for f in _fields(log.cases, column)])
     of_events = _first_known([_in_words(log.events.column(f.name)) for f in _fields(log.events, column)])
@@ -83,9 +86,11 @@ def owners(log: EventLog, column: str) -> Owners:
 
 
 def _fields(table: pa.Table, column: str) -> list[pa.Field]:
-    """The columns that are this attribute, those of its values of other types, too: those called so before those called
-    ``case:`` and so. The order of columns, and what one is called beside others, may follow from other cases; what it
-    stands for does not, and of what it stands for a case has one value."""
+    """Return the columns of this attribute, ``NAME`` before ``case:NAME``.
+
+    They include those of its values of other types. The order of columns, and a column's name beside others, may follow
+    from other cases. Its attribute does not, and a case has one value of that.
+    """
     name = column.removeprefix(_PREFIX)
     fields = [field for field in table.schema if field.name not in _NO_PERSON]
     return [field for called in (name, _PREFIX + name) for field in fields if attribute_key(field) == called]
@@ -101,7 +106,7 @@ def _first_known(columns: list[pa.Array]) -> pa.Array | None:
 
 
 def _in_words(column: pa.ChunkedArray) -> pa.Array:
-    """The values, each by itself in words that are equal where the values are."""
+    """Return the values in words, each by itself; equal values have equal words."""
     encoded = as_dictionary(column)
     values = encoded.dictionary
     if pa.types.is_timestamp(values.type):
@@ -143,7 +148,7 @@ def _at(micros: int | None) -> str | None:
 
 
 def _of_cases(log: EventLog, words: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
-    """What the first event of each case says, and whether all of its events say the same."""
+    """Return the word of each case's first event, and True if all its events agree."""
     lengths = np.diff(log.offsets)
     first = pa.array(np.where(lengths == 0, 0, log.offsets[:-1]), mask=lengths == 0)
     of_case = words.take(first)

@@ -1,29 +1,30 @@
-"""Protecting people who own several cases, not only single cases.
+"""Protection of people who own several cases, not only of single cases.
 
-A person's cases are bounded to m before anything is measured, or it is known from elsewhere that nobody has more. The
-method then asks its questions at a budget for one case, and what they cost together is turned into what they cost a
-person by group privacy (Dwork, Roth, "The Algorithmic Foundations of Differential Privacy", 2014, theorem 2.2 and its
-(epsilon, delta) form): logs that differ by a person differ by at most m cases, so they are joined by a chain of m + 1
-logs that differ by one case each, and
+A person's cases are bounded to m before anything is measured, or it is known from elsewhere that no person has more.
+The method then makes its queries at a budget for one case. Group privacy turns their total for a case into the total
+for a person. This is theorem 2.2, in its (epsilon, delta) form (Dwork, Roth, "The Algorithmic Foundations of
+Differential Privacy", 2014). Logs that differ by a person differ by at most m cases. So they are joined by a chain of m
++ 1 logs that differ by one case each, and
 
     P(A) <= exp(e) P(B) + d along each step gives P(A) <= exp(m e) P(B) + d (1 + exp(e) + ... + exp((m-1) e)).
 
 Noise of scale 1/e for one case is noise of scale m/(m e) for a person: every sensitivity has grown by the factor m.
 
-Some cases name nobody. Whether one does is known of it alone, so no policy about them may ask how many there are; to
-refuse the log would tell of one case. Let L be a log, K(L) the cases of L that are looked at.
+Some cases name no person. This is known of each such case alone, so no policy about them may depend on their number. A
+refusal of the log would reveal one case. Let L be a log, and K(L) the cases of L that are looked at.
 
-*Left out*, the usual policy: K(L) are the cases that name a person, cut to m of each. Whoever adds a person to L, with
-any number of cases that name it and any that do not, adds at most m cases to K(L) and removes none: those that name it
-are cut by themselves, the others are left out by themselves. So the guarantee holds for every person, also for one of
-whose cases some lack the name, and takes nothing for granted. A case that names several people is always left out. An
-attribute of the case itself names one: where rows of a table differ about it, it is unknown, unless the owner has the
-first taken (``case-attribute-differs=keep``), and whoever else they name is not named by the case.
+*Left out*, the usual policy: K(L) are the cases that name a person, cut to m of each. Add a person to L, with any
+number of cases that name it and any number that do not. This adds at most m cases to K(L) and removes none. Those that
+name it are cut by themselves, the others are left out by themselves. So the guarantee holds for every person, also for
+one of whose cases some lack the name, and it has no condition. A case that names several people is always left out. An
+attribute of the case itself names one. Where rows of a table differ about it, it is unknown, unless the data owner has
+the first taken (``case-attribute-differs=keep``). Then the case does not name the people of its other rows.
 
-*Own*: K(L) has, beside these, each case that names nobody, as if it were somebody's only one. Whoever adds a person
-with m cases that name it and none that do not, or a single case that names nobody, adds at most m cases to K(L). That
-a case which names nobody is of a person without other cases, nobody can see: of one with k such cases k + m count, and
-they are protected by the chain of so many. So the guarantee says under which condition it is one for people.
+*Own*: K(L) has, beside these, each case that names no person, as if it were the only one of some person. Add a person
+with m cases that name it and none that do not, or a single case that names no person. Either adds at most m cases to
+K(L). No one can see whether a case without a name is of a person without other cases. A person with k such cases counts
+with k + m, and the chain of so many protects it. So the guarantee states the condition under which it is one for
+people.
 """
 
 from __future__ import annotations
@@ -57,28 +58,35 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 WithoutPerson = Literal["left-out", "own"]
-"""What becomes of cases that name nobody: see above."""
+"""Policies for cases that name no person: see above."""
 
 MOST_CASES = 1_000_000
-"""More cases of one person than that leave nothing of any budget."""
+"""Largest bound: more cases of one person leave nothing of any budget."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Who is protected: one case, or a person with at most ``most_cases`` cases."""
+    """Protected unit: one case, or a person with at most ``most_cases`` cases."""
 
     name: str = "case"
-    """What a guarantee calls it."""
+    """Name of the unit in a guarantee."""
     most_cases: int = 1
     column: str | None = None
-    """The attribute that says whose case it is; None where no person is known to have more cases than that."""
+    """Attribute that names the person of a case; None where the bound is an assumption about persons."""
     without_person: WithoutPerson = "left-out"
-    """What becomes of cases of which it names nobody."""
+    """Policy for cases in which it names no person."""
 
     @staticmethod
     def of(unit: str, max_cases: int | None, without_person: str | None = None) -> Unit:
-        """What the user asked for: ``case``, ``person`` (nobody has more than ``max_cases``, which is then an
-        assumption), or the name of the attribute that names the person; and what becomes of cases that name none."""
+        """Return the unit that the user requests.
+
+        Args:
+            unit: ``case``; ``person``, which assumes that no person has more than ``max_cases``; or the name of the
+                attribute that names the person.
+            max_cases: Largest number of cases of a person.
+            without_person: Policy for cases that name no person.
+
+        """
         if not isinstance(unit, str):
             raise ParameterError("unit-not-text", parameter="unit", unit=unit)
         kept = _without_person(without_person, unit)
@@ -98,7 +106,7 @@ class Unit:
 
     @property
     def told(self) -> dict[str, str | int]:
-        """The arguments that :meth:`of` makes it of, without what is as usual."""
+        """Arguments of :meth:`of` that make it, without defaults."""
         if self.name == "case":
             return {}
         told: dict[str, str | int] = {"unit": self.column or self.name, "max_cases": self.most_cases}
@@ -116,12 +124,12 @@ class Unit:
 
     @property
     def in_ledger(self) -> dict[str, object]:
-        """What an entry in a ledger says about persons."""
+        """Facts about persons for an entry in a ledger."""
         return {name: value for name, value in self.told.items() if name != "unit"}
 
     @property
     def remarks(self) -> tuple[Message, ...]:
-        """What a recipient has to know of the cases that are looked at: of what was asked for, not of the data."""
+        """Warnings for recipients about the cases looked at; they follow from the request."""
         if self.column is None:
             return ()
         if self.without_person == "own":
@@ -130,7 +138,7 @@ class Unit:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """What is taken for granted about persons."""
+        """Conditions about persons."""
         if self.name == "case":
             return ()
         if self.column is not None:
@@ -141,12 +149,12 @@ class Unit:
         return (Condition("cases-per-person-bounded", "owner", Message("cases-per-person-bounded", n=self.most_cases)),)
 
     def of_one_case(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-        """The budget for one case at which a person gets this one."""
+        """Return the budget for one case at which a person gets this one."""
         per_case = epsilon / self.most_cases
         return per_case, delta / _growth(per_case, self.most_cases) if delta else delta
 
     def charges(self, charges: Iterable[Charge]) -> tuple[Charge, ...]:
-        """What charges for one case cost this unit, all of them together."""
+        """Return the charges for this unit of all these charges for one case together."""
         asked = tuple(charges)
         if self.most_cases == 1:
             return asked
@@ -168,7 +176,7 @@ ONE_CASE = Unit()
 
 
 def _without_person(said: str | None, unit: str) -> WithoutPerson:
-    """What becomes of cases that name nobody, where a column names people."""
+    """Return the policy for cases that name no person, or refuse it for this unit."""
     if said is None:
         return "left-out"
     if said not in get_args(WithoutPerson):
@@ -180,7 +188,10 @@ def _without_person(said: str | None, unit: str) -> WithoutPerson:
 
 @lru_cache(maxsize=256)
 def _growth(epsilon: Fraction, most: int) -> Fraction:
-    """Not less than ``1 + exp(e) + ... + exp((most-1) e)``, and hardly more; it only ever grows with ``e``."""
+    """Return hardly more than ``1 + exp(e) + ... + exp((most-1) e)``, and never less.
+
+    It only ever grows with ``e``.
+    """
     if most == 1:
         return Fraction(1)
     e = float(epsilon)
@@ -191,8 +202,10 @@ def _growth(epsilon: Fraction, most: int) -> Fraction:
 
 
 def conditions_of_subset(subset: Partition | None, unit: Unit, remembered: bool) -> tuple[Condition, ...]:
-    """What sums with releases of other subsets take for granted. Those for persons add up, so they take nothing, unless
-    their names are remembered."""
+    """Return the conditions of sums with releases of other subsets.
+
+    Releases for persons add up, so they need none, unless their names are remembered.
+    """
     whom = unit.name
     if subset is None or (whom != "case" and not remembered):
         return ()
@@ -204,37 +217,41 @@ def conditions_of_subset(subset: Partition | None, unit: Unit, remembered: bool)
 
 @dataclass(frozen=True, eq=False)
 class PersonCases:
-    """All cases of persons, before they are cut to so many of each: of these nothing counts but what questions about
-    persons bound by themselves (:mod:`veilog.privacy.histories`)."""
+    """All cases of persons, before they are cut to so many of each.
+
+    They count only for queries that bound persons by themselves (:mod:`veilog.privacy.histories`).
+    """
 
     log: EventLog | StoredLog
     owner: IntArray
-    """Of each case the number of its person; below 0 for a case that is left out."""
+    """Number of each case's person; below 0 for a case that is left out."""
 
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """The token that a log holds no more cases of a person than its unit says, and only those of its subset: what
-    :func:`bounded` makes of one.
+    """Log, as :func:`bounded` makes it, within its unit's cases and its subset only.
 
-    A curator whose unit is told by a column takes nothing else, so that no way to it can leave out the bounding.
+    It has no more cases of a person than its unit states. A curator of a column's persons takes nothing else, so that
+    no way to it can leave out the bounding.
     """
 
     log: EventLog | StoredLog | Variants
     unit: Unit
     subset: Partition | None = None
-    """The cases that it holds; all, where this is None."""
+    """Subset of the cases that it holds; None for all."""
     whole: EventLog | StoredLog | Variants | None = None
-    """The log before any cases were left out: of that the owner says what is public, and not of those of a subset, or
-    of those of a person that were drawn."""
+    """Log before any cases were left out, the source of public facts.
+
+    The data owner declares them of this log, not of a subset's cases or of a person's drawn cases.
+    """
     remembered: bool = False
-    """Whether units that an earlier subset had are left out of it."""
+    """True if units that an earlier subset had are left out of it."""
     people: PersonCases | None = None
     """All cases of the persons, where a column names these."""
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """What sums with releases of other subsets take for granted."""
+        """Conditions of sums with releases of other subsets."""
         return conditions_of_subset(self.subset, self.unit, self.remembered)
 
     @property
@@ -249,16 +266,18 @@ def bounded(
     subset: Partition | None = None,
     new: IntArray | None = None,
 ) -> Bounded:
-    """The cases of the subset (where units are remembered, those at the places ``new`` in it), and of these at most
-    ``most_cases`` of a person, chosen at random where there are more.
+    """Return the cases of the subset, at most ``most_cases`` of a person.
 
-    Which subset a case is in is known of the case alone (:mod:`veilog.privacy.partition`), so a person's cases of the
-    subset come or go with the person.
+    They are chosen at random where a person has more. Where units are remembered, only the cases at the places ``new``
+    in the subset count.
 
-    Each person's cases are chosen by themselves, and cases that name none or several are left out by themselves (or
-    each is somebody's own, see above), so adding a person adds at most ``most_cases`` cases to the result and changes
-    nothing else: whatever is proved for logs that differ by so many cases holds for a person. Whose a case is, is known
-    of all cases at once in this process, also where their events are elsewhere.
+    The subset of a case is known of the case alone (:mod:`veilog.privacy.partition`), so a person's cases of the subset
+    come or go with the person.
+
+    Each person's cases are chosen by themselves. Cases that name none or several are left out by themselves (or each is
+    a person's own, see above). So adding a person adds at most ``most_cases`` cases to the result and changes nothing
+    else. Every proof for logs that differ by so many cases holds for a person. The person of each case is known at once
+    in this process, also where the events are elsewhere.
     """
     whole = log
     if subset is not None:
@@ -283,9 +302,11 @@ def bounded(
 
 
 def check_somebody(log: EventLog | StoredLog | Variants, held: Bounded) -> None:
-    """Refuse a log of which no case at all names a single person: another attribute was meant, and what would be
-    released is noise. It is the owner's to know, as any refusal is. Not of a subset: that there is a release of one
-    must not tell that somebody is in it."""
+    """Refuse a log in which no case at all names a single person.
+
+    Another attribute was meant, and the release would be noise. Only the data owner sees this, as any refusal. It does
+    not apply to a subset: a release of one must not reveal that it has a person.
+    """
     column = held.unit.column
     if column is None or held.subset is not None or not _cases(log) or _cases(held.log):
         return
@@ -297,7 +318,7 @@ def _cases(log: EventLog | StoredLog | Variants) -> int:
 
 
 def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
-    """Refuse the unit ``person`` where a column of that name tells whose a case is: it would be left unused."""
+    """Refuse the unit ``person`` where a column of that name would be left unused."""
     if unit.name == "case" or isinstance(log, Variants):
         return
     if "person" in log.shape.cases.column_names or "person" in log.shape.events.column_names:
@@ -308,7 +329,7 @@ _NOBODY = -1
 
 
 def _numbered(found: list[Owners], without_person: WithoutPerson) -> IntArray:
-    """The persons as numbers, of all pieces together; of cases that are left out :data:`_NOBODY`."""
+    """Return the persons of all pieces as numbers; :data:`_NOBODY` for cases left out."""
     if not found:
         return np.zeros(0, dtype=np.int64)  # a subset without cases
     encoded = as_dictionary(pa.chunked_array([some.named for some in found], pa.string()))

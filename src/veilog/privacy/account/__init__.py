@@ -1,1 +1,1 @@
-"""Charges, what they add up to, the guarantee that is derived from them, and its figures in words."""
+"""Charges, their composition, the guarantee that follows, and its words."""

@@ -1,11 +1,11 @@
-"""The account of a curator: what was asked and what it cost, what is taken for granted, and what voids the guarantee.
+"""Account of a curator: queries, their charges, conditions and voiding reasons.
 
-Every question is entered here before it touches the data, and nothing else appends a charge: a question makes its
-mechanism, :meth:`Account.charge` enters it and hands it back, and the noise is drawn from what came back.
+Every query is entered here before it touches the data, and nothing else appends a charge. A query makes its mechanism,
+:meth:`ChargeAccount.charge` enters it and hands it back, and the noise is drawn from that.
 
-What is asked of a random part of the log goes to the account of that part (:meth:`Account.of_sample`), which enters
-in the account of the whole by how much the amplified cost has grown. Conditions, reasons and statements are those of
-the whole, wherever they come up.
+Queries on a random subset of the log go to the account of that subset (:meth:`ChargeAccount.of_sample`). It enters in
+the account of the whole log by how much the amplified epsilon has grown. Conditions, reasons and statements are those
+of the whole log, wherever they come up.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ M = TypeVar("M", bound=Mechanism)
 
 
 class ChargeAccount:
-    """What a run has asked of a log so far."""
+    """Account of the queries that a run has put to a log so far."""
 
     def __init__(self, unit: Unit, *, seeded: bool, subset: Partition | None = None) -> None:
-        """``unit`` is whom the guarantee speaks of, ``subset`` the cases that were looked at, if not all; with
-        ``seeded`` noise there is none."""
+        """Open an account for the unit that the guarantee protects.
+
+        ``subset`` holds the cases that are looked at, if not all. With ``seeded`` noise there is no guarantee.
+        """
         self.unit = unit
         self.subset = subset
         self.seeded = seeded
@@ -41,16 +43,16 @@ class ChargeAccount:
         self._reasons: dict[Message, None] = {}
         self._statements: list[Statement] = []
         self.begin: Callable[[], None] | None = None
-        """Called before the first question, or look, touches the data; what it raises keeps it from that."""
+        """Called before the first query or peek touches the data. An error that it raises prevents the contact."""
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What was asked so far, and what it cost."""
+        """Queries so far, each with the budget that it uses."""
         return tuple(self._charges)
 
     @property
     def contacted(self) -> bool:
-        """Whether anything was asked, or looked at, yet. What the owner says is public is no contact."""
+        """True after the first query or peek. Declared public facts are no contact."""
         return bool(self._charges or self._reasons)
 
     def charge(
@@ -62,12 +64,15 @@ class ChargeAccount:
         epsilon: Fraction,
         delta: Fraction = Fraction(0),
     ) -> M:
-        """Enter a question, before it touches the data, and return the mechanism that its noise is drawn from."""
+        """Enter a query before it touches the data; return the mechanism of its noise."""
         self._enter(Charge(question, as_message(purpose), mechanism, sensitivity, epsilon, delta))
         return mechanism
 
     def carry(self, charges: Iterable[Charge]) -> None:
-        """Enter what an interrupted run was charged whose answers are used here. Charges can only be added."""
+        """Enter the charges of an interrupted run whose answers are used here.
+
+        Charges can only be added.
+        """
         for charge in charges:
             self._enter(replace(charge))  # made anew, so checked anew
 
@@ -80,20 +85,20 @@ class ChargeAccount:
             self.begin()
 
     def assume(self, condition: Condition) -> None:
-        """Add what the guarantee takes for granted."""
+        """Add a condition of the guarantee."""
         self._conditions[condition] = None
 
     def void(self, reason: str | Message) -> None:
-        """Note why there is no guarantee from here on."""
+        """Record a reason why there is no guarantee from here on."""
         self._begin()
         self._reasons[as_message(reason)] = None
 
     def state(self, statement: Statement) -> None:
-        """Add what holds beside differential privacy, or in its place."""
+        """Add a statement that holds beside differential privacy, or in its place."""
         self._statements.append(statement)
 
     def of_sample(self, rate: Fraction) -> SampleAccount:
-        """Return an account for what is asked of a Poisson sample; it is charged here too, amplified."""
+        """Return an account for queries on a Poisson sample; here they enter amplified."""
         return SampleAccount(self, rate)
 
     def guarantee(
@@ -103,8 +108,10 @@ class ChargeAccount:
         nominal_delta: Number | None = None,
         at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0)),
     ) -> Guarantee:
-        """Return what the charges amount to for the unit, and not less than ``at_least``; "none" with the reasons, if
-        there are any, if the noise was seeded, and if nothing was asked."""
+        """Return the guarantee of the charges for the unit, at least ``at_least``.
+
+        Its status is "none" with the reasons, if there are any, if the noise was seeded, and if there was no query.
+        """
         charges = self.unit.charges(self._charges)
         epsilon, delta = (max(spent, least) for spent, least in zip(compose(charges), at_least, strict=True))
         reasons = list(self._reasons)
@@ -137,8 +144,11 @@ class ChargeAccount:
 
 
 class SampleAccount(ChargeAccount):
-    """The account of a Poisson sample. The charges that it enters for the whole log add up to the amplified sum: each
-    is what the sum has grown by (why together: :mod:`veilog.privacy.mechanisms.sampling`)."""
+    """Account of a Poisson sample, whose charges add up to the amplified sum.
+
+    Each charge that it enters for the whole log is the growth of that sum. For the reason why they count together, see
+    :mod:`veilog.privacy.mechanisms.sampling`.
+    """
 
     def __init__(self, whole: ChargeAccount, rate: Fraction) -> None:
         super().__init__(whole.unit, seeded=whole.seeded, subset=whole.subset)

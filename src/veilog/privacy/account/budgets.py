@@ -1,8 +1,8 @@
-"""Budgets are exact fractions: parsed from what the user wrote, split without rounding, composed by addition.
+"""Budgets as exact fractions: parsed as written, split exactly, added up.
 
-Basic composition (Dwork, McSherry, Nissim, Smith 2006; Dwork, Rothblum, Vadhan 2010, for adaptive questions): the
-answers to questions that cost (epsilon_i, delta_i), each possibly chosen after seeing the earlier answers, cost
-(sum epsilon_i, sum delta_i) together.
+Basic composition (Dwork, McSherry, Nissim, Smith 2006; Dwork, Rothblum, Vadhan 2010, for adaptive queries). Query i
+uses (epsilon_i, delta_i) and may be chosen after seeing the earlier answers. All answers together use (sum epsilon_i,
+sum delta_i).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from veilog.privacy.account.guarantee import Charge
 Number = int | float | Fraction | Decimal | str
 
 SMALLEST_EPSILON = Fraction(1, 10**9)
-"""Below this the noise of a single count is in the billions; 64-bit integers could no longer hold every answer."""
+"""Below it, the noise of a single count is in the billions: 64-bit integers could no longer hold every answer."""
 LARGEST_EPSILON = Fraction(1000)
-"""Above this an epsilon says nothing: e**1000 to 1 odds."""
+"""Above it, an epsilon protects no case: the odds are e**1000 to 1."""
 
 
 def _fraction(value: Number, name: str) -> Fraction:
-    """The number as written: 0.1 is one tenth, not the binary float nearest to it; 1/3 is a third."""
+    """Return the exact number as written: 0.1 is one tenth; 1/3 is a third."""
     if isinstance(value, bool) or not isinstance(value, numbers.Number | str):
         raise ParameterError("budget-not-number", parameter=name, name=name, value=value)
     if isinstance(value, Fraction):
@@ -57,7 +57,7 @@ def _fraction(value: Number, name: str) -> Fraction:
 
 
 def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
-    """A budget: finite, above 0, between ``SMALLEST_EPSILON`` and ``LARGEST_EPSILON``."""
+    """Return an epsilon: from ``SMALLEST_EPSILON`` to ``LARGEST_EPSILON``."""
     epsilon = _fraction(value, name)
     if epsilon <= 0:
         raise ParameterError("budget-not-positive", parameter=name, name=name, value=value)
@@ -81,7 +81,7 @@ def parse_epsilon(value: Number, name: str = "epsilon") -> Fraction:
 
 
 def parse_delta(value: Number, name: str = "delta") -> Fraction:
-    """A probability of failure: at least 0 and below 1."""
+    """Return a delta, a probability of failure: at least 0 and below 1."""
     delta = _fraction(value, name)
     if not 0 <= delta < 1:
         raise ParameterError("budget-delta-out-of-range", parameter=name, name=name, value=value)
@@ -91,7 +91,7 @@ def parse_delta(value: Number, name: str = "delta") -> Fraction:
 
 
 def parse_share(value: Number, name: str) -> Fraction:
-    """A part of a budget: above 0 and below 1, as written; ``"30%"`` is 0.3."""
+    """Return a fraction of a budget: above 0 and below 1; ``"30%"`` is 0.3."""
     percent = isinstance(value, str) and value.strip().endswith("%")
     share = _fraction(value.strip()[:-1], name) / 100 if isinstance(value, str) and percent else _fraction(value, name)
     if not 0 < share < 1:
@@ -100,7 +100,9 @@ def parse_share(value: Number, name: str) -> Fraction:
 
 
 def whole_number(value: object) -> int | None:
-    """Return a whole number as Python's own, also one of numpy's; None for anything else, truth values among it.
+    """Return a whole number, also numpy's, as an ``int``; None for anything else.
+
+    Truth values are no whole numbers.
 
     >>> whole_number(3), whole_number(True), whole_number(3.0)
     (3, None, None)
@@ -109,7 +111,7 @@ def whole_number(value: object) -> int | None:
 
 
 def compose(charges: Iterable[Charge]) -> tuple[Fraction, Fraction]:
-    """The (epsilon, delta) of all questions together."""
+    """Return the (epsilon, delta) of all charges together."""
     epsilon, delta = Fraction(0), Fraction(0)
     for charge in charges:
         epsilon += charge.epsilon

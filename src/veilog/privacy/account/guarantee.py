@@ -1,7 +1,13 @@
-"""What a release may claim: charges for the questions asked, and the guarantee that follows from them.
+"""Charges of queries, and the guarantee that a release may claim from them.
 
-A :class:`Charge` is a frozen description of what one question spent; a :class:`Guarantee` is what
-:meth:`veilog.privacy.account.account.ChargeAccount.guarantee` makes of all of them. Neither can be set by a method.
+A :class:`Charge` is a frozen description of the budget that one query uses. A :class:`Guarantee` is derived from all
+charges by :meth:`veilog.privacy.account.account.ChargeAccount.guarantee`. A method can set neither.
+
+A guarantee has one of five protection levels (``STRENGTHS``). It follows from the guessing advantage, because that is
+what a person loses. A delta allows that a person's data come out as they are: up to ``delta * cases`` cases of a log,
+on average. Where that is not far below one person, no level may be better than the delta allows. The cases of the log
+count, of which a method may release a tenth; no release reveals their number. So a level is judged by a known number of
+cases, and stands with the largest log for which it holds.
 """
 
 from __future__ import annotations
@@ -33,14 +39,14 @@ from veilog.privacy.partition import Partition
 
 
 def round_up(value: Fraction) -> float:
-    """Return the smallest float not below ``value``: what is printed never understates what is spent."""
+    """Return the smallest float not below ``value``: no printed figure is too small."""
     nearest = float(value)
     # A float prints as the shortest decimal that reads back as it, so compare with that decimal, not its binary value.
     return nearest if Fraction(Decimal(repr(nearest))) >= value else math.nextafter(nearest, math.inf)
 
 
 def up(value: Fraction | float | None, digits: int = 6) -> str:
-    """Return a number in so many digits, rounded up, as ``:g`` would write it: 1.0000049 is 1.00001."""
+    """Return a number rounded up to so many digits, written as ``:g``: 1.00001."""
     if value is None:
         return "none"
     whole = value if isinstance(value, Fraction) else Fraction(Decimal(repr(float(value))))
@@ -51,7 +57,7 @@ def up(value: Fraction | float | None, digits: int = 6) -> str:
 
 
 def exact(value: Fraction) -> str:
-    """Return the number in as many digits as it has; rounded down where it has too many."""
+    """Return the number with all its digits, rounded down after 40 decimals."""
     digits = next((d for d in range(40) if (value * 10**d).denominator == 1), 40)
     whole = value * 10**digits
     text = str(whole.numerator // whole.denominator).rjust(digits + 1, "0")
@@ -59,7 +65,7 @@ def exact(value: Fraction) -> str:
 
 
 def so_many(purpose: str | Message, number: int, what: str) -> Message:
-    """Return what a question is for, and of how many parts its answer is: "lengths of cases (20 bins)"."""
+    """Return a purpose with the size of its answer: "lengths of cases (20 bins)"."""
     code = f"for-one-{what}" if number == 1 else f"for-{what}s"
     return Message(code, purpose=as_message(purpose), n=number)
 
@@ -67,17 +73,19 @@ def so_many(purpose: str | Message, number: int, what: str) -> Message:
 Strength = Literal["strong", "good", "moderate", "weak", "none in practice"]
 
 STRENGTHS: tuple[Strength, ...] = get_args(Strength)
-"""From the best on."""
+"""Protection levels, the best first."""
 
 ADVANTAGES = (0.1, 0.25, 0.5, 0.75)
-"""The largest guessing advantage of each word but the last."""
+"""Largest guessing advantage of each level but the last."""
 EXPOSED = (0.01, 0.01, 0.1, 1.0)
-"""The largest ``delta * cases`` of each word but the last: the people who may be published outright, on average."""
+"""Largest ``delta * cases`` of each level but the last: the mean number of people who may be published outright."""
 
 
 def strength_of(advantage: float | None, delta: float = 0.0, cases: int | None = None) -> Strength:
-    """Return the word for a guessing advantage (None: nothing is proven) and a delta, in a log of so many cases; where
-    that is not known, in a log of one case."""
+    """Return the protection level for a guessing advantage and a delta in such a log.
+
+    An advantage of None means that nothing is proven. A log of an unknown number of cases counts as one of one case.
+    """
     if advantage is None:
         return STRENGTHS[-1]
     by_advantage = sum(advantage > border for border in ADVANTAGES)
@@ -87,7 +95,7 @@ def strength_of(advantage: float | None, delta: float = 0.0, cases: int | None =
 
 
 def largest_log(strength: Strength, delta: float) -> int | None:
-    """Return the most cases that a log may have for this word to hold with a delta; None where any log may."""
+    """Return the most cases for which a level holds with a delta; None for any log."""
     if not delta or strength == STRENGTHS[-1]:
         return None
     border = EXPOSED[STRENGTHS.index(strength)]
@@ -99,18 +107,18 @@ def largest_log(strength: Strength, delta: float) -> int | None:
 
 @dataclass(frozen=True)
 class DeltaImpact:
-    """That a delta alone makes a guarantee worth less than its guessing advantage would."""
+    """Effect of a delta that alone lowers a protection level below its advantage's."""
 
     exposed: float
-    """Cases that may come out as they are, on average."""
+    """Mean number of cases that may be published as they are."""
     better: Strength
-    """What it would be worth by the advantage."""
+    """Protection level by the guessing advantage alone."""
     enough: float
-    """A delta with which it would be, in one digit."""
+    """A delta of one digit that would reach that level."""
 
 
 def weighed(advantage: float | None, delta: float, cases: int | None) -> DeltaImpact | None:
-    """Return what a delta costs in a log of so many cases, where it is what decides the word; None elsewhere."""
+    """Return the effect of a delta on the level in a log; None if it does not decide."""
     better = strength_of(advantage)
     if advantage is None or not cases or strength_of(advantage, delta, cases) == better:
         return None
@@ -119,7 +127,7 @@ def weighed(advantage: float | None, delta: float, cases: int | None) -> DeltaIm
 
 
 def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) -> Message:
-    """Return what the noise is. Its scale is told as people calibrate it: the sensitivity over epsilon."""
+    """Return the noise in words; its scale is the sensitivity over epsilon."""
     match mechanism:
         case Laplace(grid=grid):
             code = "noise-laplace-in-steps" if grid > 1 else "noise-laplace"
@@ -135,7 +143,7 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
                 scale = f"{2 * sensitivity.by[0]}/epsilon"
             return Message("noise-of-maximum", scale=scale)
         case GaussianRounds(noises, by):
-            # Noise is in the units of what is counted finely; what a case changes is told in those of the answer.
+            # Noise is in fine units of the count; the words give the change of a case in units of the answer.
             unit = by / sensitivity.by[0] if isinstance(sensitivity, Sensitivity) else Fraction(1)
             widths = sorted({noise.variance**0.5 / float(unit) for noise in noises})
             code = f"noise-gaussian{'-together' if len(noises) > 1 else ''}{'-of-widths' if len(widths) > 1 else ''}"
@@ -150,7 +158,7 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
 
 
 def sensitivity_in_words(sensitivity: Sensitivity | Stated, question: str, cases: int) -> Message:
-    """Return by how much a case changes the answer to such a question, or so many cases of one person."""
+    """Return the change of such an answer by one case, or by so many of a person."""
     of_one = _of_one_case(sensitivity, question)
     return Message("sensitivity-of-person", sensitivity=of_one, n=cases) if cases > 1 else of_one
 
@@ -206,7 +214,7 @@ NEIGHBOURS = Message("neighbours-by-case")
 
 @dataclass(frozen=True)
 class PlainCharge:
-    """A charge as people and files have it: mechanism and sensitivity in words."""
+    """Charge for people and files, with mechanism and sensitivity in words."""
 
     question: str
     purpose: Message
@@ -219,23 +227,23 @@ class PlainCharge:
 
 @dataclass(frozen=True)
 class Charge:
-    """One question to the curator: what was asked, how it was answered and what that costs."""
+    """One query to the curator: its question, its mechanism and the budget it uses."""
 
     Plain: ClassVar[type[PlainCharge]] = PlainCharge
-    """What files keep of it; see :mod:`veilog._plain`."""
+    """Form of a charge in files; see :mod:`veilog._plain`."""
 
     question: str
-    """What was asked, e.g. "partitions"."""
+    """Kind of query, e.g. "partitions"."""
     purpose: Message
-    """What the method asked it for."""
+    """Purpose of the query for the method."""
     mechanism: Mechanism
-    """What the noise was drawn from."""
+    """Mechanism that drew the noise."""
     sensitivity: Sensitivity | Stated
-    """By how much one case can change the exact answer, in which norm."""
+    """Largest change of the exact answer by one case, with its norm."""
     epsilon: Fraction
     delta: Fraction = Fraction(0)
     cases: int = 1
-    """Of how many cases of one person it is the cost."""
+    """Number of cases of one person that the charge covers."""
 
     def __post_init__(self) -> None:
         if self.epsilon < 0 or self.delta < 0:
@@ -249,7 +257,7 @@ class Charge:
 
     @staticmethod
     def of_plain(kept: PlainCharge) -> Charge:
-        """Return the charge that was kept in words: what it names is stated, and known no better than that."""
+        """Return a charge from its words; its mechanism is stated, and no better known."""
         mechanism, sensitivity = Stated(kept.mechanism), Stated(kept.sensitivity)
         return Charge(kept.question, kept.purpose, mechanism, sensitivity, kept.epsilon, kept.delta)
 
@@ -267,20 +275,20 @@ class Charge:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a guarantee takes for granted: it holds where this holds, and nothing checked that it does.
+    """Condition of a guarantee, which holds only where this holds; nothing checks it.
 
-    The text depends on what was asked for, never on what is in the data.
+    The text depends on the request, never on the data.
     """
 
     code: Code
-    """For programs: a pipeline refuses a release whose conditions it does not know to hold."""
+    """Identifier for programs: a pipeline refuses a release with a condition that it does not know to hold."""
     said_by: SaidBy
-    """Whose word it is: the owner's, who asked for it, or the program's, which had no other way."""
+    """Source: the data owner, who requested it, or the program for want of another."""
     text: Message
 
     @property
     def only_if(self) -> Message:
-        """That the guarantee holds only then."""
+        """Sentence that the guarantee holds only under this condition."""
         return Message("condition-holds-only-if", condition=self.text)
 
     def to_json(self) -> dict[str, object]:
@@ -289,17 +297,19 @@ class Condition:
 
 @dataclass(frozen=True)
 class Statement:
-    """What holds for a release beside differential privacy: a group-based model such as k-anonymity, or a bound under a
-    stated attack model. Never an epsilon, and it does not compose with anything."""
+    """Property of a release beside differential privacy, such as k-anonymity.
+
+    It is a group-based model, or a bound under a stated attack model. It is never an epsilon and composes with nothing.
+    """
 
     model: str
-    """Its name, e.g. "k-anonymity"."""
+    """Name of the model, e.g. "k-anonymity"."""
     holds: Message
-    """What holds, in a sentence with its numbers."""
+    """Property that holds, in a sentence with its numbers."""
     checked: bool
-    """Whether the released log itself was checked for it; otherwise it rests on the method."""
+    """True if the released log itself was checked; otherwise it rests on the method."""
     does_not_protect: Message
-    """What it does not protect against, in a sentence that begins so."""
+    """Limits of the protection, in a sentence that begins with them."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -312,56 +322,62 @@ class Statement:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """The derived guarantee of a release, beside what its method's paper would call it (nominal)."""
+    """Derived guarantee of a release, beside the one of its method's paper (nominal)."""
 
     status: Status
-    """"proven": every contact with the data was a charged question. "none": see ``reasons``."""
+    """"proven" if every contact with the data was a charged query, else "none"."""
     epsilon: float | None
-    """The derived epsilon, None where nothing can be derived."""
+    """Derived epsilon; None where none can be derived."""
     delta: float | None
     nominal_epsilon: float | None
-    """What was asked for under the paper's calibration."""
+    """Requested epsilon under the paper's calibration."""
     nominal_delta: float | None
     unit: str
     neighbours: Message
     numerics: Message
     conditions: tuple[Condition, ...]
-    """What the proof takes for granted; empty where it holds whatever the log is."""
+    """Conditions of the proof; empty where it holds whatever the log is."""
     reasons: tuple[Message, ...]
-    """Why the status is "none"; empty when it is "proven"."""
+    """Reasons for the status "none"; empty when it is "proven"."""
     charges: tuple[Charge, ...]
     statements: tuple[Statement, ...] = ()
-    """What holds beside differential privacy, or in its place."""
+    """Properties that hold beside differential privacy, or in its place."""
     guessing_advantage: float | None = None
-    """By how much at most the release raises an attacker's chance to guess that a given case (or person) is in the log;
-    see :mod:`veilog.privacy.account.guessing_advantage`. None where nothing is proven."""
+    """Largest rise of an attacker's chance to guess that a case (or person) is there.
+
+    See :mod:`veilog.privacy.account.guessing_advantage`. None where nothing is proven.
+    """
     guessing_advantage_without_delta: float | None = None
-    """That of epsilon alone; None where there is no delta. No release is known to keep within it."""
+    """Guessing advantage of epsilon alone; None without a delta. No release is known to keep it."""
     cases: int | None = None
-    """A number of cases that the level is judged by: those released, or, for the data owner alone, those of the log;
-    None where neither is known, as before a release and of a model. The log may have more: see ``holds_up_to``."""
+    """Number of cases that the level is judged by: of the release, or, for the data owner alone, of the log.
+
+    None where neither is known, as before a release and of a model. The log may have more: see ``holds_up_to``.
+    """
     subset: Partition | None = None
-    """Which cases it is of; all, where this is None. It protects every case: of others nothing was looked at
-    but what the owner says is public of the log."""
+    """Subset of the cases that it is of; None for all cases.
+
+    It protects every case: of the others, only facts that the data owner declares public were looked at.
+    """
 
     @property
     def strength(self) -> Strength:
-        """What it is worth, in a word; see :mod:`veilog.privacy.account.guarantee`."""
+        """Protection level; see :mod:`veilog.privacy.account.guarantee`."""
         return strength_of(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
 
     @property
     def holds_up_to(self) -> int | None:
-        """The most cases that the log may have for that word to hold; None where it may have any number."""
+        """Most cases that the log may have for that level to hold; None for any number."""
         return largest_log(self.strength, self.delta or 0.0) if self.proven else None
 
     @property
     def weighed(self) -> DeltaImpact | None:
-        """What its delta costs, where it is delta that decides what it is worth."""
+        """Effect of its delta, where that decides the level."""
         return weighed(self.guessing_advantage if self.proven else None, self.delta or 0.0, self.cases)
 
     @property
     def protects(self) -> Message:
-        """Whom it protects and whom it does not."""
+        """Sentence on who is protected and who is not."""
         if not self.proven:
             return Message("no-protection")
         if self.strength == "none in practice":
@@ -380,7 +396,7 @@ class Guarantee:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The guarantee in a few sentences."""
+        """Guarantee in a few sentences."""
         if not self.proven:
             kind = "guarantee-of-groups" if self.statements else "guarantee-none"
             reasons = "; ".join(map(str, self.reasons))
@@ -401,7 +417,7 @@ class Guarantee:
         return " ".join(map(str, self.messages))
 
     def _repr_html_(self) -> str:
-        """Return the words as HTML in the colours of the notebook: escaped, as they may hold the owner's."""
+        """Return the words as HTML for a notebook, escaped: some are the data owner's."""
         said = [self.in_words(), *(str(condition.only_if) for condition in self.conditions)]
         return "".join(f"<p>{html.escape(text)}</p>" for text in said)
 

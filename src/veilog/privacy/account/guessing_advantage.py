@@ -1,4 +1,4 @@
-"""Guessing advantage: by how much a release may raise an attacker's chance to guess that a given case is in the log.
+"""Guessing advantage: largest rise of the chance to guess that a case is there.
 
 The attacker believes with probability P (the prior) that a case, or the person it belongs to, is in the log. Everything
 else about the log may be known already, or unknown but believed whether the case is in it or not. After the release the
@@ -12,19 +12,20 @@ Dumas, "Differentially private release of event logs for process mining", 2023, 
 which is smallest for the prior P = (1 - d) / 2: then epsilon = 2 ln((1 + d) / (1 - d)), d = tanh(epsilon / 4).
 
 With a delta. A pair of logs under (epsilon, delta)-differential privacy looks like this (Kairouz, Oh, Viswanath, "The
-composition theorem for differential privacy", 2015): the release can be computed from the answer of a mechanism that
-tells whether the case is in the log with probability delta, and otherwise gives an epsilon-differentially private
-answer. Which of the two happens does not depend on the log. Whoever reads this answer itself knows no less than who
-reads the release. Averaged over that coin the largest belief is therefore at most
+composition theorem for differential privacy", 2015). The release can be computed from the answer of a mechanism. With
+probability delta this mechanism reveals whether the case is in the log. Otherwise it gives an epsilon-differentially
+private answer. Which of the two happens does not depend on the log. An attacker who reads this answer itself knows no
+less than one who reads the release. Averaged over that coin the largest belief is therefore at most
 
     P' <= (1 - delta) / (1 + q (1 - P) / P) + delta        q = exp(-epsilon)
 
-and no smaller number would do, as this very mechanism is (epsilon, delta)-differentially private. What it bounds of
-every such release: let f(y) be the probability, given the release y, that the coin told. Its mean is delta, and for
-each y the belief is at most 1 with weight f(y), and at most that of the first formula with weight 1 - f(y). So it
-bounds the mean belief in what is true; and, with the P at which most is gained, the probability of a right guess by any
-rule, which is at most that of the better guess without the release plus the advantage. It does not bound the belief
-after the unluckiest single release: with delta > 0 nothing does.
+and no smaller number would do, as this very mechanism is (epsilon, delta)-differentially private.
+
+For every such release it bounds the following. Let f(y) be the probability, given the release y, that the coin revealed
+the truth. Its mean is delta. For each y the belief is at most 1 with weight f(y), and at most that of the first formula
+with weight 1 - f(y). So it bounds the mean belief in what is true. With the P at which most is gained, it also bounds
+the probability of a right guess by any rule. That is at most the probability of the better guess without the release,
+plus the advantage. It does not bound the belief after the unluckiest single release: with delta > 0 nothing does.
 
 The rise is largest at the prior where its derivative (1 - delta) q / (P + q (1 - P))^2 - 1 is 0, at
 
@@ -55,7 +56,7 @@ _GRID = 1 << 256
 
 
 def parse_advantage(value: Number, name: str = "guessing_advantage") -> Fraction:
-    """A guessing advantage as written: above 0 and below 1."""
+    """Return a guessing advantage as written: above 0 and below 1."""
     try:
         return parse_share(value, name)
     except ParameterError as error:
@@ -65,10 +66,10 @@ def parse_advantage(value: Number, name: str = "guessing_advantage") -> Fraction
 
 
 def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0) -> Fraction:
-    """The largest epsilon, rounded down, at which no guess gains more than ``advantage``.
+    """Return the largest epsilon, rounded down, within a guessing advantage.
 
-    ``prior`` is what the attacker believes before; None takes the one at which most is gained. With a ``delta`` the
-    advantage is that with the delta term, so it must be larger than what the delta alone gives away.
+    ``prior`` is the attacker's belief before; None takes the one at which most is gained. With a ``delta`` the
+    advantage includes the delta term, so it must exceed the advantage of the delta alone.
     ``advantage_of(epsilon_of(d)) <= d`` holds exactly.
     """
     asked = parse_advantage(advantage)
@@ -108,13 +109,13 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
 
 
 def advantage_of(epsilon: Number, delta: Number = 0, prior: Number | None = None) -> Fraction:
-    """The largest rise of an attacker's chance to guess that a given case is in the log, rounded up.
+    """Return the largest rise of the chance to guess that a case is there, rounded up.
 
-    ``epsilon`` may be 0; with a ``delta`` the rise is the mean over the failures that delta allows (see above). For an
-    attacker who believes it with probability ``prior`` before, or, with None, whatever is believed before.
+    ``epsilon`` may be 0. With a ``delta`` the rise is the mean over the failures that delta allows (see above). It
+    holds for an attacker who believes it with probability ``prior`` before, or, with None, whatever is believed before.
     """
     eps = _at_least_nothing(epsilon)
-    # What was derived may be smaller than any delta that can be asked for.
+    # A derived delta may be smaller than any that a request can have.
     failure = delta if isinstance(delta, Fraction) and 0 <= delta < 1 else parse_delta(delta)
     believed = None if prior is None else parse_share(prior, "prior")
     # Every rise below grows when r = exp(-epsilon/2) or u = sqrt(1 - delta) shrinks (while u > r): round these down.
@@ -145,7 +146,7 @@ def _at_least_nothing(epsilon: Number) -> Fraction:
 
 
 def _solved(advantage: Fraction, delta: Fraction, prior: Fraction | None) -> Decimal:
-    """Epsilon to about a hundred digits; the caller makes sure of it."""
+    """Return epsilon to about a hundred digits; the caller makes sure of it."""
     c = _DIGITS
     d, failure = (c.divide(Decimal(x.numerator), Decimal(x.denominator)) for x in (advantage, delta))
     if prior is None:
@@ -160,16 +161,16 @@ Cost = tuple[Fraction, Fraction]
 
 
 def worth(*bounds: Cost | None, cases: int = 0) -> Strength:
-    """Return the word for what keeps each of these bounds (epsilon, delta), for one of so many cases; None is no bound.
+    """Return the level for one of so many cases under bounds; None is no bound.
 
-    All of them hold, so the best word that one of them allows is true. Of each the word follows from its own epsilon
-    *and* delta: the epsilon of the one with the delta of another bounds nothing.
+    Each bound is an (epsilon, delta). All hold, so the best level that one of them allows is true. Its level follows
+    from its own epsilon *and* delta: the epsilon of one with the delta of another bounds nothing.
     """
     return min((_worth(bound, cases) for bound in bounds), key=STRENGTHS.index, default=STRENGTHS[-1])
 
 
 def holds_up_to(*bounds: Cost | None, cases: int = 0) -> int | None:
-    """Return the largest log for which the word that :func:`worth` returns holds; None where it holds for any."""
+    """Return the most cases for which the level of :func:`worth` holds; None for any."""
     word = worth(*bounds, cases=cases)
     held = [
         largest_log(word, float(bound[1])) for bound in bounds if bound is not None and _worth(bound, cases) == word

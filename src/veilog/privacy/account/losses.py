@@ -1,24 +1,24 @@
-"""What charges cost together where a delta is given: their privacy losses are composed, not their epsilons added up.
+"""Composition of charges at a delta by their losses, below the sum of epsilons.
 
-Each mechanism has a pair of distributions that is at least as easy to tell apart as its answers for any two
-neighbouring logs (a dominating pair: Zhu, Dong, Wang, "Optimal accounting of differential privacy via characteristic
-function", AISTATS 2022). The logarithm of their ratio is its privacy loss; losses of independent answers add up, so
-their distributions are convolved (Koskela, Jälkö, Honkela, AISTATS 2020). The library dp-accounting does that,
-discretised such that the epsilon found is an upper bound (Doroshenko et al., "Connect the dots", PoPETs 2022).
+Each mechanism has a dominating pair (Zhu, Dong, Wang, "Optimal accounting of differential privacy via characteristic
+function", AISTATS 2022). It is a pair of distributions that is at least as easy to distinguish as the answers for any
+two neighbouring logs. The logarithm of their ratio is its privacy loss. Losses of independent answers add up, so their
+distributions are convolved (Koskela, Jälkö, Honkela, AISTATS 2020). The library dp-accounting does that, discretised
+such that the epsilon found is an upper bound (Doroshenko et al., "Connect the dots", PoPETs 2022).
 
-*When it holds.* The pairs must be fixed beforehand: what is asked may depend on earlier answers, *how* it is answered
-may not. Whoever chooses the next epsilon by the last answer has no such sum; for that a rule must decide that is proven
-for adaptive choices. A release whose own questions were split adaptively counts as the
-:class:`EpsilonDeltaLoss` that it claims.
+*When it holds.* The pairs must be fixed beforehand: which query comes next may depend on earlier answers, *how* it is
+answered may not. A curator that chooses the next epsilon by the last answer has no such sum; that needs a rule that is
+proven for adaptive choices. A release whose own queries were split adaptively counts as the :class:`EpsilonDeltaLoss`
+that it claims.
 
-*Dominating pairs.* Noise of a log-concave law on the integers (discrete Laplace, Gaussian, k-truncated geometric),
-added to counts that a case changes by whole numbers that come to s in all (L1), is dominated by one number that is
-shifted by s. Let ``T_s`` be the trade-off curve of the noise and the noise shifted by s. The best tests are thresholds,
-so that of s + t is one of s and then one of t: ``T_(s+t)(x) = T_t(1 - T_s(x))``. Two coordinates, shifted by s and t,
-have the pair of which only the first is shifted between them, so their curve is at least ``T_t(1 - T_s(x))`` (Dong,
-Roth, Su, "Gaussian Differential Privacy", JRSS B 2022, lemma A.5), which is ``T_(s+t)(x)``. A smaller shift is
-dominated by a larger one likewise. A person with m cases shifts by m s. What is released of noisy numbers by a rule,
-such as a threshold, is post-processing.
+*Dominating pairs.* Consider noise of a log-concave law on the integers (discrete Laplace, Gaussian, k-truncated
+geometric). It is added to counts that a case changes by whole numbers that come to s in all (L1). One number that is
+shifted by s dominates it. Let ``T_s`` be the trade-off curve of the noise and the noise shifted by s. The best tests
+are thresholds, so that of s + t is one of s and then one of t: ``T_(s+t)(x) = T_t(1 - T_s(x))``. Take two coordinates,
+shifted by s and t. Between their pair stands the pair of which only the first is shifted. So their curve is at least
+``T_t(1 - T_s(x))`` (Dong, Roth, Su, "Gaussian Differential Privacy", JRSS B 2022, lemma A.5), which is ``T_(s+t)(x)``.
+A smaller shift is dominated by a larger one likewise. A person with m cases shifts by m s. A release of noisy numbers
+by a rule, such as a threshold, is post-processing.
 """
 
 from __future__ import annotations
@@ -43,22 +43,24 @@ from veilog.privacy.mechanisms.mechanism import (
 )
 
 LEAST_DELTA = Fraction(1, 10**12)
-"""Below it the errors of floats that are added up would show."""
+"""Smallest delta; below it the errors of adding up floats would show."""
 _KEPT_BACK = 1e-6
 LOST_BY_EACH = 2e-15
-"""What floats may lose of a delta for each loss that is added up, however small it is: the Fourier transform of a
-distribution is right to some 2**-52 of 1, and its n-th power to n of these (5.6e-16 is the most that was found of up to
-a million losses)."""
+"""Largest error of floats in a delta for each loss added up, however small.
+
+The Fourier transform of a distribution is right to some 2**-52 of 1, and its n-th power to n of these. The largest
+error found in up to a million losses was 5.6e-16.
+"""
 _FINEST, _COARSEST = 1e-7, 1e-2
 _PARTS = 20_000
-"""Losses are told apart in such a part of the sum of all epsilons."""
+"""Number of steps of the sum of all epsilons by which losses are distinguished."""
 _OF_EACH, _MOST_PARTS = 20, 2_000_000
-"""And, unless that is too fine, in such a part of the smallest: many small ones would be rounded too often."""
+"""Steps of the smallest epsilon, so that small losses are not rounded too often, and most steps of the sum."""
 
 
 @dataclass(frozen=True)
 class EpsilonDeltaLoss:
-    """Whatever is (epsilon, delta)-differentially private (Kairouz, Oh, Viswanath, ICML 2015)."""
+    """Loss of any (epsilon, delta)-private answer (Kairouz, Oh, Viswanath, ICML 2015)."""
 
     epsilon: Fraction
     delta: Fraction = Fraction(0)
@@ -66,7 +68,7 @@ class EpsilonDeltaLoss:
 
 @dataclass(frozen=True)
 class LaplaceLoss:
-    """Discrete Laplace noise that falls by ``exp(-decay)`` a unit, on what is shifted by so many units."""
+    """Loss of discrete Laplace noise, falling by ``exp(-decay)``, shifted by ``by``."""
 
     decay: Fraction
     by: int
@@ -78,7 +80,7 @@ class LaplaceLoss:
 
 @dataclass(frozen=True)
 class TruncatedLoss:
-    """k-truncated geometric noise on what is shifted by 1."""
+    """Loss of k-truncated geometric noise, shifted by 1."""
 
     epsilon: Fraction
     k: int
@@ -86,7 +88,7 @@ class TruncatedLoss:
 
 @dataclass(frozen=True)
 class GaussianLoss:
-    """Steps of Gaussian noise of a deviation of so many shifts, each on a Poisson sample of this rate."""
+    """Loss of Gaussian steps, each on a Poisson sample; the noise is in shifts."""
 
     noise_multiplier: float
     rate: float = 1.0
@@ -94,7 +96,7 @@ class GaussianLoss:
 
     @property
     def epsilon(self) -> Fraction:
-        """About what it costs, by which losses are told apart."""
+        """Rough epsilon, which decides in which steps losses are distinguished."""
         return Fraction(3 * self.rate * self.steps**0.5 / self.noise_multiplier)
 
 
@@ -102,10 +104,10 @@ Loss = EpsilonDeltaLoss | LaplaceLoss | TruncatedLoss | GaussianLoss
 
 
 def losses_of(charges: Iterable[Charge]) -> tuple[Loss, ...]:
-    """Return the losses of charges, of one case or of a person as they say.
+    """Return the losses of charges, of one case or of a person, as each charge states.
 
-    What was asked of samples of the log counts as one pair, its charges being parts of one sum; so does whatever has no
-    pair of its own here.
+    Queries on samples of the log count as one pair, their charges being parts of one sum. So does any charge that has
+    no pair of its own here.
     """
     found: list[Loss] = []
     sampled = [Fraction(0), Fraction(0)]
@@ -135,7 +137,7 @@ def _of_charge(charge: Charge) -> list[Loss]:
 
 
 def composed_epsilon(losses: Iterable[Loss], delta: Fraction) -> Fraction:
-    """Return an epsilon that all losses cost together at ``delta``: an upper bound."""
+    """Return an upper bound on the epsilon of all losses together at ``delta``."""
     given = _counted(losses)
     if not LEAST_DELTA <= delta < 1:
         raise ParameterError("losses-delta-too-small", parameter="delta", least_delta=float(LEAST_DELTA))
@@ -150,7 +152,7 @@ def composed_epsilon(losses: Iterable[Loss], delta: Fraction) -> Fraction:
 
 
 def composed_delta(losses: Iterable[Loss], epsilon: Fraction) -> Fraction:
-    """Return a delta that all losses cost together at ``epsilon``: an upper bound."""
+    """Return an upper bound on the delta of all losses together at ``epsilon``."""
     given = _counted(losses)
     if not given:
         return Fraction(0)
@@ -160,7 +162,7 @@ def composed_delta(losses: Iterable[Loss], epsilon: Fraction) -> Fraction:
 
 
 def _counted(losses: Iterable[Loss]) -> tuple[tuple[Loss, int], ...]:
-    """Each loss once, with how often it is there."""
+    """Return each loss once, with its count."""
     times: dict[Loss, int] = {}
     for loss in losses:
         times[loss] = times.get(loss, 0) + 1
@@ -168,13 +170,13 @@ def _counted(losses: Iterable[Loss]) -> tuple[tuple[Loss, int], ...]:
 
 
 def _added_up(losses: tuple[tuple[Loss, int], ...]) -> int:
-    """How many losses are added up, each step being one."""
+    """Return the number of losses that are added up; each step is one."""
     return sum(times * (loss.steps if isinstance(loss, GaussianLoss) else 1) for loss, times in losses)
 
 
 @lru_cache(maxsize=16)
 def _distribution(losses: tuple[tuple[Loss, int], ...]) -> Any:
-    """The distribution of the sum of these losses, each so often, in dp-accounting's words."""
+    """Return dp-accounting's distribution of the sum of these losses, with counts."""
     from dp_accounting.pld import privacy_loss_distribution as pld  # here: it takes a second
 
     whole = sum(float(loss.epsilon) * times for loss, times in losses)
@@ -202,8 +204,11 @@ def _of_loss(loss: Loss, interval: float, pld: Any) -> Any:
 
 
 def _of_pair(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
-    """Randomised response: what it may give away at x is a straight line in exp(x) from -epsilon to epsilon, so the
-    steps beside these two are enough. Rounding both up would lose up to a step at each."""
+    """Return the loss of randomised response.
+
+    Its delta at x is a straight line in exp(x) from -epsilon to epsilon, so the steps beside these two are enough.
+    Rounding both up would lose up to a step at each.
+    """
     from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots
 
     steps = float(epsilon) / interval
@@ -213,15 +218,17 @@ def _of_pair(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
 
 
 def _of_response(epsilon: float, x: float) -> float:
-    """The delta of randomised response at x."""
+    """Return the delta of randomised response at x."""
     if x >= epsilon:
         return 0.0
     return -math.expm1(x) if x <= -epsilon else -math.expm1(x - epsilon) / (1 + math.exp(-epsilon))
 
 
 def _of_truncated(epsilon: float, k: int, pld: Any, settings: dict[str, float]) -> Any:
-    """Noise Z on -k, ..., k, and Z + 1: -k only the first can be; to 0 it is likelier by a factor exp(epsilon), from 1
-    on less likely by as much."""
+    """Return the loss of noise Z on -k, ..., k against Z + 1.
+
+    Only the first can be -k. Up to 0 the first is likelier by a factor exp(epsilon), from 1 on less likely by as much.
+    """
     a = math.exp(-epsilon)
     norm = 1 + a - 2 * a ** (k + 1)
     last = -math.expm1(-epsilon) * a**k / norm

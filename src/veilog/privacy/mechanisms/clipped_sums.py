@@ -1,15 +1,15 @@
 """Sums of clipped gradients of networks on one-hot cases, in integers.
 
-A case is a column of a one-hot table, so cases of one column have the same gradient and a step needs their number only.
-Of a dense layer ``z = x W + b`` an example with layer input x and error e = dL/dz has the gradient (x e^T, e), whose
-squared norm is ``|e|^2 (|x|^2 + 1)``: no gradient of an example is ever formed. Where an example's loss has several
-terms (a real row against a made-up one) its gradient is a sum of such products, and ::
+A case is a column of a one-hot table. Cases of one column have the same gradient, so a step needs only their number.
+Take a dense layer ``z = x W + b`` and an example with layer input x and error e = dL/dz. Its gradient is (x e^T, e),
+whose squared norm is ``|e|^2 (|x|^2 + 1)``: no gradient of an example is ever formed. Where an example's loss has
+several terms (a real row against a synthetic one) its gradient is a sum of such products, and ::
 
     |sum_s (x_s e_s^T, e_s)|^2 = sum_s sum_t (e_s . e_t) (x_s . x_t + 1).
 
-What comes back are sums of whole numbers, so that one case cannot change them by more than its own: sums of floats are
-rounded, and on a log of millions of cases one rounding is worth many cases. (This is apart from
-:mod:`veilog.privacy.mechanisms.gradients`, the question itself, so that each can be read as a whole.)
+The results are sums of whole numbers, so one case cannot change them by more than its own. Sums of floats are rounded,
+and on a log of millions of cases one rounding is worth many cases. (This module is apart from
+:mod:`veilog.privacy.mechanisms.gradients`, the query itself, so that each can be read as a whole.)
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[Any]
 IntArray = npt.NDArray[np.int64]
 Gradients = list[tuple[FloatArray, FloatArray]]
-"""Of each dense layer, the sum of weight gradients (inputs x outputs) and of bias gradients."""
+"""Sums of weight gradients (inputs x outputs) and of bias gradients, by layer."""
 
 IntegerSums = list[tuple[IntArray, IntArray]]
-"""The same in whole numbers, in units of the clipping bound divided by ``2**GRID``."""
+"""Such sums in whole numbers, in units of the clipping bound over ``2**GRID``."""
 
 SAFE = 1 - 1e-5
-"""Norms are computed in the networks' precision; clipping a little lower mostly keeps the integers below the bound."""
+"""Factor on the clipping bound. Norms have the networks' precision; clipping a little lower mostly keeps the bound."""
 GRID = 34
-"""A clipped gradient is at most ``2**GRID`` units long: far finer than any noise, and sums have 29 bits left."""
+"""Bits of a clipped gradient's largest length in units: far finer than any noise, and sums have 29 bits left."""
 FOR_INPUTS = 14
-"""Inputs that are no ones are rounded to so many binary digits, errors (of the bound) to the others."""
+"""Binary digits to which inputs that are no ones are rounded; errors (of the bound) get the other digits."""
 _EXACT = 2.0**50
 _ATTEMPTS = 5
 _ROWS = 8192
@@ -42,24 +42,24 @@ _ROWS = 8192
 
 @dataclass(frozen=True, eq=False)
 class Outer:
-    """A term of a layer's gradient: for each example the outer product of ``(input, 1)`` and ``error``."""
+    """Term of a layer's gradient: each example's outer product ``(input, 1) x error``."""
 
     inputs: npt.NDArray[Any]
     """(examples, width), or for one-hot inputs the positions of their ones: integers, (examples,)."""
     errors: FloatArray
-    """(examples, outputs): the derivative of the example's loss by the layer's sums."""
+    """(examples, outputs): derivative of the example's loss by the layer's sums."""
     width: int
     """Number of inputs of the layer."""
     bias: bool = True
-    """Whether the layer has a bias that is trained; where not, its gradient is zero and gets no noise."""
+    """True if the layer has a trained bias; if not, its gradient is 0, without noise."""
 
 
 Factors = Sequence[Sequence[Outer]]
-"""Of each layer, the terms of its gradient."""
+"""Terms of each layer's gradient."""
 
 
 def _inputs_product(one: Outer | _Rounded, other: Outer | _Rounded) -> FloatArray:
-    """``x_s . x_t`` of each example."""
+    """Return ``x_s . x_t`` of each example."""
     if one.inputs.ndim == 1 and other.inputs.ndim == 1:
         same: FloatArray = (one.inputs == other.inputs).astype(one.errors.dtype)
         return same
@@ -73,7 +73,7 @@ def _inputs_product(one: Outer | _Rounded, other: Outer | _Rounded) -> FloatArra
 
 
 def squared_norms(factors: Factors) -> npt.NDArray[np.float64]:
-    """The squared L2 norm of each example's gradient over all layers, weights and biases."""
+    """Return each example's squared L2 norm over all layers, weights and biases."""
     total = np.zeros(len(factors[0][0].errors))
     for terms in factors:
         for place, one in enumerate(terms):
@@ -87,27 +87,29 @@ def squared_norms(factors: Factors) -> npt.NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class _Rounded:
-    """A term in whole numbers, kept in float64 (they are below 2**53): inputs in units of ``1/one``, errors in what
-    makes their products multiples of the grid."""
+    """Term in whole numbers, held in float64, as they are below 2**53.
+
+    Inputs are in units of ``1/one``. The unit of errors makes their products multiples of the grid.
+    """
 
     inputs: npt.NDArray[Any]
     errors: npt.NDArray[np.float64]
     width: int
     bias: bool
     one: int
-    """What the bias is multiplied with: 1 in units of the inputs."""
+    """Factor of the bias: 1 in units of the inputs."""
 
 
 def clipped(factors: Factors, clip: float) -> list[list[_Rounded]]:
-    """Each example's gradient, clipped, as integers: vectors on the grid ``clip / 2**GRID`` whose L2 norm is at most
-    ``2**GRID``, exactly.
+    """Return each example's clipped gradient as integers of L2 norm <= ``2**GRID``.
 
-    Inputs x are rounded towards 0 to multiples of ``2**-FOR_INPUTS`` (one-hot ones are whole already) and the clipped
-    errors e so finely that products are multiples of the grid: the gradient is then the sum of the outer products of
-    these integers, itself integer. How an example is clipped follows from float sums, which may be wrong; what
-    counts is :func:`_longest`, a proven upper bound on the norm of the integers. Where it exceeds ``2**GRID`` the
-    example is clipped further, and in the end counts as zero. So does one that is not finite. Each example is treated
-    by itself: what its integers are depends on its own factors and the clip.
+    The vectors lie on the grid ``clip / 2**GRID``, and the bound on the norm holds exactly. Inputs x are rounded
+    towards 0 to multiples of ``2**-FOR_INPUTS`` (one-hot ones are whole already). The clipped errors e are rounded so
+    finely that products are multiples of the grid. The gradient is then the sum of the outer products of these
+    integers, itself integer. Float sums decide how an example is clipped, and they may be wrong. The norm is guaranteed
+    by :func:`_longest`, a proven upper bound on the norm of the integers. Where it exceeds ``2**GRID`` the example is
+    clipped further, and in the end counts as zero. So does one that is not finite. Each example is treated by itself:
+    its integers depend on its own factors and the clip.
     """
     finite = _finite(factors)
     with np.errstate(invalid="ignore", over="ignore", divide="ignore", under="ignore"):
@@ -139,7 +141,7 @@ def _finite(factors: Factors) -> npt.NDArray[np.bool_]:
 
 
 def _whole(values: npt.NDArray[Any], by: Any, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """``by * values`` rounded towards 0 and cut to what float64 has exactly; 0 outside these rows."""
+    """Return ``by * values`` in float64, truncated and cut; 0 outside these rows."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         scaled: npt.NDArray[np.float64] = np.multiply(values, by, dtype=np.float64)
     scaled[~rows] = 0
@@ -159,13 +161,13 @@ def _with_errors(term: Outer, inputs: npt.NDArray[Any], by: npt.NDArray[np.float
 
 
 def _longest(rounded: Sequence[Sequence[_Rounded]]) -> npt.NDArray[np.float64]:
-    """An upper bound on the L2 norm of each example's integer gradient.
+    """Return an upper bound on the L2 norm of each example's integer gradient.
 
     With ``n`` the longest vector, every float64 product of inner products ``(e_s . e_t) (x_s . x_t + 1)`` is wrong by
     at most ``(2 n + 4) 2**-53`` times ``|e_s| |e_t| |(x_s, 1)| |(x_t, 1)|`` in whatever order it is summed (Higham,
-    "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1; nothing underflows, all are integers). Added
-    up these are at most ``(sum_s |e_s| |(x_s, 1)|)**2``, the terms as if nothing cancelled. What is added here is more
-    than twice that, which also covers the rounding of the bound itself and of a few hundred additions.
+    "Accuracy and Stability of Numerical Algorithms", 2002, section 3.1; nothing underflows, all are integers). Added up
+    these are at most ``(sum_s |e_s| |(x_s, 1)|)**2``, the terms as if nothing cancelled. The code adds more than twice
+    that. This also covers the rounding of the bound itself and of a few hundred additions.
     """
     total = np.zeros(len(rounded[0][0].errors))
     apart = np.zeros_like(total)
@@ -186,11 +188,11 @@ def _longest(rounded: Sequence[Sequence[_Rounded]]) -> npt.NDArray[np.float64]:
 
 
 def integer_sums(rounded: Sequence[Sequence[_Rounded]], counts: IntArray) -> IntegerSums:
-    """The sum over the examples of their integer gradients, example i counted ``counts[i]`` times, modulo 2**64.
+    """Return the sum of integer gradients, each ``counts[i]`` times, modulo 2**64.
 
-    Every product and every sum is exact, whatever is summed in what order, so an example more changes the sum by its
+    Every product and every sum is exact, whatever is summed in what order. So one more example changes the sum by its
     own integer gradient and by nothing else. (Were the sum ever too large for 64 bits, its residue is a function of the
-    exact sum: the noise is added modulo 2**64 too, and residues of a private answer are as private.)
+    exact sum. The noise is added modulo 2**64 too, and residues of a private answer are as private.)
     """
     use = np.flatnonzero(counts)
     times = counts[use].astype(np.int64)[:, None]
@@ -213,9 +215,9 @@ def integer_sums(rounded: Sequence[Sequence[_Rounded]], counts: IntArray) -> Int
 
 
 def exact_product(one: IntArray, other: IntArray) -> IntArray:
-    """``one.T @ other`` modulo 2**64.
+    """Return ``one.T @ other`` modulo 2**64.
 
-    The numbers are cut into pieces of so few bits that every sum of their products is below 2**53: float64 has these
+    The numbers are cut into pieces of so few bits that every sum of their products is below 2**53. Float64 has these
     exactly, so the fast product of floats is exact in any order and with any fused operations.
     """
     for_both = 53 - len(one).bit_length()
@@ -230,7 +232,7 @@ def exact_product(one: IntArray, other: IntArray) -> IntArray:
 
 
 def _pieces(values: IntArray, bits: int) -> list[tuple[int, npt.NDArray[np.float64]]]:
-    """Numbers of at most so many bits, each with its place: shifted by these they add up to the values."""
+    """Return numbers of at most so many bits with their places; shifted, they add up."""
     left, place, pieces = values, 0, []
     while max(int(left.max(initial=0)), -int(left.min(initial=0))).bit_length() > bits:
         pieces.append((place, (left & (2**bits - 1)).astype(np.float64)))
@@ -239,7 +241,7 @@ def _pieces(values: IntArray, bits: int) -> list[tuple[int, npt.NDArray[np.float
 
 
 def in_floats(sums: IntegerSums, clip: float, dtypes: Sequence[npt.DTypeLike]) -> Gradients:
-    """Integer sums in the gradients' own units: nothing private happens here."""
+    """Return integer sums in the gradients' own units: post-processing."""
     unit = clip / 2**GRID
     return [
         ((weight * unit).astype(dtype, copy=False), (bias * unit).astype(dtype, copy=False))
@@ -248,8 +250,10 @@ def in_floats(sums: IntegerSums, clip: float, dtypes: Sequence[npt.DTypeLike]) -
 
 
 def clipped_sums(factors: Factors, clip: float, counts: npt.ArrayLike) -> Gradients:
-    """The sum over the examples of their clipped gradients, example i counted ``counts[i]`` times, without noise: for
-    examples that depend on no case."""
+    """Return noiseless sums of clipped gradients, for examples that depend on no case.
+
+    Example i counts ``counts[i]`` times.
+    """
     sums = integer_sums(clipped(factors, clip), np.asarray(counts, np.int64))
     return in_floats(sums, clip, [terms[0].errors.dtype for terms in factors])
 

@@ -1,21 +1,22 @@
-"""Exact discrete Gaussian noise, in bulk (in a file of its own because :mod:`veilog.privacy.mechanisms.noise` is full).
+"""Exact discrete Gaussian noise, in bulk.
 
 ``N_Z(0, s2)`` has ``P(y) = exp(-y**2 / (2 s2)) / sum_z exp(-z**2 / (2 s2))`` on the integers (Canonne, Kamath, Steinke,
 "The Discrete Gaussian for Differential Privacy", NeurIPS 2020). Their sampler proposes discrete Laplace numbers and
-keeps each with a coin of probability ``exp(-...)``. Here only what is beyond five deviations is drawn so. Below,
+keeps each with a coin of probability ``exp(-...)``. Here only numbers beyond five deviations are drawn so. Below,
 ``|y|`` is proposed by cells of ``B = 2**b`` numbers, B from 1/64 to 1/32 of the deviation (or 1):
 
-- cell h with a probability proportional to ``B exp(-(h B)**2 / (2 s2))``, and what lies beyond, from ``T = H B`` on,
+- cell h with a probability proportional to ``B exp(-(h B)**2 / (2 s2))``, and the numbers beyond, from ``T = H B`` on,
   with one proportional to ``exp(-T**2 / (2 s2)) / (1 - exp(-T / s2))``;
 - within the cell an offset r, uniform on 0, ..., B - 1; beyond, ``y = T + g``, g geometric of ratio ``exp(-T / s2)``;
 - kept with probability ``exp(-r (2 h B + r) / (2 s2))``; beyond, ``exp(-g**2 / (2 s2))``.
 
-The products are ``exp(-y**2 / (2 s2))`` up to one factor, so what is kept has exactly these odds. It comes with either
-sign; minus 0 is proposed anew, so that 0 has the weight of one number.
+The products are ``exp(-y**2 / (2 s2))`` up to one factor, so the kept numbers have exactly these odds. Each comes with
+either sign. Minus 0 is proposed anew, so that 0 has the weight of one number.
 
 The coins are exact. A coin's first 15 bits mostly settle it against a number that is at most every probability of the
-cell; else 31 bits are compared with integers that enclose the probability (Taylor's polynomials, rounded outwards);
-else :mod:`veilog.privacy.mechanisms.intervals` gives as many digits as it takes. No float decides anything.
+cell. Otherwise 31 bits are compared with integers that enclose the probability (Taylor's polynomials, rounded
+outwards). If that leaves it open, :mod:`veilog.privacy.mechanisms.intervals` gives as many digits as it takes. No float
+decides anything.
 """
 
 from __future__ import annotations
@@ -35,53 +36,53 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_VARIANCE = Fraction(2**115)
-"""Up to it the numbers from 2**62 on (they are cut) have less than ``2**-300`` of the probability."""
+"""Largest variance: up to it, the numbers from 2**62 on (they are cut) have a probability below ``2**-300``."""
 LARGEST_VARIANCE_OF_TAILS = Fraction(10**8)
-"""Beyond it the sums of :func:`tail` would take seconds."""
+"""Largest variance of :func:`tail`, whose sums would take seconds beyond it."""
 _FINE = 32
-"""Cells a deviation, at least."""
+"""Least number of cells a deviation."""
 _REACH = 5
-"""Deviations that the cells cover, at least."""
+"""Least number of deviations that the cells cover."""
 _SPLIT = 16
-"""Bits of a word that choose the cell; 15 more begin the coin, and the last is the sign."""
+"""Bits of a word for the cell; 15 more begin the coin, and the last is the sign."""
 _COIN = 15
 _MORE = 31
 """Bits of a coin that are compared with integer bounds."""
 _QUARTER = _MORE - 2
 """Bits of a quarter in units of ``2**-31``."""
 _FINER = 20
-"""Bits more that squares are divided by their variance with."""
+"""Further bits with which squares are divided by their variance."""
 _SEVEN = 25
-"""More than the x of seven deviations, of which ``2**31 exp(-x)`` is below 1."""
+"""Number above the x of seven deviations, where ``2**31 exp(-x)`` is below 1."""
 _BLOCK = 2**15
 
 
 @dataclass(frozen=True, eq=False)
 class _Cells:
-    """The proposal of one variance."""
+    """Proposal for one variance."""
 
     variance: Fraction
     bits: int
-    """A cell has ``2**bits`` numbers."""
+    """Binary logarithm of the size of a cell: it has ``2**bits`` numbers."""
     number: int
     guide: npt.NDArray[np.int16]
-    """The cell by the first 16 bits of a word, -1 where more of them are needed; the last is what lies beyond."""
+    """Cell by the first 16 bits of a word, -1 where more bits are needed; the last stands for all numbers beyond."""
     sure: npt.NDArray[np.uint16]
-    """By cell: a coin whose first 15 bits are below this falls for every number of the cell."""
+    """For each cell, a bound: a coin whose first 15 bits are below it falls for every number of the cell."""
     scale: int
-    """``2**62 / (2 s2)`` in squares of the units that offsets are looked at in, rounded down."""
+    """``2**62 / (2 s2)`` in squares of the units of offsets, rounded down."""
 
     @property
     def unit_bits(self) -> int:
-        """Offsets are looked at in units of ``2**unit_bits``: 16 bits of them."""
+        """Binary logarithm of the units of offsets: 16 bits of an offset count."""
         return max(0, self.bits - 16)
 
 
 def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArray:
-    """``n`` independent numbers of the discrete Gaussian distribution ``N_Z(0, variance)``, exactly.
+    """Return ``n`` independent exact numbers of ``N_Z(0, variance)``.
 
-    Added to an integer vector that one case changes by an integer vector of L2 norm D, on every coordinate, it is
-    ``D**2 / (2 variance)``-zCDP (Canonne, Kamath, Steinke 2020, theorem 4); what it is as a step of a training is
+    Added on every coordinate to an integer vector that one case changes by an integer vector of L2 norm D, it is
+    ``D**2 / (2 variance)``-zCDP (Canonne, Kamath, Steinke 2020, theorem 4). Its guarantee as a step of a training is
     derived in :mod:`veilog.privacy.mechanisms.accountant`.
     """
     if not 0 < variance <= LARGEST_VARIANCE:
@@ -100,7 +101,10 @@ def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArra
 
 @lru_cache(maxsize=256)
 def tail(variance: Fraction, above: int) -> Real:
-    """``P(Y > above)`` for Y of ``N_Z(0, variance)`` and ``above >= 0``: the terms beyond it over all of them."""
+    """Return ``P(Y > above)`` for Y of ``N_Z(0, variance)`` and ``above >= 0``.
+
+    It is the sum of the terms beyond ``above`` over the sum of all terms.
+    """
     if not 0 < variance <= LARGEST_VARIANCE_OF_TAILS:
         raise ValueError("the variance is too large for sums of its terms")
 
@@ -119,10 +123,11 @@ def tail(variance: Fraction, above: int) -> Real:
 
 
 def _terms(variance: Fraction, above: int, bits: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Bounds, in units of ``2**-bits``, of the sums of ``exp(-y**2 / (2 variance))`` over y > above, and over y > 0.
+    """Return bounds of the sums of ``exp(-y**2 / (2 variance))``, y > above and y > 0.
 
-    A term is the one before it times ``q**(2 y + 1)``, ``q = exp(-1 / (2 variance))``; each product is rounded down
-    and up. What comes after the last term is at most what a geometric series has whose ratio is the last factor.
+    They are in units of ``2**-bits``. A term is the one before it times ``q**(2 y + 1)``,
+    ``q = exp(-1 / (2 variance))``; each product is rounded down and up. The rest after the last term is at most that of
+    a geometric series whose ratio is the last factor.
     """
     guard = bits + 64
     one = 1 << guard
@@ -145,11 +150,11 @@ def _terms(variance: Fraction, above: int, bits: int) -> tuple[tuple[int, int], 
 
 
 def exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> IntArray:
-    """``n`` independent numbers of ``N_Z(0, variance)`` given that they exceed ``above``, which is 0 or more.
+    """Return ``n`` numbers of ``N_Z(0, variance)`` above ``above``, which is >= 0.
 
-    From ``T = above + 1`` on ``exp(-(T + g)**2 / (2 s2))`` is ``exp(-T g / s2) exp(-g**2 / (2 s2))`` up to a factor:
-    a geometric g, kept with the second as probability. Where T is below a deviation few would be kept; there numbers of
-    the whole law are drawn until they exceed.
+    From ``T = above + 1`` on ``exp(-(T + g)**2 / (2 s2))`` is ``exp(-T g / s2) exp(-g**2 / (2 s2))`` up to a factor: a
+    geometric g, kept with the second as probability. Where T is below a deviation few would be kept. There numbers of
+    the whole law are drawn until they exceed it. The numbers are independent.
     """
     first = above + 1
     result = np.empty(n, dtype=np.int64)
@@ -168,7 +173,7 @@ def exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> Int
 
 
 def _proposed(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
-    """``n`` proposals, and which of them are kept."""
+    """Return ``n`` proposals, and which of them are kept."""
     words = source.words(n)
     cell = cells.guide.take((words >> np.uint32(32 - _SPLIT)).astype(np.int64)).astype(np.int64)
     split = np.flatnonzero(cell < 0)
@@ -194,7 +199,7 @@ def _proposed(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, Bool
 
 
 def _uniform(bits: int, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers from 0 to ``2**bits - 1``."""
+    """Return ``n`` uniform numbers from 0 to ``2**bits - 1``."""
     if bits == 0:
         return np.zeros(n, dtype=np.int64)
     if bits <= 32:
@@ -203,7 +208,10 @@ def _uniform(bits: int, n: int, source: Randomness) -> IntArray:
 
 
 def _coins(cells: _Cells, cell: IntArray, offset: IntArray, begun: IntArray, source: Randomness) -> BoolArray:
-    """Coins of probability ``exp(-x)``, ``x = r (2 h B + r) / (2 s2)``, whose first 15 bits are ``begun``."""
+    """Return coins of probability ``exp(-x)`` whose first 15 bits are ``begun``.
+
+    Here ``x = r (2 h B + r) / (2 s2)``.
+    """
     coin = (begun << (_MORE - _COIN)) | (source.words(len(begun)) >> np.uint32(32 - _MORE + _COIN)).astype(np.int64)
     surely, at_most = _enclosing(cells, cell, offset)
     keep: BoolArray = coin < surely
@@ -216,7 +224,7 @@ def _coins(cells: _Cells, cell: IntArray, offset: IntArray, begun: IntArray, sou
 
 
 def _enclosing(cells: _Cells, cell: IntArray, offset: IntArray) -> tuple[IntArray, IntArray]:
-    """Numbers of which ``2**31 exp(-x)`` is at least the first and at most the second, by the first bits of offsets."""
+    """Return integers below and above ``2**31 exp(-x)``, by the first bits of offsets."""
     place = offset >> cells.unit_bits
     ahead = cell << (1 + cells.bits - cells.unit_bits)
     after = place + (1 if cells.unit_bits else 0)
@@ -226,7 +234,10 @@ def _enclosing(cells: _Cells, cell: IntArray, offset: IntArray) -> tuple[IntArra
 
 
 def _exp_at_least(x: IntArray) -> IntArray:
-    """At most ``exp(-x)``, both in units of ``2**-31``, for x up to 1/4: ``1 - x + x**2/2 - x**3/6`` rounded down."""
+    """Return a lower bound on ``exp(-x)`` in units of ``2**-31``, for x up to 1/4.
+
+    It is ``1 - x + x**2/2 - x**3/6``, rounded down; x is in the same units.
+    """
     square = x * x
     cube = ((square >> _MORE) + 1) * x >> _MORE
     low: IntArray = 2**_MORE - x + (square >> (_MORE + 1)) - (cube // 6 + 1)
@@ -234,7 +245,7 @@ def _exp_at_least(x: IntArray) -> IntArray:
 
 
 def _exp_at_most(x: IntArray) -> IntArray:
-    """At least ``exp(-x)``: ``1 - x + x**2/2 - x**3/6 + x**4/24`` rounded up."""
+    """Return an upper bound: ``1 - x + x**2/2 - x**3/6 + x**4/24``, rounded up."""
     square = x * x
     half = square >> _MORE
     fourth = (half + 1) * (half + 1) >> _MORE
@@ -243,14 +254,14 @@ def _exp_at_most(x: IntArray) -> IntArray:
 
 
 def _beyond(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
-    """Proposals beyond the cells, and which of them are kept."""
+    """Return proposals beyond the cells, and which of them are kept."""
     start = cells.number << cells.bits
     further = geometric(start / cells.variance, n, source)
     return start + further, _squares_fall(further, cells.variance, source)
 
 
 def _squares_fall(numbers: IntArray, variance: Fraction, source: Randomness) -> BoolArray:
-    """Coins of probability ``exp(-x)``, ``x = g**2 / (2 variance)``, one for each number g, which is 0 or more.
+    """Return coins of probability ``exp(-x)``, ``x = g**2 / (2 variance)``, g >= 0.
 
     Integers below and above ``2**31 exp(-x)`` decide nearly all of them by their first word; the others get more.
     """
@@ -267,10 +278,10 @@ def _squares_fall(numbers: IntArray, variance: Fraction, source: Randomness) -> 
 
 
 def _exp_of_squares(numbers: IntArray, variance: Fraction) -> tuple[IntArray, IntArray]:
-    """Integers that enclose ``2**31 exp(-g**2 / (2 variance))``, for each number g of 0 or more.
+    """Return integers that enclose ``2**31 exp(-g**2 / (2 variance))``, for g >= 0.
 
-    Only the first bits of g count, so that its square fits: 10 bits of a deviation. Whatever is 7 deviations away is
-    taken for anything beyond that.
+    Only the first bits of g count, so that its square fits: 10 bits of a deviation. A number 7 deviations away stands
+    for all beyond that.
     """
     bits = max(0, isqrt(int(variance)).bit_length() - 10)
     farthest = isqrt(int(49 * variance / 4**bits)) + 1
@@ -287,13 +298,13 @@ def _exp_of_squares(numbers: IntArray, variance: Fraction) -> tuple[IntArray, In
 
 @lru_cache(maxsize=1)
 def _exp_table() -> tuple[IntArray, IntArray]:
-    """Integers that enclose ``2**31 exp(-k/4)``, k = 0, 1, ..., until it is below 1."""
+    """Return integers enclosing ``2**31 exp(-k/4)``, k = 0, 1, ... until below 1."""
     known = [2**_MORE, *(digits(exp_minus(Fraction(k, 4)), _MORE) for k in range(1, 4 * 22))]
     return np.array([*known, 0]), np.array([known[0], *(below + 1 for below in known[1:]), 1])
 
 
 def _falls(x: Fraction, coin: int, bits: int, source: Randomness) -> bool:
-    """Whether a coin of probability ``exp(-x)`` falls whose first ``bits`` bits are ``coin``."""
+    """Return True if a coin of probability ``exp(-x)`` with these first bits falls."""
     if x == 0:
         return True
     probability = exp_minus(x)
@@ -305,7 +316,7 @@ def _falls(x: Fraction, coin: int, bits: int, source: Randomness) -> bool:
 
 
 def _settled_cells(cells: _Cells, begun: npt.NDArray[np.uint32], source: Randomness) -> IntArray:
-    """The cells of words whose first bits, ``begun``, did not tell: 32 bits more, or as many as it takes."""
+    """Return the cells of words whose first bits are not enough, by 32 bits or more."""
     bits = _SPLIT + 32
     bounds = np.array(_bounds(cells.variance, bits), dtype=np.int64)
     value = (begun.astype(np.int64) << 32) | source.words(len(begun)).astype(np.int64)
@@ -340,7 +351,7 @@ def _cells(variance: Fraction) -> _Cells:
 
 
 def _layout(variance: Fraction) -> tuple[int, int]:
-    """Bits of a cell and number of cells."""
+    """Return the bits of a cell and the number of cells."""
     deviation = isqrt(int(variance)) + 1
     bits = max(0, (isqrt(int(variance)) // _FINE).bit_length() - 1)
     return bits, -(-_REACH * deviation >> bits) + 1
@@ -348,7 +359,7 @@ def _layout(variance: Fraction) -> tuple[int, int]:
 
 @lru_cache(maxsize=64)
 def _bounds(variance: Fraction, bits: int) -> tuple[int, ...]:
-    """``floor(2**bits C_h)``, C_h the probability of a cell up to the h-th."""
+    """Return ``floor(2**bits C_h)``, C_h the probability of a cell up to the h-th."""
     working = bits + 32
     while True:
         low, high = _cumulative(variance, working)
@@ -359,7 +370,7 @@ def _bounds(variance: Fraction, bits: int) -> tuple[int, ...]:
 
 
 def _cumulative(variance: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Bounds in units of ``2**-bits`` of the probabilities of a cell up to the h-th."""
+    """Return bounds, in units of ``2**-bits``, of the probability of a cell up to h."""
     size, number = _layout(variance)
     start = number << size
     guard = bits + 64

@@ -1,8 +1,9 @@
-"""Noised gradients of networks on one-hot cases: the question that training asks.
+"""Noised gradients of networks on one-hot cases: the query of a training.
 
-Clipped gradients are summed in integers (:mod:`veilog.privacy.mechanisms.clipped_sums`), by an exact sample of the
-cases, and get exact discrete Gaussian noise (:mod:`veilog.privacy.mechanisms.gaussian`); what that costs is derived in
-:mod:`veilog.privacy.mechanisms.accountant`. Floats only say in which direction an example's gradient points.
+An exact sample of the cases is taken. Their clipped gradients are summed in integers
+(:mod:`veilog.privacy.mechanisms.clipped_sums`) and get exact discrete Gaussian noise
+(:mod:`veilog.privacy.mechanisms.gaussian`). Its epsilon is derived in :mod:`veilog.privacy.mechanisms.accountant`.
+Floats decide only in which direction an example's gradient points.
 """
 
 from __future__ import annotations
@@ -25,17 +26,19 @@ from veilog.privacy.mechanisms.sampling import poisson_counts
 
 IntArray = npt.NDArray[np.int64]
 FactorsOf = Callable[[IntArray], Factors]
-"""Maps columns to factors, each row by itself: what it gives for a row depends on that row's column and on public or
-already released numbers only."""
+"""Function from columns to factors, each row by itself.
+
+The factors of a row depend only on that row's column and on public or already released numbers.
+"""
 
 LEAST_CLIP, MOST_CLIP = 1e-6, 1e6
-"""Beyond these floats of single precision have no room for what is multiplied with the bound."""
+"""Range of clipping bounds: beyond it, products with the bound do not fit floats of single precision."""
 _CHECKED = 64
 _SAME = 1e-3
 
 
 class Training:
-    """The steps that were paid for. A step beyond them is refused.
+    """Steps of a training that are charged; a step beyond them is refused.
 
     Opened by :meth:`veilog.privacy.curator.Curator.training`, which charges the whole plan before the first step.
     """
@@ -55,7 +58,7 @@ class Training:
         self._clips = tuple(float(clip) for clip in clips)
         self._taken = list(taken)
         self._apart = apart
-        # without a guarantee to protect, steps by the million need not wait for the operating system
+        # Without a guarantee to protect, millions of steps need not wait for the operating system.
         self._source = fast(source) if apart else source
         self._checked: set[int] = set()
 
@@ -65,24 +68,23 @@ class Training:
 
     @property
     def taken(self) -> tuple[int, ...]:
-        """Steps already taken, of each part of the plan."""
+        """Number of steps already taken, for each part of the plan."""
         return tuple(self._taken)
 
     def step(self, part: int, factors: FactorsOf) -> Gradients:
-        """One noised sum of clipped gradients over a Poisson sample of the cases.
+        """Return one noised sum of clipped gradients over a Poisson sample of the cases.
 
-        ``factors`` gets all columns, each once, whoever is in the sample; it must treat each row by itself. At the
-        first step of each part a block of its rows is computed again, in another order and cut, and compared.
+        ``factors`` gets all columns, each once, whatever the sample; it must treat each row by itself. At the first
+        step of each part a block of its rows is computed again, in another order and cut, and compared.
 
-        Sensitivity: each case takes part with probability ``rate``, independently, by exact coins. What is computed of
-        a column (:func:`clipped`) is the same for every log: it depends on the columns, on what was released before and
-        on the clip, and not on how many cases a column has or who takes part. A case that takes part adds the integer
-        vector of its column, whose L2 norm is at most ``2**GRID`` over all layers together; one that does not adds
-        nothing. Sums are exact, so a case changes them by at most that, and by integers. Every coordinate gets
-        discrete Gaussian noise of the variance of
-        :func:`veilog.privacy.mechanisms.accountant.integer_variance`, with which the step costs no more than the
-        Poisson-subsampled Gaussian mechanism of ``noise_multiplier`` (adding or removing one case; proof there). It was
-        charged with the plan.
+        Sensitivity: each case takes part with probability ``rate``, independently, by exact coins. The computation for
+        a column (:func:`clipped`) is the same for every log. It depends on the columns, on earlier releases and on the
+        clip, and not on how many cases a column has or who takes part. A case that takes part adds the integer vector
+        of its column, whose L2 norm is at most ``2**GRID`` over all layers together. A case that does not adds nothing.
+        Sums are exact, so a case changes them by at most that, and by integers. Every coordinate gets discrete Gaussian
+        noise of the variance of :func:`veilog.privacy.mechanisms.accountant.integer_variance`. With it the step costs
+        no more than the Poisson-subsampled Gaussian mechanism of ``noise_multiplier`` (adding or removing one case;
+        proof there). It was charged with the plan.
 
         A training that was opened ``apart``, for which no guarantee is given, hands ``factors`` one row a sampled case
         instead, for losses that differ between cases of one column.
@@ -124,10 +126,10 @@ def pay_for(
     apart: bool,
     purpose: str | Message,
 ) -> DiscreteGaussianSteps:
-    """Charge the steps of a training, all of them before the first, and return what was charged.
+    """Charge all steps of a training before the first and return their mechanism.
 
-    Refused, before anything is charged, are parts that do not fit, clipping bounds that floats of the networks could
-    not work with, and a plan that costs more than (``epsilon``, ``delta``) by the accountant.
+    Refused, before any charge, are parts that do not fit and clipping bounds that floats of the networks cannot work
+    with. So are plans over (``epsilon``, ``delta``) by the accountant.
     """
     if not len(plan) == len(clips) == len(taken) > 0:
         raise ParameterError("training-clip-missing", parameter="clips")
@@ -150,12 +152,15 @@ def pay_for(
 
 
 def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
-    """The factors of these columns. What goes wrong in a caller's function may speak of the data, so it is not told."""
+    """Return the factors of these columns, or refuse without the function's own error.
+
+    An error of the caller's function may reveal data, so its text is dropped.
+    """
     found: Factors = []
     try:
         found = factors(columns.copy())
         fits = len(found) > 0 and all(_fit(terms, len(columns)) for terms in found)
-    except Exception:  # noqa: BLE001 - whatever it says, it may say of the data
+    except Exception:  # noqa: BLE001 - its text may reveal data
         fits = False
     if not fits:  # outside the handler, so that the error carries no other along
         raise ParameterError("training-function-failed", parameter="factors") from None
@@ -163,7 +168,7 @@ def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
 
 
 def _fit(terms: Sequence[Outer], rows: int) -> bool:
-    """Whether the terms of a layer agree, have a row a column, and one-hot positions that there are."""
+    """Return True if a layer's terms agree, with a row a column and valid positions."""
     shape = terms[0].width, terms[0].errors.shape[1]
     for term in terms:
         if term.errors.shape != (rows, shape[1]) or term.width != shape[0] or len(term.inputs) != rows:
@@ -178,9 +183,12 @@ def _fit(terms: Sequence[Outer], rows: int) -> bool:
 
 
 def _check_rows(factors: FactorsOf, asked: Factors, columns: IntArray, clip: float) -> None:
-    """Refuse a function whose rows depend on each other: the first rows are asked for again, backwards and in two
-    parts. How float sums are cut changes them by about their precision; ``_SAME`` of the largest number (or of the
-    bound, where all are small) is a thousand times that, and less than a rank, a row number or a mean would change."""
+    """Refuse a function whose rows depend on each other.
+
+    The first rows are computed again, backwards and in two parts. Another cut of float sums changes them by about their
+    precision. ``_SAME`` of the largest number (or of the bound, where all are small) is a thousand times that. It is
+    less than a rank, a row number or a mean would change.
+    """
     order = columns[:_CHECKED][::-1]
     cut = (len(order) + 2) // 3
     for part in (order[:cut], order[cut:]):
@@ -189,7 +197,7 @@ def _check_rows(factors: FactorsOf, asked: Factors, columns: IntArray, clip: flo
 
 
 def _alike(asked: Factors, again: Factors, part: IntArray, clip: float) -> bool:
-    """Whether these rows are what they were, but for rounding."""
+    """Return True if these rows are the same again, but for rounding."""
     if [len(terms) for terms in asked] != [len(terms) for terms in again]:
         return False
     for terms, others in zip(asked, again, strict=True):

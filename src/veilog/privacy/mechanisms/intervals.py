@@ -1,8 +1,8 @@
-"""Real numbers as shrinking intervals: what it takes to compare a probability with random bits without rounding.
+"""Real numbers as shrinking intervals, for exact comparisons with random bits.
 
-A *real* is a function from a number of bits ``b`` to integers ``(low, high)`` with ``low <= x * 2**b <= high``; more
-bits give a narrower interval. Every probability of :mod:`veilog.privacy.mechanisms.noise` is one, so a comparison that
-the bits at hand cannot decide is repeated with more of them and the samplers are exact, whatever epsilon is.
+A *real* is a function from a number of bits ``b`` to integers ``(low, high)`` with ``low <= x * 2**b <= high``. More
+bits give a narrower interval. Every probability of :mod:`veilog.privacy.mechanisms.noise` is one. A comparison that the
+bits at hand cannot decide is repeated with more of them, so the samplers are exact, whatever epsilon is.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Real = Callable[[int], tuple[int, int]]
 
 
 def rational(value: Fraction) -> Real:
-    """A rational number."""
+    """Return a rational number as a real."""
 
     def at(bits: int) -> tuple[int, int]:
         scaled = value * (1 << bits)
@@ -26,10 +26,10 @@ def rational(value: Fraction) -> Real:
 
 
 def exp_minus(x: Fraction) -> Real:
-    """``exp(-x)`` for a rational ``x >= 0``.
+    """Return ``exp(-x)`` for a rational ``x >= 0``.
 
-    ``decimal`` documents its ``exp`` as correctly rounded, so the neighbours of its result enclose the true value of
-    ``exp`` at the rounded argument; the argument itself is rounded down and up.
+    ``decimal`` documents its ``exp`` as correctly rounded. So the neighbours of its result enclose the true value of
+    ``exp`` at the rounded argument. The argument itself is rounded down and up.
     """
     if x < 0:
         raise ValueError("exp_minus takes x >= 0")
@@ -49,7 +49,7 @@ def exp_minus(x: Fraction) -> Real:
 
 
 def one_minus(x: Real) -> Real:
-    """``1 - x``."""
+    """Return ``1 - x``."""
 
     def at(bits: int) -> tuple[int, int]:
         low, high = x(bits)
@@ -59,7 +59,7 @@ def one_minus(x: Real) -> Real:
 
 
 def total(x: Real, y: Real) -> Real:
-    """``x + y``."""
+    """Return ``x + y``."""
 
     def at(bits: int) -> tuple[int, int]:
         (a, b), (c, d) = x(bits), y(bits)
@@ -69,11 +69,11 @@ def total(x: Real, y: Real) -> Real:
 
 
 def quotient(x: Real, y: Real) -> Real:
-    """``x / y`` for ``x >= 0`` and ``y > 0``."""
+    """Return ``x / y`` for ``x >= 0`` and ``y > 0``."""
 
     def at(bits: int) -> tuple[int, int]:
         (a, b), (c, d) = x(bits), y(bits)
-        if c <= 0:  # not enough bits to tell y from 0: the caller asks for more
+        if c <= 0:  # too few bits to distinguish y from 0: the caller takes more
             return 0, 1 << (2 * bits)
         return max(a, 0) * (1 << bits) // d, -(-b * (1 << bits) // c)
 
@@ -81,7 +81,7 @@ def quotient(x: Real, y: Real) -> Real:
 
 
 def power(x: Real, doublings: int) -> Real:
-    """``x ** (2 ** doublings)`` for ``0 <= x <= 1``."""
+    """Return ``x ** (2 ** doublings)`` for ``0 <= x <= 1``."""
 
     def at(bits: int) -> tuple[int, int]:
         inner = bits + 2 * doublings + 8
@@ -97,9 +97,10 @@ def power(x: Real, doublings: int) -> Real:
 
 
 def digits(x: Real, bits: int) -> int:
-    """``floor(x * 2**bits)`` for an ``x`` in [0, 1) that is no multiple of ``2**-bits``, or is known exactly.
+    """Return ``floor(x * 2**bits)`` for an ``x`` in [0, 1).
 
-    ``exp`` of a rational other than 0 is transcendental, so the loop ends for every probability built from it.
+    It is no multiple of ``2**-bits``, or is known exactly. ``exp`` of a rational other than 0 is transcendental, so the
+    loop ends for every probability built from it.
     """
     working = bits + 16
     while True:
@@ -111,7 +112,7 @@ def digits(x: Real, bits: int) -> int:
 
 
 def is_at_most(x: Real, bound: Fraction) -> bool:
-    """Whether ``x <= bound`` can be proved; a tie that 4096 bits cannot decide counts as no."""
+    """Return True if ``x <= bound`` is proved; a tie at 4096 bits counts as no."""
     bits = 64
     while bits <= 4096:
         low, high = x(bits)

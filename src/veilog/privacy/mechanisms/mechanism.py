@@ -1,7 +1,7 @@
-"""Mechanisms and sensitivities as values: what says how wide noise is, draws it and is named in the charge for it.
+"""Mechanisms and sensitivities as frozen values, which a charge names.
 
-A question makes its mechanism from its epsilon, charges it
-(:meth:`veilog.privacy.account.account.ChargeAccount.charge`) and draws from what it charged. Words for people are made
+A mechanism has the width of its noise and draws it. A query makes its mechanism from its epsilon, charges it
+(:meth:`veilog.privacy.account.account.ChargeAccount.charge`) and draws from the charged one. Words for people are made
 of these values where they are shown (:mod:`veilog.privacy.account.guarantee`). They are frozen, as the events of
 dp-accounting are, and there are no others.
 """
@@ -24,38 +24,38 @@ from veilog.privacy.mechanisms.noise import Randomness
 
 IntArray = npt.NDArray[np.int64]
 Norm = Literal["L0", "L1", "L2", "each"]
-"""L0: so many counts, each of them by 1. each: every number of the answer by so much."""
+"""L0: so many counts, each of them by 1. each: every number of the answer."""
 Bounded = Literal["by itself", "clipped", "split"]
-"""What keeps a case from changing more: what is asked, or that its part is clipped, or split among what it has."""
+"""Reasons for the bound: the query by itself, clipping of a case's part, or its split among the case's items."""
 
 MOST_STEPS = 10_000_000
 ROUNDED = 4
-"""The variance beyond the Gaussian's, with which discrete noise of rounds is continuous noise rounded at random."""
+"""Variance beyond the Gaussian's, at which discrete noise of rounds is continuous noise rounded at random."""
 LARGEST_NOISE = 1e7
-"""Above this noise multiplier a whole log of millions is lost in the noise; nothing could be learned."""
+"""Largest noise multiplier: above it, noise drowns a log of millions, and nothing could be learned."""
 
 
 @dataclass(frozen=True)
 class Sensitivity:
-    """By how much one case, added or removed, can change the exact answer, in which norm."""
+    """Largest change of the exact answer by one case, added or removed, with its norm."""
 
     by: tuple[Fraction, ...]
-    """One number; of a training one for each of its parts."""
+    """One number; for a training, one for each of its parts."""
     norm: Norm
     bounded: Bounded = "by itself"
 
     @staticmethod
     def of(by: int | Fraction, norm: Norm = "L1", bounded: Bounded = "by itself") -> Sensitivity:
-        """Return that of a question with one answer."""
+        """Return the sensitivity of a query with one answer."""
         return Sensitivity((Fraction(by),), norm, bounded)
 
 
 @dataclass(frozen=True)
 class Laplace:
-    """Discrete Laplace noise on the multiples of ``1/grid``: ``P(x)`` is proportional to ``exp(-|x| / scale)``.
+    """Discrete Laplace noise on multiples of ``1/grid``, ~ ``exp(-|x| / scale)``.
 
     Added to multiples of ``1/grid`` that one case changes by at most S in the L1 norm, an independent number to each,
-    it costs epsilon = S / scale (proof: :func:`veilog.privacy.mechanisms.noise.discrete_laplace`).
+    its epsilon is S / scale (proof: :func:`veilog.privacy.mechanisms.noise.discrete_laplace`).
     """
 
     scale: Fraction
@@ -63,12 +63,15 @@ class Laplace:
 
     @property
     def decay(self) -> Fraction:
-        """How fast it falls in units of ``1/grid``: n of them have a probability proportional to ``exp(-decay n)``."""
+        """Decay in units of ``1/grid``: ``P(n)`` is proportional to ``exp(-decay n)``."""
         return 1 / (self.scale * self.grid)
 
     @property
     def variance(self) -> float:
-        """Return the variance, in units of ``1/grid``: ``2 a / (1 - a)**2`` with ``a = exp(-decay)``; never quite 0."""
+        """Variance in units of ``1/grid``, never quite 0.
+
+        It is ``2 a / (1 - a)**2`` with ``a = exp(-decay)``.
+        """
         decay = float(self.decay)
         return max(2 * math.exp(-decay) / math.expm1(-decay) ** 2, 1e-12)
 
@@ -81,20 +84,20 @@ class Laplace:
         return noise.laplace_tail(self.decay, above)
 
     def exceeding(self, above: int, n: int, source: noise.Randomness) -> IntArray:
-        """Return ``n`` independent numbers of those above ``above``: what is beyond is geometric."""
+        """Return ``n`` independent numbers above ``above``: the tail is geometric."""
         return above + 1 + noise.geometric(self.decay, n, source)
 
 
 @dataclass(frozen=True)
 class DiscreteGaussian:
-    """Discrete Gaussian noise on the integers: ``P(x)`` is proportional to ``exp(-x**2 / (2 variance))``."""
+    """Discrete Gaussian noise on the integers, ~ ``exp(-x**2 / (2 variance))``."""
 
     exact_variance: Fraction
-    """The parameter of the law, which is hardly more than its variance."""
+    """Parameter of the law, which is hardly more than its variance."""
 
     @property
     def variance(self) -> float:
-        """Return the variance."""
+        """Variance of the noise."""
         return float(self.exact_variance)
 
     def draw(self, n: int, source: noise.Randomness) -> IntArray:
@@ -112,41 +115,47 @@ class DiscreteGaussian:
 
 @dataclass(frozen=True)
 class GaussianRounds:
-    """Several questions that were charged together, each with noise of its own that was fixed before the first.
+    """Several queries charged together, each with noise of its own, fixed beforehand.
 
-    What they cost together is proved in :mod:`veilog.privacy.histograms`.
+    Their epsilon together is proved in :mod:`veilog.privacy.histograms`.
     """
 
     noises: tuple[DiscreteGaussian, ...]
     by: int = 1
-    """By how much a case changes the answer to each, at most, in the L2 norm; in units of the noise."""
+    """Largest change of each answer by a case in the L2 norm, in units of the noise."""
 
     @property
     def strength(self) -> float:
-        """Return the mu of the Gaussian mechanism that all of them together cost no more than."""
+        """The mu of a Gaussian mechanism that dominates all queries together."""
         return self.by * math.sqrt(sum(1 / float(noise.exact_variance - ROUNDED) for noise in self.noises))
 
     def draw(self, n: int, source: noise.Randomness) -> IntArray:
-        """Return ``n`` independent numbers of the noise of the only question."""
+        """Return ``n`` independent numbers of the noise of the only query."""
         (only,) = self.noises
         return only.draw(n, source)
 
 
 @dataclass(frozen=True)
 class KTruncatedGeometric:
-    """k-truncated symmetric geometric noise (k-TSGD): ``P(x)`` is proportional to ``exp(-epsilon |x|)`` on [-k, k]."""
+    """k-truncated symmetric geometric noise (k-TSGD), ~ ``exp(-epsilon |x|)``.
+
+    Its numbers lie on [-k, k].
+    """
 
     epsilon: Fraction
     k: int
 
     @staticmethod
     def of(epsilon: Fraction, delta: Fraction) -> KTruncatedGeometric:
-        """Return that with the smallest k that has ``P(k) <= delta``."""
+        """Return the noise with the smallest k such that ``P(k) <= delta``."""
         return KTruncatedGeometric(epsilon, noise.tsgd_bound(epsilon, delta))
 
     @property
     def delta(self) -> Fraction:
-        """Return ``P(k)``, rounded up: no more than what k was found for, often far less, k being a whole number."""
+        """``P(k)``, rounded up: at most the delta that k was found for.
+
+        It is often far less, as k is a whole number.
+        """
         return noise.tsgd_failure(self.epsilon, self.k)
 
     def draw(self, n: int, source: noise.Randomness) -> IntArray:
@@ -156,27 +165,29 @@ class KTruncatedGeometric:
 
 @dataclass(frozen=True)
 class Thresholded:
-    """Noise on what cases have, of which that alone is released which comes out above a threshold.
+    """Noise on values of cases, of which only those above a threshold are released.
 
-    Only where the guarantee rests on the threshold. Bins that are left out by a noisy count that was paid for in full
-    are post-processing: their mechanism is the noise.
+    For guarantees that rest on the threshold. Leaving out bins by a noisy count that was charged in full is
+    post-processing: the mechanism of such bins is the noise.
     """
 
     noise: Laplace | KTruncatedGeometric
     above: int
-    """In the units in which the noise is drawn."""
+    """Threshold, in the units in which the noise is drawn."""
 
 
 @dataclass(frozen=True)
 class NoisyMaximum:
-    """The place of the largest of several whole numbers, each with independent discrete Laplace noise; of equal ones
-    the first. The noisy numbers themselves are not released.
+    """Place of the largest of several whole numbers, each with Laplace noise.
 
-    Where one case changes each of them by at most S, however many they are, it costs epsilon = 2 S / scale. Fix the
-    noise of all but the i-th: then i comes out iff its noise is at least a whole number t, which those numbers and that
-    noise decide. One case more moves t by at most 2 S, and ``P(noise >= t + 2 S) >= exp(-2 S / scale) P(noise >= t)``,
-    as discrete Laplace noise falls by no more than ``exp(-1 / scale)`` from one number to the next, also where it still
-    rises (report noisy max; Dwork, Roth, "The Algorithmic Foundations of Differential Privacy", 2014, claim 3.9).
+    Of equal ones it is the first. The noise is discrete and independent. The noisy numbers themselves are not released.
+
+    Where one case changes each of them by at most S, however many they are, epsilon is 2 S / scale. Fix the noise of
+    all but the i-th. Then i comes out iff its noise is at least a whole number t, which those numbers and that noise
+    decide. One case more moves t by at most 2 S, and ``P(noise >= t + 2 S) >= exp(-2 S / scale) P(noise >= t)``. The
+    reason is that discrete Laplace noise falls by no more than ``exp(-1 / scale)`` from one number to the next, also
+    where it still rises (report noisy max; Dwork, Roth, "The Algorithmic Foundations of Differential Privacy", 2014,
+    claim 3.9).
     """
 
     noise: Laplace
@@ -188,7 +199,7 @@ class NoisyMaximum:
 
 @dataclass(frozen=True)
 class NoisedSteps:
-    """A number of equal steps of a training: who is sampled, how much Gaussian noise is added and how often."""
+    """Number of equal steps of a training, with sampling rate and Gaussian noise."""
 
     name: str
     rate: float
@@ -219,9 +230,9 @@ class NoisedSteps:
 
 @dataclass(frozen=True)
 class DiscreteGaussianSteps:
-    """The steps of a training, each with discrete Gaussian noise on the sum of a Poisson sample's clipped gradients.
+    """Steps of a training with discrete Gaussian noise on Poisson samples' gradients.
 
-    What they cost together is composed in :mod:`veilog.privacy.mechanisms.accountant`.
+    The gradients are clipped and summed. :mod:`veilog.privacy.mechanisms.accountant` composes the steps.
     """
 
     parts: tuple[NoisedSteps, ...]
@@ -229,17 +240,20 @@ class DiscreteGaussianSteps:
 
 @dataclass(frozen=True)
 class Subsampled:
-    """A mechanism that was asked of a Poisson sample of the cases (see :mod:`veilog.privacy.mechanisms.sampling`)."""
+    """Mechanism on a Poisson sample of the cases.
+
+    See :mod:`veilog.privacy.mechanisms.sampling`.
+    """
 
     mechanism: Mechanism
     rate: Fraction
     epsilon: Fraction
-    """What it costs a case of the sample."""
+    """Epsilon that it uses for a case of the sample."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What only words are known of, such as the mechanism of a charge that was read from a file."""
+    """Mechanism or sensitivity in words only, e.g. of a charge read from a file."""
 
     words: str | Message
 

@@ -2,8 +2,8 @@
 
 No float is drawn anywhere: a float's rounding is visible in the output and voids the guarantee (Mironov, "On
 significance of the least significant bits for differential privacy", CCS 2012). Everything is built from one exact
-coin, :func:`bernoulli`, which compares random bits with the binary digits of a probability and looks at more digits
-when those at hand are equal.
+coin, :func:`bernoulli`. It compares random bits with the binary digits of a probability, and looks at more digits when
+those at hand are equal.
 
 The binary digits of a geometric number are independent: with ``P(n) = (1 - a) a**n`` and ``n = sum b_i 2**i`` the
 probability factors into ``prod a**(2**i b_i)``, so ``P(b_i = 1) = a**(2**i) / (1 + a**(2**i))``. And
@@ -41,43 +41,48 @@ WordArray = npt.NDArray[np.uint32]
 
 WORD_BITS = 32
 LARGEST = 2**62
-"""Numbers that would be larger are cut to this: far above any count, far below overflow."""
+"""Largest number; larger ones are cut to it, far above counts, far below overflow."""
 _LEAST = Fraction(200, LARGEST)
-"""Noise of less epsilon would be cut at ``LARGEST`` with more than exp(-200) < 2**-288: a cut is a number that gives
-the exact one away."""
+"""Least epsilon: below it a cut at ``LARGEST`` has more than exp(-200) < 2**-288.
+
+A cut is a number that reveals the exact one.
+"""
 _AT_ONCE = 2**18
 _NEGLIGIBLE = 45
-"""exp(-45) < 2**-64: above this the remaining digits are decided by one coin that practically never falls."""
+"""Exponent beyond which one coin decides the remaining digits: it practically never falls, as exp(-45) < 2**-64."""
 
 
 def check_scale(epsilon: Fraction) -> None:
-    """Refuse noise so wide that cutting it to 64 bits could be seen; before anything is asked or charged."""
+    """Refuse noise so wide that a cut to 64 bits could be seen, before any charge."""
     if epsilon < _LEAST:
         raise ParameterError("noise-scale-too-large", parameter="epsilon", value=float(1 / epsilon))
 
 
 @dataclass(frozen=True)
 class Randomness:
-    """A source of independent uniform 32-bit words; ``seed`` is None for the operating system's."""
+    """Source of independent uniform 32-bit words; ``seed`` is None if the system's."""
 
     words: Callable[[int], WordArray]
     seed: int | None
     made: Callable[[np.random.Generator], None] = lambda made: None
-    """Called with each :func:`generator` that is seeded from it."""
+    """Function called with each :func:`generator` that is seeded from it."""
 
 
 def operating_system() -> Randomness:
-    """The operating system's cryptographic source: the only one that protects anything."""
+    """Return the operating system's cryptographic source, the only one that protects."""
     return Randomness(lambda n: np.frombuffer(os.urandom(4 * n), dtype=np.uint32), None)
 
 
 def seeded(seed: int) -> Randomness:
-    """A reproducible source for experiments. Whoever knows the seed can subtract the noise: it protects nothing."""
+    """Return a reproducible source for experiments, which protects nothing.
+
+    An adversary who knows the seed can subtract the noise.
+    """
     return Randomness(_words(np.random.Generator(np.random.PCG64(seed))), seed)
 
 
 def fast(source: Randomness) -> Randomness:
-    """A fast source that is seeded by another: for noise that no guarantee rests on."""
+    """Return a fast source, seeded by another, for noise that no guarantee rests on."""
     return Randomness(
         _words(np.random.Generator(np.random.SFC64(np.random.SeedSequence(source.words(8))))), source.seed
     )
@@ -88,10 +93,10 @@ def _words(generator: np.random.Generator) -> Callable[[int], WordArray]:
 
 
 def generator(source: Randomness) -> np.random.Generator:
-    """A fast generator of floats, seeded from the source: for post-processing only, it protects nothing.
+    """Return a fast generator of floats for post-processing only: it protects nothing.
 
-    What is drawn from noisy answers alone (play-outs, samples, mutations) needs no exact sampler; noise that is added
-    to raw data never comes from here.
+    It is seeded from the source. Draws from noisy answers alone (play-outs, samples, mutations) need no exact sampler.
+    Noise that is added to raw data never comes from here.
     """
     made = np.random.Generator(np.random.PCG64(source.words(8)))
     source.made(made)
@@ -100,7 +105,7 @@ def generator(source: Randomness) -> np.random.Generator:
 
 @dataclass(frozen=True)
 class _Coin:
-    """A probability and its first 32 binary digits."""
+    """Probability with its first 32 binary digits."""
 
     probability: Real
     first: int
@@ -111,7 +116,7 @@ def _coin(probability: Real) -> _Coin:
 
 
 def bernoulli(probability: Real, n: int, source: Randomness) -> BoolArray:
-    """``n`` independent coins, each true with exactly ``probability`` (in [0, 1))."""
+    """Return ``n`` coins, each true with exactly ``probability``, which is in [0, 1)."""
     return _toss(_coin(probability), n, source)
 
 
@@ -125,7 +130,7 @@ def _toss(coin: _Coin, n: int, source: Randomness) -> BoolArray:
 
 
 def _settled(coin: _Coin, n: int, source: Randomness) -> BoolArray:
-    """``n`` tosses of which the first 32 bits did not decide: the digits after those do."""
+    """Return ``n`` tosses that the first 32 bits left open, by the digits after those."""
     result = np.zeros(n, dtype=bool)
     bits = WORD_BITS
     undecided = np.arange(n)
@@ -140,19 +145,19 @@ def _settled(coin: _Coin, n: int, source: Randomness) -> BoolArray:
 
 @dataclass(frozen=True)
 class Gaps:
-    """The coins of a geometric number: one for each binary digit, and one for all that is beyond them."""
+    """Coins of a geometric number: one for each binary digit, and one for all beyond."""
 
     coins: tuple[_Coin, ...]
     beyond: _Coin
 
     @cached_property
     def first(self) -> WordArray:
-        """The first binary digits of all the probabilities, a row each."""
+        """First binary digits of all the probabilities, a row each."""
         return np.array([[coin.first] for coin in (*self.coins, self.beyond)], dtype=np.uint32)
 
     @cached_property
     def places(self) -> IntArray:
-        """What each digit stands for."""
+        """Value of each digit."""
         return np.array([1 << place for place in range(len(self.coins))], dtype=np.int64)
 
 
@@ -185,9 +190,9 @@ def _draw(digits_: Gaps, n: int, source: Randomness) -> IntArray:
 
 
 def _binary_digits(digits_: Gaps, n: int, source: Randomness) -> tuple[IntArray, IntArray]:
-    """``n`` numbers below ``2**place`` from their digits, and which of them go on beyond those.
+    """Return ``n`` numbers below ``2**place``, and which of them go on beyond those.
 
-    For few numbers all random words are drawn at once, which costs less than asking for each digit's.
+    For few numbers all random words are drawn at once, which takes less time than drawing those of each digit.
     """
     coins = (*digits_.coins, digits_.beyond)
     if n * len(coins) > _AT_ONCE:
@@ -205,13 +210,16 @@ def _binary_digits(digits_: Gaps, n: int, source: Randomness) -> tuple[IntArray,
 
 
 def geometric(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
-    """``n`` geometric numbers: ``P(x) = (1 - exp(-epsilon)) exp(-epsilon x)`` for x = 0, 1, 2, ..."""
+    """Return ``n`` geometric numbers.
+
+    ``P(x) = (1 - exp(-epsilon)) exp(-epsilon x)`` for x = 0, 1, 2, ...
+    """
     check_scale(epsilon)
     return _draw(_laplace_digits(epsilon), n, source)
 
 
 def gaps_to(success: Real) -> Gaps:
-    """Return what :func:`gaps` draws from, for draws of which each is a success with this probability."""
+    """Return the coins of :func:`gaps` for draws that succeed with this probability."""
     failure = one_minus(success)
 
     def is_negligible(place: int) -> bool:
@@ -221,9 +229,9 @@ def gaps_to(success: Real) -> Gaps:
 
 
 def gaps(to: Gaps, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers of draws that fail before one that succeeds, cut at ``LARGEST``.
+    """Return ``n`` counts of draws that fail before a success, cut at ``LARGEST``.
 
-    Adding them up (plus one each) visits, in a long row of draws, those that succeed without drawing every one: the
+    Adding them up (plus one each) visits, in a long row of draws, those that succeed without drawing every one. The
     number of failures before a success of probability p is geometric with ratio 1 - p.
     """
     return _draw(to, n, source)
@@ -236,16 +244,17 @@ def _laplace_zero(epsilon: Fraction) -> _Coin:
 
 
 def discrete_laplace(epsilon: Fraction, n: int, source: Randomness) -> IntArray:
-    """``n`` discrete Laplace numbers: ``P(x) = (1 - a) / (1 + a) * a**|x|`` with ``a = exp(-epsilon)``.
+    """Return ``n`` discrete Laplace numbers.
 
-    Added to a count of sensitivity 1 this is epsilon-differentially private: neighbouring counts shift ``|x|`` by at
-    most 1 (Ghosh, Roughgarden, Sundararajan, "Universally utility-maximizing privacy mechanisms", STOC 2009).
+    ``P(x) = (1 - a) / (1 + a) * a**|x|`` with ``a = exp(-epsilon)``. Added to a count of sensitivity 1 this is
+    epsilon-differentially private: neighbouring counts shift ``|x|`` by at most 1 (Ghosh, Roughgarden, Sundararajan,
+    "Universally utility-maximizing privacy mechanisms", STOC 2009).
     """
     return _two_sided(_laplace_zero(epsilon), geometric(epsilon, n, source), n, source)
 
 
 def _two_sided(zero: _Coin, magnitude_less_one: IntArray, n: int, source: Randomness) -> IntArray:
-    """0 with the coin's probability, else ``magnitude_less_one + 1`` with either sign."""
+    """Return 0 with the coin's probability, else ``magnitude_less_one + 1``, signed."""
     is_zero = _toss(zero, n, source)
     negative = (source.words(n) & np.uint32(1)).astype(bool)
     value = magnitude_less_one + 1
@@ -255,12 +264,18 @@ def _two_sided(zero: _Coin, magnitude_less_one: IntArray, n: int, source: Random
 
 
 def laplace_tail(epsilon: Fraction, above: int) -> Real:
-    """``P(X > above)`` of a discrete Laplace number, for ``above >= 0``: ``exp(-epsilon (above+1)) / (1 + a)``."""
+    """Return ``P(X > above)`` of a discrete Laplace number, for ``above >= 0``.
+
+    It is ``exp(-epsilon (above+1)) / (1 + a)``.
+    """
     return quotient(exp_minus(epsilon * (above + 1)), total(rational(Fraction(1)), exp_minus(epsilon)))
 
 
 def tsgd_tail(epsilon: Fraction, k: int) -> Real:
-    """``P(X = k)`` of the k-truncated symmetric geometric distribution: ``(1-a) a**k / (1 + a - 2 a**(k+1))``."""
+    """Return ``P(X = k)`` of the k-truncated symmetric geometric distribution.
+
+    It is ``(1-a) a**k / (1 + a - 2 a**(k+1))``.
+    """
     a = exp_minus(epsilon)
     rest = exp_minus(epsilon * (k + 1))
     # 1 + a - 2 r = (1 - r) + (a - r), and a - r = a (1 - a**k) > 0
@@ -270,7 +285,10 @@ def tsgd_tail(epsilon: Fraction, k: int) -> Real:
 
 @lru_cache(maxsize=256)
 def tsgd_failure(epsilon: Fraction, k: int) -> Fraction:
-    """Return the delta that k-TSGD noise has: ``P(X = k)``, rounded up in the 32nd binary digit after the first."""
+    """Return the delta of k-TSGD noise: ``P(X = k)``, rounded up.
+
+    It is rounded in the 32nd binary digit after the first.
+    """
     bits = 64
     while tsgd_tail(epsilon, k)(bits)[0] < 2**32:
         bits *= 2
@@ -295,12 +313,12 @@ def _product(x: Real, y: Real) -> Real:
 
 @lru_cache(maxsize=256)
 def tsgd_bound(epsilon: Fraction, delta: Fraction) -> int:
-    """The smallest k >= 1 with ``P(X = k) <= delta``, which is
-    ``ceil(ln((e**eps + 2 delta - 1) / (delta (e**eps + 1))) / eps)``.
+    """Return the smallest k >= 1 with ``P(X = k) <= delta``.
 
-    The formula is that of TraVaS (Rafiei, Wangelik, van der Aalst, 2022) after Desfontaines, Voss, Gipson,
-    Mandayam, "Differentially private partition selection", PoPETs 2022; the defining inequality is what is checked
-    here, with interval arithmetic, so that a rounded logarithm cannot make k one too small.
+    It is ``ceil(ln((e**eps + 2 delta - 1) / (delta (e**eps + 1))) / eps)``. The formula is that of TraVaS (Rafiei,
+    Wangelik, van der Aalst, 2022) after Desfontaines, Voss, Gipson, Mandayam, "Differentially private partition
+    selection", PoPETs 2022. The code checks the defining inequality, with interval arithmetic, so that a rounded
+    logarithm cannot make k one too small.
     """
     e, d = float(epsilon), float(delta)
     growth = np.expm1(min(e, 700.0))
@@ -320,8 +338,9 @@ def _tsgd_zero(epsilon: Fraction, k: int) -> _Coin:
 
 
 def tsgd_noise(epsilon: Fraction, k: int, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers of the k-truncated symmetric geometric distribution: ``P(x) ~ exp(-epsilon |x|)`` on [-k, k].
+    """Return ``n`` numbers of the k-truncated symmetric geometric distribution.
 
-    A geometric number modulo k has exactly the geometric distribution cut to 0, ..., k-1, so nothing is rejected.
+    ``P(x) ~ exp(-epsilon |x|)`` on [-k, k]. A geometric number modulo k has exactly the geometric distribution cut to
+    0, ..., k-1, so nothing is rejected.
     """
     return _two_sided(_tsgd_zero(epsilon, k), geometric(epsilon, n, source) % k, n, source)

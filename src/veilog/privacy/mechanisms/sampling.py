@@ -1,8 +1,9 @@
-"""Privacy amplification by Poisson sampling: what a question costs that is asked of a random part of the log.
+"""Privacy amplification by Poisson sampling: queries on a random part of the log.
 
-A Poisson sample holds each case with probability q, by itself. Let M be all that is asked of the sample, an
+A Poisson sample holds each case with probability q, independently. Let M be all queries on the sample. M is an
 (epsilon, delta)-differentially private interaction for one case added to or removed from the *sample*. Then sampling
-and asking together are (epsilon', q delta)-differentially private for one case added to or removed from the *log*, with
+and queries together are (epsilon', q delta)-differentially private for one case added to or removed from the *log*,
+with
 
     epsilon' = ln(1 + q (exp(epsilon) - 1)).
 
@@ -17,9 +18,9 @@ P <= e R + delta, where e = exp(epsilon).
   e c = (1 - q) e + q >= 1, so the last term is at most q delta.
 
 The bound is for add or remove one case; it is attained (by randomised response on whether x is there). Composition
-comes first: questions on one sample share its randomness, so what they cost is amplified together and not one by one
-(epsilon' is convex in epsilon and 0 at 0, so the sum of the amplified would be too little). Samples drawn apart compose
-like any questions. Where questions to a sample and to the whole log take turns, their costs still add up (concurrent
+comes first: queries on one sample share its randomness. So they are amplified together and not one by one (epsilon'
+is convex in epsilon and 0 at 0, so the sum of the amplified would be too little). Samples drawn apart compose like any
+queries. Where queries on a sample and on the whole log take turns, their epsilons still add up (concurrent
 composition: Vadhan, Wang, "Concurrent composition of differential privacy", 2021; Lyu, "Composition theorems for
 interactive differential privacy", 2022).
 
@@ -48,7 +49,10 @@ _FINE_GRID = 10**15
 
 @lru_cache(maxsize=1024)
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """``ln(1 + rate (exp(epsilon) - 1))``, rounded up to 12 decimals; what is asked of the whole log costs itself."""
+    """Return ``ln(1 + rate (exp(epsilon) - 1))``, rounded up to 12 decimals.
+
+    Queries on the whole log (rate 1) are not amplified.
+    """
     if rate == 1 or epsilon == 0:
         return epsilon
     guess = max(0, math.floor(_estimate(float(epsilon), float(rate)) * _GRID) - 2)
@@ -59,7 +63,10 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 @lru_cache(maxsize=1024)
 def unamplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """The largest epsilon, to 15 decimals, of which the amplified one is at most this (rounded down to 12)."""
+    """Return the largest epsilon whose amplified one is at most this.
+
+    It has 15 decimals; ``epsilon`` is rounded down to 12.
+    """
     if rate == 1:
         return epsilon
     bound = Fraction(math.floor(epsilon * _GRID), _GRID)
@@ -82,19 +89,22 @@ def _estimate_back(epsilon: float, rate: float) -> float:
 
 
 def _suffices(epsilon: Fraction, rate: Fraction, bound: Fraction) -> bool:
-    """Whether ``1 + rate (e**epsilon - 1) <= e**bound`` is proved; both are divided by ``e**(epsilon + bound)``."""
+    """Return True if ``1 + rate (e**epsilon - 1) <= e**bound`` is proved.
+
+    Both sides are divided by ``e**(epsilon + bound)``.
+    """
     rest = quotient(exp_minus(epsilon + bound), rational(1 / (1 - rate)))
     ratio: Real = quotient(total(rest, quotient(exp_minus(bound), rational(1 / rate))), exp_minus(epsilon))
     return is_at_most(ratio, Fraction(1))
 
 
 def poisson_sample(variants: Variants, rate: Fraction, randomness: Randomness) -> Variants:
-    """Each case by itself with probability ``rate``, exactly."""
+    """Return a sample that takes each case with probability ``rate``, exactly."""
     return variants.with_counts(poisson_counts(variants.counts, rate, randomness))
 
 
 def poisson_counts(counts: IntArray, rate: Fraction, randomness: Randomness) -> IntArray:
-    """How many of so many cases are in a Poisson sample: a coin of exactly this probability for each."""
+    """Return the counts of these cases in a Poisson sample, by exact coins."""
     if rate == 1:
         return counts
     ends = np.cumsum(counts)
