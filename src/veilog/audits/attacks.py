@@ -1,8 +1,8 @@
-"""The attacks: pairs of neighbouring logs that a mechanism should not tell apart, and what to look at to do so.
+"""Attacks: pairs of neighbouring logs that a mechanism should make alike.
 
-Each attempt is a log without and a log with one case (or one person's cases), and a score of a release. Which attempt
-shows most is found by trying; see :mod:`veilog.audits.blackbox`. An attempt may break a condition: a guarantee that has
-it does not speak of these two logs, and what is seen shows what the condition is worth.
+Each attempt is a log without and a log with one case (or one person's cases), and a score of a release. Trials find the
+attempt that shows most; see :mod:`veilog.audits.blackbox`. An attempt may break a condition. A guarantee with that
+condition does not cover these two logs, and the result shows what the condition is worth.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ Trace = tuple[str, ...]
 
 ALPHABET = tuple("abcdef")
 LONGEST = 12
-"""The declared facts about the logs made here; every log reaches them, so none is told apart by them, but for the
-attempts that break a condition about them."""
+"""Declared facts of the logs made here; as every log reaches them, they reveal none.
+
+The exceptions are the attempts that break a condition about them.
+"""
 PERSON = "case:person"
 MANY_CASES = 20
-"""Cases of the person who has more than a guarantee for one case speaks of."""
+"""Cases of the person who has more than a guarantee for one case covers."""
 
 _USUAL: tuple[tuple[Trace, int], ...] = (
     (tuple("abcde"), 60),
@@ -41,15 +43,15 @@ _USUAL: tuple[tuple[Trace, int], ...] = (
 )
 _CANARY: Trace = tuple("edcba")
 _NEW_PAIRS: Trace = tuple("adbecaebdca")
-"""None of its directly-follows pairs occurs in the usual cases."""
+"""Variant with no directly-follows pair of the usual cases."""
 _OWN_LABEL: Trace = ("a", "z: nobody else has it", "e")
 _SLOW: Trace = tuple("abcde") * 4000
-"""Enough events to make a release slower, which is to be told to nobody."""
+"""Enough events to make a release slower, which no output must reveal."""
 _TELLS_TIME = re.compile("second|duration|elapsed|took|runtime")
 _COPIES = (*range(1, 11), 12, 14, 17, 20, 24, 28, 34, 40, 50)
 
 _STANDING_OUT = 6
-"""Cases of a log of one's own that are attacked."""
+"""Number of cases of a user's log that are attacked."""
 
 _MINUTE = 60_000_000
 _SECOND = 1_000_000
@@ -58,7 +60,7 @@ _YEAR_2024 = 1_704_067_200_000_000
 
 @dataclass(frozen=True)
 class Score:
-    """A number that an attacker reads off a release."""
+    """Number that an attacker reads off a release."""
 
     what: Literal[
         "cases of the variant",
@@ -95,30 +97,33 @@ class Score:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A log without and a log with somebody, and what is looked at: one or more scores of the same releases."""
+    """Log without and log with a person, and one or more scores of the same releases."""
 
     attack: str
     without: Variants | EventLog
     with_: Variants | EventLog
     scores: tuple[Score, ...]
     breaks: frozenset[Code] = frozenset()
-    """The conditions that do not hold for these logs."""
+    """Conditions that do not hold for these logs."""
     cases: int = 1
-    """By how many cases of one person they differ."""
+    """Number of cases of one person by which they differ."""
 
     def log(self, with_: bool) -> Variants | EventLog:
-        """Return the log with or without them."""
+        """Return the log with or without these cases."""
         return self.with_ if with_ else self.without
 
     @property
     def cases_in_it(self) -> int:
-        """Cases of the smaller log."""
+        """Number of cases of the smaller log."""
         return self.without.cases if isinstance(self.without, Variants) else self.without.number_of_cases
 
 
 def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
-    """The attempts on logs made for the purpose. ``whole_logs`` where a method needs events and people, not only
-    variants; ``cases`` is how many cases the person has who is there or not."""
+    """Yield the attempts on logs made for the purpose.
+
+    ``whole_logs`` makes logs with events and people, for methods that need more than variants. ``cases`` is the number
+    of cases of the added or removed person.
+    """
 
     def attempt(
         attack: str, before: Sequence[tuple[Trace, int]], trace: Trace, *scores: Score, n: int = cases,
@@ -155,7 +160,7 @@ def attempts(whole_logs: bool, cases: int = 1) -> Iterator[Attempt]:
 
 WORST_ALPHABET = tuple("abcdefghijklmnopqrst")
 WORST_LONGEST = 60
-"""The declared facts about the logs of a white-box audit."""
+"""Declared facts of the logs of a white-box audit."""
 _LONG = ("a",) * (WORST_LONGEST - 1)
 _WORST: tuple[tuple[str, int, Trace, Trace], ...] = (
     ("an empty log, and a case of many equal steps", 0, (), _LONG),
@@ -169,15 +174,16 @@ _OF_VARIANTS: tuple[tuple[str, int, Trace, Trace], ...] = (
     ("3,000 cases of one event, and one without events", 3000, ("a",), ()),  # it fits no model of the others
     ("one more of so many cases that a float would round them", 2**24 + 1, ("a", "a"), ("a", "a")),
 )
-"""Those of variants alone. Single precision has 24 binary digits."""
+"""Attempts on variants alone. Single precision has 24 binary digits."""
 
 
 def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
-    """The attempts of a white-box audit: neighbours whose exact answers are as far apart as can be.
+    """Yield the attempts of a white-box audit: neighbours with most distant answers.
 
-    All cases are equal, so a case changes one number of each answer by all that it may: the bins of its own variant,
-    prefix and length, and the sum of the one step that it takes again and again. Few or many cases, because what is
-    asked depends on how many there seem to be. Where times are asked for too, also with all steps in one hour.
+    All cases are equal, so a case changes one number of each answer by all that it may. These are the bins of its own
+    variant, prefix and length, and the sum of the one step that it takes again and again. There are few or many cases,
+    because the queries depend on the apparent number. Where queries concern times too, there are pairs with all steps
+    in one hour, too.
     """
     for attack, number, usual, trace in _WORST if whole_logs else (*_WORST, *_OF_VARIANTS):
         before = [(usual, number)] if number else []
@@ -190,7 +196,7 @@ def worst_cases(whole_logs: bool) -> Iterator[Attempt]:
 
 
 def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
-    """Attempts on a user's own log: with and without one of the cases that stand out most."""
+    """Yield attempts on a user's log: with and without one of the most unusual cases."""
     variants = log if isinstance(log, Variants) else log.variants
     known = variants.to_dict()
     if not known:
@@ -213,7 +219,7 @@ def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
 
 
 def _broken(without: Variants | EventLog, with_: Variants) -> frozenset[Code]:
-    """The conditions that do not hold where only one of two logs has this case."""
+    """Return the conditions that do not hold where only one of two logs has this case."""
     less = without if isinstance(without, Variants) else without.variants
     broken: set[Code] = {"activities-from-log"} if less.labels != with_.labels else set()
     if less.lengths.max(initial=0) != with_.lengths.max(initial=0):
@@ -222,7 +228,7 @@ def _broken(without: Variants | EventLog, with_: Variants) -> frozenset[Code]:
 
 
 def _seconds(told: object) -> float:
-    """The largest number under a name that speaks of time, -1 where there is none."""
+    """Return the largest number under a name of a time, -1 where there is none."""
     if isinstance(told, dict):
         within = [_seconds(value) for value in told.values()]
         found = [
@@ -253,8 +259,11 @@ def _variants(rows: Iterable[tuple[Trace, int]]) -> Variants:
 
 
 def _log(usual: Iterable[tuple[Trace, int]], more: Sequence[Trace], gap: int = 10 * _MINUTE) -> EventLog:
-    """Cases a quarter of an hour apart, with ten minutes and a little more between events; those of ``more`` all
-    belong to one person, every other person has one case."""
+    """Return a log whose last cases, ``more``, belong to one person.
+
+    Cases begin a quarter of an hour apart, with ten minutes and a little more between events. Every other person has
+    one case.
+    """
     traces = [trace for trace, count in usual for _ in range(count)]
     own = len(traces)
     traces += more
@@ -280,7 +289,7 @@ def _log(usual: Iterable[tuple[Trace, int]], more: Sequence[Trace], gap: int = 1
 
 
 def _longest_gap(log: EventLog, pair: tuple[str, str]) -> float:
-    """In minutes, -1 where the pair does not occur."""
+    """Return the longest gap in minutes, -1 where the pair does not occur."""
     activities = np.array(log.events.column(ACTIVITY).to_pylist(), dtype=object)
     times = log.events.column(TIMESTAMP).cast(pa.int64()).to_numpy(zero_copy_only=False)
     cases = log.events.column(CASE_INDEX).to_numpy()

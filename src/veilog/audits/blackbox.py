@@ -1,7 +1,7 @@
-"""Audit a method: run it many times on neighbouring logs and prove from outside how large its epsilon is at least.
+"""Audits of a method: many runs on neighbouring logs bound its epsilon from below.
 
-All attempts are tried shortly, those that show most longer, until one is left and the event to look for is chosen;
-fresh runs then prove a bound through that event. So the bound holds at the stated confidence whatever was tried
+All attempts are tried shortly, and those that show most longer, until one is left. Then the event to look for is
+chosen. Fresh runs prove a bound through that event. So the bound holds at the stated confidence, whatever was tried
 before.
 """
 
@@ -61,14 +61,16 @@ Run = Callable[[Attempt, bool, Sequence[int]], FloatArray]
 """``run(attempt, with_, seeds)``: releases of the log with or without the case, a row of scores for each seed."""
 
 RUNS, _MOST_RUNS = 20_000, 10**9
-"""Runs on each log, where nothing else is said, and at most."""
+"""Default number of runs on each log, and the largest."""
 _ROUNDS = ((0.1, 8, 0.8), (0.1, 3, 0.95), (0.1, 1, 0.99), (0.2, 1, 0.999))
-"""Rounds of trying: share of the runs, attempts that are kept, and how sure to be of what an attempt seems to show.
-Early rounds have few runs and must not overlook a rare event; in later ones many events must not pass for one."""
+"""Rounds of trials: share of the runs, attempts that go on, and confidence in what an attempt seems to show.
+
+Early rounds have few runs and must not overlook a rare event. In later ones many events must not pass for one.
+"""
 _PROVING = 0.5
 """Share of the runs that prove."""
 _BEYOND = 0.2
-"""Runs on logs that a guarantee does not speak of, as a share of the others."""
+"""Runs on logs that a guarantee does not cover, as a share of the others."""
 
 
 def audit(
@@ -84,18 +86,34 @@ def audit(
     progress: Progress | None = None,
     **options: Unpack[Keywords],
 ) -> AuditResult:
-    """Attack a method at a budget, or a :class:`ReleaseRequest`: ``runs`` releases of each of two neighbouring logs.
+    """Attack a method, or a :class:`ReleaseRequest`, by releases of neighbouring logs.
 
-    By default an attacker sees releases, 20,000 of each log. With ``white_box`` he sees every noisy answer, of logs
-    that differ as much as they can, and 4,000 will do; see :mod:`veilog.audits.whitebox`.
+    By default an attacker sees releases, 20,000 of each log. With ``white_box`` the attacker sees every noisy answer,
+    of logs that differ as much as they can, and 4,000 are enough; see :mod:`veilog.audits.whitebox`.
 
-    The neighbours are made for the purpose, or with a ``log`` are that log with and without one of its cases. They
-    differ by one case, or by a person with ``person_cases`` cases; with ``unit`` and ``max_cases`` releases protect
-    that person. ``pairs`` are attempts of your own in place of these. ``seed`` repeats an audit.
+    ``domain`` and ``activities`` are those of the releases; undeclared facts of the synthetic logs are filled in. Logs
+    outside the guarantee are attacked apart, with fewer runs. A condition does not hold for them, or a person has more
+    cases than it protects.
 
-    ``domain`` and ``activities`` are those of the releases; what is not declared of the made-up logs is filled in. Logs
-    that the guarantee does not speak of, because a condition of it does not hold for them or a person has more cases
-    than it protects, are attacked apart, with fewer runs.
+    Args:
+        method: Name of a method, with a budget in ``options``, or a request.
+        white_box: True to let the attacker see every noisy answer.
+        runs: Number of releases of each of the two logs.
+        confidence: Probability with which the bound is true.
+        log: Log for neighbours with and without one of its cases; None for logs made for the purpose.
+        pairs: Attempts of your own in place of these.
+        person_cases: Number of cases of the added or removed person, whom releases with ``unit`` and ``max_cases``
+            protect.
+        processes: Number of processes that run releases.
+        progress: Function that is called with a text and a fraction.
+        **options: Options of the releases; ``seed`` repeats an audit.
+
+    Returns:
+        Claimed, derived and audited epsilon, with the event that proves it.
+
+    Raises:
+        ParameterError: Options that do not fit each other, or too few runs for the claim.
+
     """
     runs = (WHITE_RUNS if white_box else RUNS) if runs is None else runs
     seed = options.pop("seed", None)
@@ -137,7 +155,7 @@ def _audit_outside(
     processes: int,
     progress: Progress | None,
 ) -> AuditResult:
-    """Audit what the releases of a plan show."""
+    """Audit the releases of a plan."""
     claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
     if _proving(runs) < enough:
@@ -181,20 +199,25 @@ def _audit_outside(
 
 
 def _parsed(epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
-    """What is claimed, where the method itself has no epsilon."""
+    """Return the claim, where the method itself has no epsilon."""
     return parse_epsilon(0 if epsilon is None else epsilon), parse_delta(delta)
 
 
 def _person_cases(asked: int | None, unit: Unit) -> int:
-    """Of the person by whom logs differ: more than count where cases are bounded, and as many as there may be where
-    nobody has more."""
+    """Return the number of cases of the person by whom logs differ.
+
+    They are more than count where cases are bounded, and as many as allowed where the bound is an assumption.
+    """
     if asked is not None or unit is ONE_CASE:
         return 1 if asked is None else asked
     return max(2 * unit.most_cases, MANY_CASES) if unit.column == PERSON else unit.most_cases
 
 
 def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> dict[Broken | None, list[Attempt]]:
-    """The attempts by why the guarantee does not speak of them; first those that it speaks of."""
+    """Return the attempts by why the guarantee does not cover them, if so.
+
+    The covered ones come first.
+    """
     codes = {condition.code for condition in guarantee.conditions}
     kinds: dict[Broken | None, list[Attempt]] = {None: []}
     for pair in pairs:
@@ -209,7 +232,7 @@ def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> d
 
 @dataclass(frozen=True)
 class Proof:
-    """What an audit found: the attempt that showed most, through which score and event, and how much is proved."""
+    """Finding of an audit: the best attempt, its score and event, and its bound."""
 
     attempt: Attempt
     score: Score
@@ -226,7 +249,7 @@ def audit_runs(
     seeds: np.random.SeedSequence,
     progress: Progress = lambda text, fraction: None,
 ) -> Proof:
-    """Audit whatever ``run`` does: try all attempts, choose one and the event to look for, prove on fresh runs."""
+    """Audit ``run``: try all attempts, choose one and its event, prove on fresh runs."""
     draw = np.random.default_rng(seeds)
     seen = [(np.empty((0, len(pair.scores))), np.empty((0, len(pair.scores)))) for pair in pairs]
     seemed = np.zeros(len(pairs))
@@ -252,7 +275,7 @@ def audit_runs(
 
 
 def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[float, int, ReleaseEvent]:
-    """What these runs seem to show, through which of their scores and which event."""
+    """Return the most that these runs seem to show, with its score and its event."""
     events = [choose_event(without[:, i], with_[:, i], delta, confidence) for i in range(without.shape[1])]
     best = max(range(len(events)), key=lambda i: events[i][1])
     return events[best][1], best, events[best][0]
@@ -290,7 +313,7 @@ def _check_person(person: int, unit: Unit, log: Log | None) -> None:
 
 
 def _budget(method: Method, epsilon: Number | None, delta: Number, options: Keywords) -> dict[str, Any]:
-    """The options of the releases, with the budget that is audited."""
+    """Return the options of the releases, with the budget that is audited."""
     if method.takes_epsilon:
         return dict(options)
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
@@ -301,7 +324,10 @@ def _budget(method: Method, epsilon: Number | None, delta: Number, options: Keyw
 
 
 def _workers(asked: int | None) -> int:
-    """How many processes run releases. New ones read the main script again, so one without a guard gets none."""
+    """Return the number of processes that run releases.
+
+    New ones read the main script again, so one without a guard gets none.
+    """
     guarded = main_is_guarded()
     if asked is None:
         return min(2, machine_cores()) if guarded else 1

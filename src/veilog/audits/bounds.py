@@ -1,15 +1,15 @@
-"""From runs of a mechanism on two neighbouring logs to a lower bound on its epsilon.
+"""Lower bounds on epsilon from runs of a mechanism on two neighbouring logs.
 
-(epsilon, delta)-differential privacy says ``P1(E) <= exp(epsilon) P0(E) + delta`` for every event E, and the same with
-the two logs exchanged. So an event that was seen k1 times in n1 runs on one log and k0 times in n0 runs on the other
-proves, at a confidence, that
+(epsilon, delta)-differential privacy requires ``P1(E) <= exp(epsilon) P0(E) + delta`` for every event E, and the same
+with the two logs exchanged. Suppose that an event was seen k1 times in n1 runs on one log and k0 times in n0 runs on
+the other. It proves, at a confidence, that
 
     epsilon >= ln((lower(k1, n1) - delta) / upper(k0, n0)),
 
 with the exact bounds of Clopper and Pearson ("The use of confidence or fiducial limits", Biometrika 1934) on the two
-probabilities. The way to audit with such bounds follows Jagielski, Ullman, Oprea, "Auditing differentially private
-machine learning", NeurIPS 2020. The event is chosen on runs of its own, so that the bound needs no correction for the
-events that were looked at.
+probabilities. Audits with such bounds follow Jagielski, Ullman, Oprea, "Auditing differentially private machine
+learning", NeurIPS 2020. The event is chosen on runs of its own, so the bound needs no correction for the events that
+were considered.
 """
 
 from __future__ import annotations
@@ -44,35 +44,35 @@ from veilog.privacy.mechanisms.mechanism import (
 )
 
 _CELLS = 2**14
-"""Cells of the grid for the sum of all epsilons."""
+"""Number of steps of the grid for the sum of all epsilons."""
 _MOST_UNITS = 64
-"""Noise on coarser numbers tells a little more; from so many units on the difference is nothing."""
+"""Largest number of noise units; noise on coarser numbers reveals a little more, but from here on nothing."""
 _REACH = 9.0
-"""Deviations of a Gaussian number that are kept apart; what lies beyond is an infinite loss."""
+"""Deviations of a Gaussian number that are distinguished; the loss beyond is infinite."""
 
 
 @dataclass(frozen=True)
 class Priced:
-    """What matters of a charge: two with equal ones are dominated by the same pair."""
+    """Relevant facts of a charge; equal ones have the same dominating pair."""
 
     question: str
     epsilon: float
     delta: float
     units: int = 0
-    """By how many units of its Laplace noise a case changes the answers; 0 for what is no Laplace noise."""
+    """Largest change of answers by a case in units of Laplace noise; 0 for other noise."""
     steps: tuple[NoisedSteps, ...] = ()
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Questions that were asked of one log: the whole, or a Poisson sample of this rate."""
+    """Queries on one log: the whole, or a Poisson sample of this rate."""
 
     asked: tuple[Priced, ...]
     rate: float = 1.0
 
 
 def priced(charge: Charge) -> Priced:
-    """Return what matters of a charge."""
+    """Return the relevant facts of a charge."""
     mechanism, epsilon, delta = charge.mechanism, float(charge.epsilon), float(charge.delta)
     if isinstance(mechanism, DiscreteGaussianSteps):
         return Priced(charge.question, epsilon, delta, steps=mechanism.parts)
@@ -87,7 +87,10 @@ def priced(charge: Charge) -> Priced:
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Probabilities of the losses ``first * step``, ``(first + 1) * step``, ..., and of an infinite one."""
+    """Probabilities of the losses ``first * step``, ``(first + 1) * step``, ...
+
+    The last is that of an infinite loss.
+    """
 
     step: float
     first: int
@@ -104,7 +107,7 @@ class _Losses:
 
 
 def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
-    """By FFT: ``scipy.signal`` would take longer to load than most audits to choose."""
+    """Return the convolution by FFT; ``scipy.signal`` would take longer to load."""
     size = len(one) + len(other) - 1
     fast = next_fast_len(size, real=True)
     found: FloatArray = irfft(rfft(one, fast) * rfft(other, fast), fast)[:size]
@@ -113,28 +116,28 @@ def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The most that the likelier log's probability of an event may be, given the other's."""
+    """Largest probability of an event on the likelier log, given that on the other."""
 
     slopes: FloatArray
     """Logarithms of the slopes of the lines that bound it."""
     excess: FloatArray
-    """Where these lines begin: ``upper(E) <= e**slope lower(E) + excess`` for every event E."""
+    """Starts of these lines: ``upper(E) <= e**slope lower(E) + excess``, every event E."""
 
     def most(self, lower: FloatArray) -> FloatArray:
-        """Return the most that upper(E) may be where lower(E) is so much."""
+        """Return the largest upper(E) for each of these lower(E)."""
         with np.errstate(over="ignore"):
             lines = np.exp(self.slopes)[:, None] * lower[None, :] + self.excess[:, None]
         return np.asarray(np.minimum(lines.min(axis=0), 1.0))
 
     def excess_at(self, slope: float) -> float:
-        """Return where the line of this slope begins."""
+        """Return the start of the line of this slope."""
         return max(float(np.interp(slope, self.slopes, self.excess)), -math.expm1(slope))
 
 
 def curve(shape: Sequence[Questions], factor: float, *, added: bool, slopes: int = 401) -> Curve:
-    """Return the curve of these questions with all epsilons multiplied by ``factor``.
+    """Return the curve of these queries with all epsilons multiplied by ``factor``.
 
-    ``added``: whether the likelier log is the one with the case.
+    ``added`` is True if the likelier log is the one with the case.
     """
     together = sum(one.epsilon for part in shape for one in part.asked)
     step = factor * together / _CELLS
@@ -170,7 +173,7 @@ def _product(asked: Iterable[Priced], factor: float, step: float, *, added: bool
 
 
 def _rounded_up(cumulative: Callable[[FloatArray], FloatArray], low: float, high: float, step: float) -> _Losses:
-    """The losses of a distribution function; what it has beyond ``high`` is infinite."""
+    """Return the losses of a distribution function; they are infinite beyond ``high``."""
     first = math.floor(low / step)
     places = first + np.arange(math.ceil(high / step) + 1 - first)
     masses = np.diff(cumulative(np.asarray(places * step, dtype=np.float64)), prepend=0.0)
@@ -178,7 +181,7 @@ def _rounded_up(cumulative: Callable[[FloatArray], FloatArray], low: float, high
 
 
 def _laplace(one: Priced, factor: float, step: float) -> _Losses:
-    """The pair of noise around 0 and around ``units``, or of exactly (epsilon, delta) for one unit."""
+    """Return the pair of noise around 0 and ``units``, or of (epsilon, delta) for one."""
     units, epsilon = max(one.units, 1), factor * one.epsilon
     decay = epsilon / units
 
@@ -193,7 +196,7 @@ def _laplace(one: Priced, factor: float, step: float) -> _Losses:
 
 
 def _gaussian(deviation: float, rate: float, step: float, *, added: bool) -> _Losses:
-    """The pair of N(0, deviation^2) and, with the rate as its chance, N(1, deviation^2)."""
+    """Return the pair of N(0, deviation^2) and, at this rate, N(1, deviation^2)."""
 
     def mixed(x: FloatArray) -> FloatArray:
         return np.asarray((1 - rate) * ndtr(x / deviation) + rate * ndtr((x - 1) / deviation))
@@ -204,7 +207,7 @@ def _gaussian(deviation: float, rate: float, step: float, *, added: bool) -> _Lo
         )
 
     def place(losses: FloatArray) -> FloatArray:
-        """Where the loss of adding is so much; minus infinity below all."""
+        """Return the numbers with this loss of adding; minus infinity below all."""
         inner = np.expm1(losses) + rate
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(inner > 0, deviation**2 * np.log(np.maximum(inner, 1e-300) / rate) + 0.5, -np.inf)
@@ -216,8 +219,10 @@ def _gaussian(deviation: float, rate: float, step: float, *, added: bool) -> _Lo
 
 
 def _of_sample(losses: _Losses, rate: float, *, added: bool) -> _Losses:
-    """The pair of what is asked of a sample: the case is in it with the chance ``rate``, or the answers are those
-    without it."""
+    """Return the pair of queries on a sample.
+
+    The case is in it with the chance ``rate``, or the answers are those without it.
+    """
     at, upper, step = losses.losses, losses.masses, losses.step
     lower = upper * np.exp(-at)
     left = max(0.0, 1.0 - float(lower.sum()))  # where the likelier log never comes
@@ -237,16 +242,16 @@ def _of_sample(losses: _Losses, rate: float, *, added: bool) -> _Losses:
 
 IMPOSSIBLE = -math.inf
 _BEYOND, _PLACES = 50.0, 20_000
-"""Noise of less than exp(-50) is left out of a sum, and of wider noise so many numbers on either side are looked at."""
+"""Largest exponent, as noise of less than exp(-50) is left out of a sum, and numbers on either side for wider noise."""
 _WIDE = 100.0
-"""From this variance on the sum of a discrete Gaussian law is that of the density, to more digits than floats have."""
+"""Variance from which the sum of a discrete Gaussian law equals that of the density to more digits than floats have."""
 Noise = Mechanism | KTruncatedGeometric | DiscreteGaussian
 Counts = Mapping[object, int]
-"""The exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
+"""Exact number of each thing that is there, such as a bin, a variant or a name; of any other it is 0."""
 
 
 def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
-    """Return the logarithm of the probability of each number of noise; minus infinity where it cannot be drawn."""
+    """Return the log probability of each number of noise; impossible ones have -inf."""
     if isinstance(mechanism, GaussianRounds):  # of sums, which are one question
         (mechanism,) = mechanism.noises
     x = np.asarray(noise, dtype=np.float64)
@@ -265,7 +270,7 @@ def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
 
 
 def log_at_most(mechanism: Noise, most: int) -> float:
-    """Return the logarithm of the probability that a number of noise is at most so much."""
+    """Return the logarithm of the probability that noise is at most ``most``."""
     if isinstance(mechanism, Laplace):
         d = float(mechanism.decay)
         outside = -d * (most + 1 if most >= 0 else -most) - math.log1p(math.exp(-d))
@@ -282,7 +287,7 @@ def log_at_most(mechanism: Noise, most: int) -> float:
 
 
 def log_above(mechanism: Noise, least: int) -> float:
-    """Return the logarithm of the probability that a number of noise is above so much."""
+    """Return the logarithm of the probability that noise is above ``least``."""
     return log_at_most(mechanism, -least - 1)  # the noise is symmetric
 
 
@@ -314,7 +319,10 @@ def _cumulative(mechanism: KTruncatedGeometric) -> FloatArray:
 
 
 def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
-    """Return the evidence of noisy numbers, whose exact ones are these; ``nan`` where neither log can give them."""
+    """Return the evidence of noisy numbers with these exact ones.
+
+    It is ``nan`` where neither log can give them.
+    """
     noisy, one, other = (np.atleast_1d(np.asarray(a, dtype=np.float64)).reshape(-1) for a in (answer, without, with_))
     differ = one != other
     likely_with = float(log_probability(mechanism, noisy[differ] - other[differ]).sum())
@@ -326,7 +334,7 @@ def evidence_of_counts(
 ) -> float:
     """Return the evidence of noisy counts of which those above a threshold came out.
 
-    ``empty``: whether what nobody has gets noise, too; otherwise it never comes out.
+    With ``empty``, things that no case has get noise, too; otherwise they never come out.
     """
 
     def likely(thing: object, exact: int) -> float:
@@ -340,7 +348,7 @@ def evidence_of_counts(
 
 
 def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: Counts, with_: Counts) -> float:
-    """Return the evidence of the names that came out because their noisy counts were above a threshold."""
+    """Return the evidence of the names whose noisy counts were above a threshold."""
 
     def likely(thing: object, exact: int) -> float:
         if exact == 0:
@@ -352,16 +360,19 @@ def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: C
 
 
 def evidence_of_maximum(mechanism: NoisyMaximum, answer: int, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
-    """Return the evidence of the place of the largest number, whose exact ones are these."""
+    """Return the evidence of the place of the largest noisy number."""
     likely = (_log_largest(mechanism.noise, answer, np.asarray(scores)) for scores in (with_, without))
     return _difference(*likely)
 
 
 def _log_largest(noise: Laplace, place: int, scores: IntArray) -> float:
-    """The logarithm of the probability that the number at this place is the largest with noise, the first of equals."""
+    """Return the log probability that the number at this place is the largest.
+
+    Noise is added to each number. Of equal ones the first counts.
+    """
     decay = float(noise.decay)
     reach = math.ceil(_BEYOND / decay)
-    steps = np.arange(-reach, reach + 1, max(1, reach // _PLACES))  # of wide noise not every number is looked at
+    steps = np.arange(-reach, reach + 1, max(1, reach // _PLACES))  # for wide noise a grid of the numbers
     reached = scores[place] + steps
     logs = log_probability(noise, steps)
     for other, score in enumerate(scores.tolist()):
@@ -388,28 +399,28 @@ def _difference(with_: float, without: float) -> float:
 Kind = Literal["at least", "at most", "exactly"]
 
 _MOST_VALUES = 200
-"""Thresholds looked at when an event is chosen."""
+"""Largest number of thresholds for the choice of an event."""
 _BEYOND_ALL = 2**50
 
 
 def lower_bound(successes: int, runs: int, failure: float) -> float:
-    """A probability that is below the true one except with probability ``failure``."""
+    """Return a bound below the true probability, except with probability ``failure``."""
     return 0.0 if successes == 0 else float(betaincinv(successes, runs - successes + 1, failure))
 
 
 def upper_bound(successes: int, runs: int, failure: float) -> float:
-    """A probability that is above the true one except with probability ``failure``."""
+    """Return a bound above the true probability, except with probability ``failure``."""
     return 1.0 if successes == runs else float(betaincinv(successes + 1, runs - successes, 1 - failure))
 
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """What is looked for in a release: a score at least, at most or exactly so large, likelier with or without."""
+    """Event in a release: a score at least, at most or exactly so large."""
 
     kind: Kind
     value: float
     likelier_with: bool
-    """Whether it is the log with the case that makes it likelier."""
+    """True if the log with the case makes it likelier."""
 
     def seen(self, scores: FloatArray) -> int:
         if self.kind == "at least":
@@ -422,7 +433,7 @@ class ReleaseEvent:
 
 @dataclass(frozen=True)
 class Tally:
-    """How often an event was seen on either log, and what that proves."""
+    """Counts of an event on both logs, and the epsilon that they prove."""
 
     event: ReleaseEvent
     seen_with: int
@@ -430,19 +441,21 @@ class Tally:
     seen_without: int
     runs_without: int
     epsilon: float
-    """The lower bound, 0 where nothing is proved."""
+    """Lower bound on epsilon, 0 where nothing is proved."""
 
 
 def epsilon_lower_bound(k1: int, n1: int, k0: int, n0: int, delta: float, confidence: float) -> float:
-    """The epsilon that an event with ``k1`` of ``n1`` and ``k0`` of ``n0`` proves, at least; half of the failure
-    probability goes to each of the two bounds."""
+    """Return the epsilon that ``k1`` of ``n1`` and ``k0`` of ``n0`` prove at least.
+
+    Half of the failure probability goes to each of the two bounds.
+    """
     failure = (1 - confidence) / 2
     likely = lower_bound(k1, n1, failure) - delta
     return max(0.0, math.log(likely / upper_bound(k0, n0, failure))) if likely > 0 else 0.0
 
 
 def tally(event: ReleaseEvent, without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> Tally:
-    """What fresh runs prove through an event that was chosen before them."""
+    """Return the proof by fresh runs through an event that was chosen before them."""
     k1, k0 = event.seen(with_), event.seen(without)
     n1, n0 = len(with_), len(without)
     pairs = (k1, n1, k0, n0) if event.likelier_with else (k0, n0, k1, n1)
@@ -450,7 +463,7 @@ def tally(event: ReleaseEvent, without: FloatArray, with_: FloatArray, delta: fl
 
 
 def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidence: float) -> tuple[ReleaseEvent, float]:
-    """The event that seems to prove most, and what it seems to prove; on runs that prove nothing themselves."""
+    """Return the event that seems to prove most, and its epsilon, from trial runs."""
     scores = np.concatenate([without, with_])
     values, counts = np.unique(scores, return_counts=True)
     places = values
@@ -471,7 +484,7 @@ def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidenc
 
 
 def _seen(kind: Kind, ordered: FloatArray, values: FloatArray) -> FloatArray:
-    """How many of the ordered scores meet each event."""
+    """Return the number of the ordered scores that meet each event."""
     below = np.searchsorted(ordered, values, side="left")
     up_to = np.searchsorted(ordered, values, side="right")
     found = {"at least": len(ordered) - below, "at most": up_to, "exactly": up_to - below}[kind]
@@ -479,7 +492,7 @@ def _seen(kind: Kind, ordered: FloatArray, values: FloatArray) -> FloatArray:
 
 
 def _seemed(k1: FloatArray, n1: int, k0: FloatArray, n0: int, delta: float, confidence: float) -> FloatArray:
-    """:func:`epsilon_lower_bound` of many events at once."""
+    """Return :func:`epsilon_lower_bound` of many events at once."""
     failure = (1 - confidence) / 2
     likely = np.where(k1 > 0, betaincinv(np.maximum(k1, 1), n1 - np.maximum(k1, 1) + 1, failure), 0.0) - delta
     above = np.where(k0 < n0, betaincinv(k0 + 1, np.maximum(n0 - k0, 1), 1 - failure), 1.0)
@@ -487,8 +500,10 @@ def _seemed(k1: FloatArray, n1: int, k0: FloatArray, n0: int, delta: float, conf
 
 
 def runs_to_see(epsilon: float, confidence: float) -> int:
-    """Runs on each log from which on the largest provable epsilon, an event seen in all runs on one log and in none on
-    the other, exceeds this one; at most 2^50, which nobody makes."""
+    """Return the runs on each log from which the largest provable epsilon exceeds one.
+
+    The largest is proved by an event in all runs on one log and in none on the other. At most 2^50, beyond any audit.
+    """
     runs = 1
     while runs < _BEYOND_ALL and epsilon_lower_bound(runs, runs, 0, runs, 0.0, confidence) <= epsilon:
         runs *= 2
@@ -505,8 +520,10 @@ def runs_to_see(epsilon: float, confidence: float) -> int:
 
 
 def runs_to_refute(most: Callable[[FloatArray], FloatArray], failure: float) -> int:
-    """Runs on each log from which on an event that was seen in all of them on one log and in none on the other refutes
-    what :func:`is_refuted` does."""
+    """Return the runs on each log from which :func:`is_refuted` can refute.
+
+    It takes an event that was seen in all runs on one log and in none on the other.
+    """
     rare = np.linspace(0, 1, 10_001)
     likeliest = float((np.minimum(most(rare), 1.0) * (1 - rare)).max())
     return math.ceil(math.log(failure) / math.log(likeliest)) if likeliest < 1 else sys.maxsize
@@ -519,12 +536,14 @@ def is_refuted(
     most: Callable[[FloatArray], FloatArray],
     failure: float,
 ) -> bool:
-    """Return whether an event that was seen in ``likely`` (so many of so many runs on one log) and ``rare`` (on the
-    other) refutes that its probability is at most ``most`` of that on the other, a growing function.
+    """Return True if the counts of an event refute the bound ``most``.
 
-    An exact test: ``k1/n1 - slope k0/n0`` is as large as it was with at most the probability ``failure``, whatever the
-    two probabilities are that would be allowed. Between neighbouring places of a grid the larger of them is taken for
-    the one log and the smaller for the other, so the grid costs sharpness and not validity.
+    It was seen in ``likely`` (so many of so many runs on one log) and in ``rare`` (on the other). Its probability on
+    the one log should be at most ``most``, a growing function, of that on the other.
+
+    The test is exact: ``k1/n1 - slope k0/n0`` is as large as it was with at most the probability ``failure``, for all
+    allowed pairs of probabilities. Between neighbouring places of a grid the larger is taken for the one log and the
+    smaller for the other. So the grid costs sharpness and not validity.
     """
     (k1, n1), (k0, n0) = likely, rare
     seen = k1 / n1 - slope * k0 / n0
@@ -537,7 +556,7 @@ def is_refuted(
             return False
         open_ = _chances(seen, slope, n1, n0, np.asarray(most(high)), low) > failure
         if ((high - low)[open_] * max(1.0, slope) < _FINEST).any():
-            return False  # so near to not being refuted that it is not worth while to look closer
+            return False  # so nearly not refuted that a closer look is not worth while
         low, middle, high = low[open_], middle[open_], high[open_]
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
     return True
@@ -547,7 +566,10 @@ _FINEST = 1e-5
 
 
 def _chances(seen: float, slope: float, n1: int, n0: int, p1: FloatArray, p0: FloatArray) -> FloatArray:
-    """``P(K1/n1 - slope K0/n0 >= seen)`` for independent binomial numbers with each of the probabilities, at least."""
+    """Return at least ``P(K1/n1 - slope K0/n0 >= seen)`` for binomial numbers.
+
+    K1 and K0 are independent, with each of the probabilities.
+    """
     k0 = np.arange(n0 + 1)
     needed = np.ceil(n1 * (seen + slope * k0 / n0) - 1e-9)  # of K1, for each K0
     use = needed <= n1
@@ -563,16 +585,14 @@ def _chances(seen: float, slope: float, n1: int, n0: int, p1: FloatArray, p0: Fl
 
 
 _IGNORED = 1e-12
-"""Less likely numbers are counted as if they were so likely, and decided against the proof."""
+"""Probability that less likely numbers count with, to the proof's disadvantage."""
 
 
-# What an audit says --------------------------------------------------------------------------------------------------
-
-# What an audit says: what was claimed, what is proved, and what was seen where the guarantee does not speak.
+# Results ------------------------------------------------------------------------------------------------------------
 
 
 Broken = Code | Literal["unit"]
-"""Why a guarantee does not speak of two logs: a condition of it does not hold, or they differ by more than its unit."""
+"""Reason why a guarantee does not cover two logs: a condition does not hold, or they differ by more than its unit."""
 
 
 def _named(tried: tuple[tuple[str, float], ...]) -> list[dict[str, object]]:
@@ -588,14 +608,14 @@ _EVENT = InJson(name="event", as_=lambda tally: str(tally.event))
 
 @dataclass(frozen=True)
 class OutOfScopeResult(ToJson):
-    """What was seen on logs that the guarantee does not speak of."""
+    """Result of an attack with logs that the guarantee does not cover."""
 
     breaks: Annotated[Broken, InJson(then=("audited_epsilon",))]
     attack: str
     score: str
     tally: Annotated[Tally, _EVENT]
     cases: Annotated[int, InJson(name="person_cases")]
-    """Of the person by whom the logs differ."""
+    """Number of cases of the person by whom the logs differ."""
 
     @property
     def audited_epsilon(self) -> float:
@@ -613,65 +633,66 @@ class OutOfScopeResult(ToJson):
 
 @dataclass(frozen=True)
 class WhiteBox(ToJson):
-    """What a white-box audit found beside its epsilon."""
+    """Findings of a white-box audit beside its epsilon."""
 
     factor: float
-    """Refuted is, at the confidence, that nobody can see more than the charges allow with all epsilons times this."""
+    """Factor for which a claim is refuted at the confidence: no attacker sees more than the charges with epsilons times
+    it."""
     free_epsilon: float
-    """What the same runs prove without the shape of the noise."""
+    """Epsilon that the same runs prove without the shape of the noise."""
     free_tally: Annotated[Tally, _EVENT]
-    """Through which event."""
+    """Proof of it through an event."""
     questions: tuple[str, ...]
-    """What was asked, as far as it was scored."""
+    """Queries, as far as they were scored."""
     faults: Annotated[tuple[Message, ...], InJson(as_=_in_english)]
-    """What is wrong whatever the bounds are."""
+    """Faults that need no bound."""
 
 
 @dataclass(frozen=True)
 class AuditResult(ToJson):
-    """What was claimed, what is proved, and what was seen."""
+    """Claims of a release, proofs of an audit, and the runs behind them."""
 
     method: str
     as_published: bool
     nominal_epsilon: float
     derived_epsilon: float | None
-    """None where nothing can be derived."""
+    """Epsilon of the guarantee; None where nothing can be derived."""
     audited_epsilon: float
-    """The true epsilon (at this delta) is at least so large, at the confidence."""
+    """Lower bound on the true epsilon (at this delta), at the confidence."""
     delta: float
     confidence: float
     attack: str
     score: str
     tally: Annotated[Tally, replace(_EVENT, then=("seen_with", "seen_without"))]
     runs: int
-    """On each of the two logs, all stages together."""
+    """Number of runs on each of the two logs, all stages together."""
     tried: Annotated[tuple[tuple[str, float], ...], InJson(as_=_named)]
-    """Every attempt with what it seemed to show on the short runs."""
+    """Names of all attempts, with what each seemed to show on the short runs."""
     person_cases: int = 1
-    """Cases of the person by whom the logs differ."""
+    """Number of cases of the person by whom the logs differ."""
     conditions: tuple[Condition, ...] = ()
-    """What the derived guarantee takes for granted."""
+    """Conditions of the derived guarantee."""
     breaks: Broken | None = None
-    """Why the guarantee does not speak of any of the logs that were tried, if it does not."""
+    """Reason why the guarantee covers none of the tried logs; None if it does."""
     beyond: Annotated[tuple[OutOfScopeResult, ...], InJson(then=("verdict",))] = ()
-    """Attacks with logs that it does not speak of, apart from the others."""
+    """Attacks with logs that it does not cover, apart from the others."""
     seconds: float = 0.0
     white_box: Annotated[WhiteBox | None, InJson(left_out="at its default")] = None
-    """None of an audit that sees releases only."""
+    """Findings of a white-box audit; None for an audit that sees only releases."""
 
     @property
     def claim(self) -> float:
-        """What a release promises: the derived epsilon, or the paper's where none is derived."""
+        """Claimed epsilon: the derived one, or the paper's where none is derived."""
         return self.nominal_epsilon if self.derived_epsilon is None else self.derived_epsilon
 
     @property
     def seen_with(self) -> tuple[int, int]:
-        """In how many runs on the log with the case (or person) the event was seen, and of how many."""
+        """Counts for the log with the case (or person): runs with the event, and all runs."""
         return self.tally.seen_with, self.tally.runs_with
 
     @property
     def seen_without(self) -> tuple[int, int]:
-        """The same on the log without."""
+        """The same counts for the log without."""
         return self.tally.seen_without, self.tally.runs_without
 
     @property
@@ -680,7 +701,7 @@ class AuditResult(ToJson):
 
     @property
     def verdicts(self) -> tuple[Message, ...]:
-        """What the audit says of the guarantee, and then of each attack that is beyond it."""
+        """Verdict on the guarantee, then one on each attack beyond it."""
         return (self._within(), *(found.says(self.claim, self.confidence) for found in self.beyond))
 
     def _within(self) -> Message:

@@ -1,18 +1,17 @@
-"""What a method is answered, with the exact answers of both neighbouring logs beside it.
+"""Twin curators: a method's answers beside the exact ones of both neighbours.
 
-The method runs on one of the two logs, as in a release. Whatever it asks, two twins are asked too, with the noise
-switched off: a curator of the log without the case and one of the log with it. So for every answer the exact numbers
-of both logs are known *given the same past*, also of a method that asks as it was answered. The answer itself comes
-from the kernel as it is, with the noise that it draws.
+The method runs on one of the two logs, as in a release. Each of its queries also goes to two twins, with the noise
+switched off. They are a curator of the log without the case and one of the log with it. So for every answer the exact
+numbers of both logs are known *given the same past*, also for a method that adapts to its answers. The answer itself
+comes from the kernel as it is, with the noise that it draws.
 
-What a run asked can be asked again (a :class:`Script`): of a curator that was opened anew as for a release, with fresh
-noise, without what the method makes of the answers, which takes most of the time. Fixed questions, each a function of
-the cases as the method gave it, are a mechanism that must keep what was charged for them, just as the release must; so
-an audit of them is an audit of the kernel and of what these questions are charged.
+The queries of a run can be made again (a :class:`Script`). They go to a curator that was opened anew as for a release,
+with fresh noise. The method's own work on the answers, which takes most of the time, is left out. Fixed queries are
+functions of the cases as the method gave them. They are a mechanism that must keep its charges, as the release must. So
+an audit of them is an audit of the kernel and of the charges of these queries.
 
-Of a Poisson sample the twins are given what was sampled of the other cases: an attacker who knows that too is covered
-by the proof of amplification (:mod:`veilog.privacy.mechanisms.sampling`), which holds whatever the sample of the others
-is.
+On a Poisson sample the twins get the sampled cases of the others. An attacker who knows these too is covered by the
+proof of amplification (:mod:`veilog.privacy.mechanisms.sampling`), which holds for every sample of the others.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class _Off:
 
 
 class _Silent(_Off, Laplace):
-    """Laplace noise that is switched off: 0, and no empty bin ever survives a threshold."""
+    """Laplace noise that is switched off: 0, so no empty bin survives a threshold."""
 
     @property
     def decay(self) -> Fraction:
@@ -99,17 +98,17 @@ class _SilentTruncated(_Off, KTruncatedGeometric):
 
 @dataclass(frozen=True)
 class _SilentMaximum(NoisyMaximum):
-    """A noisy maximum that is switched off: the numbers themselves, of which it would be the largest."""
+    """Noisy maximum that is switched off: it returns all numbers."""
 
     def largest(self, scores: Any, source: noise.Randomness) -> Any:
         return scores
 
 
 class _SilentAccount(ChargeAccount):
-    """An account that hands out mechanisms without noise; what was charged is not kept."""
+    """Account that hands out mechanisms without noise, and keeps no charges."""
 
     above = 0
-    """The threshold in place of the mechanism's own."""
+    """Threshold in place of the mechanism's own."""
 
     def charge(
         self,
@@ -124,7 +123,7 @@ class _SilentAccount(ChargeAccount):
 
 
 def _silenced(mechanism: Mechanism | KTruncatedGeometric, above: int) -> Any:
-    """The mechanism without its noise; ``above`` is the threshold in place of its own."""
+    """Return the mechanism without its noise, with ``above`` as its threshold."""
     if isinstance(mechanism, Thresholded):
         return Thresholded(_silenced(mechanism.noise, above), above)
     if isinstance(mechanism, KTruncatedGeometric):
@@ -137,7 +136,7 @@ def _silenced(mechanism: Mechanism | KTruncatedGeometric, above: int) -> Any:
 
 
 class TwinCurator:
-    """A curator of one of the two logs, asked without noise."""
+    """Curator of one of the two logs that answers without noise."""
 
     def __init__(self, held: Bounded, domain: Domain) -> None:
         self.account = _SilentAccount(ONE_CASE, seeded=True)
@@ -146,12 +145,12 @@ class TwinCurator:
         self.names: dict[Any, Mapping[object, int]] = {}
 
     def ask(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return the exact answer to what the holder was asked."""
+        """Return the exact answer to a query on the holder."""
         asked = self.curator if isinstance(holder, Curator) else self.curator.events
         return getattr(asked, name)(*given, **named)
 
     def values(self, attribute: str, most: int, top: int) -> Mapping[object, int]:
-        """Return how many cases have each of the values that are counted, up to ``top``: by asking with thresholds."""
+        """Return the cases of each counted value, up to ``top``, by raising the threshold."""
         key = (attribute, most, top)
         if key not in self.names:
             found: dict[object, int] = {}
@@ -165,7 +164,7 @@ class TwinCurator:
 
 
 class Twins:
-    """Both logs, to be asked without noise."""
+    """Both logs, for queries without noise."""
 
     def __init__(self, plan: ReleaseRequest, without: Log, with_: Log) -> None:
         self._plan, self._logs = plan, (without, with_)
@@ -179,45 +178,45 @@ class Twins:
 
 @dataclass(frozen=True)
 class RecordedAnswer:
-    """What an answer tells, and what was charged for it."""
+    """Evidence of an answer, with its charge."""
 
     priced: Priced | None
-    """None: nothing was charged."""
+    """Charge of the answer; None if nothing was charged."""
     sample: int
-    """Of which sample it is; 0 for the whole log."""
+    """Number of its sample; 0 for the whole log."""
     rate: float
     evidence: float
     noise: str = ""
-    """A digest of the noise, where it can be told."""
+    """Digest of the noise, where it can be computed."""
     chance: float = 1.0
-    """At most so likely is any such noise."""
+    """Upper bound on the probability of any such noise."""
 
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """The answers of a run in their order, up to a refusal where it ended in one."""
+    """Answers of a run in their order, up to a refusal where it ended in one."""
 
     answers: tuple[RecordedAnswer, ...]
 
 
 @dataclass(frozen=True)
 class RecordedCall:
-    """One thing that a run asked or opened."""
+    """One query or opening of a run."""
 
     holder: int
-    """Of which of those that were opened, in their order; 0 is the curator itself."""
+    """Number of its holder among those opened, in order; 0 is the curator itself."""
     events: bool
-    """Whether of its questions about events."""
+    """True if it is a query on events."""
     name: str
     given: tuple[Any, ...]
     named: dict[str, Any]
     labels: tuple[str, ...] | None = None
-    """The labels that were found, where it was that: what is asked after it is asked of these."""
+    """Found labels, for a search for them; later queries are on these."""
 
 
 @dataclass(frozen=True)
 class Script:
-    """What a run asked, in its order; exact answers to it are worked out once."""
+    """Queries of a run in their order; exact answers to it are worked out once."""
 
     calls: tuple[RecordedCall, ...]
     exact: dict[int, tuple[Any, ...]] = field(default_factory=dict)
@@ -227,15 +226,15 @@ class Script:
 
 
 class _Enough(Exception):
-    """All that counts was answered; what a method makes of it need not be waited for."""
+    """Signal that all relevant answers came; the method's work on them need not end."""
 
 
 def recorded(
     plan: ReleaseRequest, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
 ) -> tuple[RecordedRun, Script]:
-    """Return what a release of the log answers, and what it asked; ``there``: whether it is the log with the case.
+    """Return the answers of a release of the log, and its queries.
 
-    With a number of ``questions`` the run ends when these are answered.
+    ``there`` is True for the log with the case. With a number of ``questions`` the run ends when these are answered.
     """
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, questions)
     with suppress(VeilogError, _Enough):
@@ -244,7 +243,7 @@ def recorded(
 
 
 def asked_again(plan: ReleaseRequest, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
-    """Return what is answered to the questions of a script, with the noise of this seed."""
+    """Return the answers to the queries of a script, with the noise of this seed."""
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
     holders: list[Any] = [curator_of(plan.seeded(seed), log)]
     with suppress(VeilogError):
@@ -261,7 +260,7 @@ def asked_again(plan: ReleaseRequest, twins: Twins, script: Script, log: Log, th
 
 @dataclass
 class _Sample:
-    """What is asked of: the whole log, or a sample with the number ``place``."""
+    """Target of queries: the whole log, or a sample with the number ``place``."""
 
     twins: tuple[TwinCurator, ...]
     place: int = 0
@@ -270,20 +269,20 @@ class _Sample:
 
 @dataclass
 class _Recorder:
-    """Asks the curator and both twins."""
+    """Recorder that puts each query to the curator and both twins."""
 
     twins: tuple[TwinCurator, ...]
     there: bool
     enough: int | None = None
     exact: dict[int, tuple[Any, ...]] | None = None
-    """The exact answers to questions of the whole log by their places, where the same are asked again."""
+    """Exact answers on the whole log by the places of queries that are repeated."""
     labels: tuple[str, ...] | None = None
-    """The labels that count as found in the next question for them, in place of those that are."""
+    """Labels that count as found in the next search, in place of the found ones."""
     calls: list[RecordedCall] = field(default_factory=list)
     answers: list[RecordedAnswer] = field(default_factory=list)
     samples: dict[int, _Sample] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)
-    """Keeps curators of samples, so that none is taken for another."""
+    """References to curators of samples, so that none is taken for another."""
     trainings: dict[int, tuple[Any, tuple[Training, ...], int]] = field(default_factory=dict)
     rounds: dict[int, tuple[_Sample, int]] = field(default_factory=dict)
 
@@ -293,7 +292,7 @@ class _Recorder:
         self.calls.append(RecordedCall(numbers.get(id(holder), 0), events, name, given, named))
 
     def _twins_answer(self, sample: _Sample, ask: Callable[[TwinCurator], Any]) -> tuple[Any, ...]:
-        """What both twins answer; the same again where the same is asked of the whole log."""
+        """Return the answers of both twins, once for each query on the whole log."""
         if self.exact is None or sample.place:
             return tuple(ask(twin) for twin in sample.twins)
         place = len(self.calls)
@@ -350,7 +349,7 @@ class _Recorder:
         answer: Any,
         mechanism: Any,
     ) -> tuple[float, Any]:
-        """The evidence of an answer, and its noise where that can be told."""
+        """Return the evidence of an answer, and its noise where that can be computed."""
         if name == "find_activities":
             weights = self._twins_answer(sample, lambda twin: _weights(twin.curator._variants))
             return evidence_of_names(mechanism, frozenset(answer), *weights), None
@@ -392,10 +391,10 @@ class _Recorder:
         return getattr(holder, name)(*given)
 
     def _sampled(self, whole: Curator, sample: Curator, rate: Fraction) -> _Sample:
-        """The sample of the other cases, without and with the case in it.
+        """Return the sample of the other cases, without and with the case in it.
 
-        Of equal cases nobody can say which are in a sample: where the case is there, it is one of those drawn with the
-        chance that this has.
+        No one can distinguish which of equal cases are in a sample. So where the case is there, it is one of those
+        drawn with its chance.
         """
         one, other = (dict(twin.curator._variants.to_dict()) for twin in self._of(whole).twins)
         (case,) = (trace for trace in other if other[trace] != one.get(trace, 0))
@@ -413,12 +412,12 @@ class _Recorder:
         return _Sample(tuple(twins), len(self.samples) + 1, float(rate))
 
     def _tell(self, place: int, evidence: float) -> None:
-        """Add to the evidence of what was charged together."""
+        """Add to the evidence of queries that were charged together."""
         before = self.answers[place]
         self.answers[place] = replace(before, evidence=before.evidence + evidence)
 
     def _round(self, rounds: Rounds, assign: Any, size: int, *, keep_above: int) -> SparseHistogram:
-        """One of the histograms that were paid for together; their evidence adds up."""
+        """Answer one of the histograms charged together; their evidence adds up."""
         sample, place = self.rounds[id(rounds)]
         mechanism = rounds.noises[rounds.asked]
         answer = rounds.histogram(assign, size, keep_above=keep_above)
@@ -427,7 +426,7 @@ class _Recorder:
         return answer
 
     def _round_of_sums(self, rounds: EventRounds, given: tuple[Any, ...], named: dict[str, Any]) -> IntArray:
-        """Some of the sums that were paid for together; their evidence adds up."""
+        """Answer some of the sums charged together; their evidence adds up."""
         sample, place = self.rounds[id(rounds)]
         noise = rounds.noises[rounds.asked]
         answer = rounds.sums(*given, **named)
@@ -437,7 +436,7 @@ class _Recorder:
         return answer
 
     def _step(self, training: Training, part: int, factors: Any) -> Any:
-        """A noised step; its evidence is that of Gaussian numbers around what the other cases add on average."""
+        """Take a noised step; its evidence is Gaussian around the other cases' mean."""
         clips, twins, place = self.trainings[id(training)]
         answer = training.step(part, factors)
         steps, clip = training.plan[part], float(clips[part])
@@ -466,7 +465,7 @@ def _weights(variants: Variants) -> Mapping[object, int]:
 
 
 def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
-    """A digest of noise, and how likely any such noise is at most; of noise that is not whole none."""
+    """Return a digest of noise and a bound on its chance; none for real numbers."""
     if drawn is None or not isinstance(mechanism, Laplace):
         return "", 1.0
     numbers = np.atleast_1d(drawn).reshape(-1)
@@ -475,15 +474,15 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
 
 
 _AT_ONCE = 300
-"""So many are done here before others could begin."""
+"""Number of runs from which other processes are worth starting."""
 _KEPT = 64
 _REFUSED = -2.0
-"""The score of a run that ended in a refusal: the refusal is something an attacker sees, too."""
+"""Score of a run that ended in a refusal, which an attacker sees, too."""
 
 
 @dataclass(frozen=True)
 class AuditRun:
-    """A whole run: on which log, with which noise; and after how many questions it ends."""
+    """Whole run: its log, its noise, and the number of queries after which it ends."""
 
     attempt: Attempt
     there: bool
@@ -491,15 +490,15 @@ class AuditRun:
     questions: int | None = None
 
     def on(self, planned: ReleaseRequest) -> tuple[RecordedRun, Script, Twins]:
-        """Make it."""
+        """Run it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
         return *recorded(planned, twins, self.attempt.log(self.there), self.there, self.seed, self.questions), twins
 
 
 Made = dict[tuple[str, bool, int, int | None], tuple[RecordedRun, Script, Twins]]
-"""The last runs of an audit."""
+"""Last runs of an audit."""
 _made: Made = {}
-"""Of a process that works for one audit."""
+"""Last runs of a process that works for one audit."""
 
 
 def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedRun, Script, Twins]:
@@ -513,7 +512,7 @@ def _once(planned: ReleaseRequest, run: AuditRun, made: Made) -> tuple[RecordedR
 
 @dataclass(frozen=True)
 class Recorder:
-    """Makes releases, many at a time where there are processes for them, and records what they are answered."""
+    """Recorder of releases and their answers, in parallel where processes exist."""
 
     planned: ReleaseRequest
     progress: Progress
@@ -522,18 +521,18 @@ class Recorder:
     made: Made = field(default_factory=dict)
 
     def whole(self, run: AuditRun) -> RecordedRun:
-        """Return what a whole run is answered."""
+        """Return the answers of a whole run."""
         return _once(self.planned, run, self.made)[0]
 
     def again(self, run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
-        """Return what the questions of a run are answered on one of the two logs, with each of these seeds."""
+        """Return the answers to a run's queries on one log, with each of these seeds."""
         if self.workers is None or len(seeds) < _AT_ONCE:
             return _again(self.planned, run, with_, seeds, self.made)
         ask = partial(_again_of, self.planned.to_json(), run, with_)
         return list(chain(*self._in_parts(self.workers, ask, run.attempt, with_, seeds)))
 
     def scores(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
-        """Return the scores of releases of one of the two logs, a row for each of these seeds."""
+        """Return the scores of releases of one of the logs, a row for each of these seeds."""
         if self.workers is None or len(seeds) < 2 * self.processes:
             return _scores(self.planned, attempt.log(with_), attempt.scores, seeds)
         score = partial(_scores_of, self.planned.to_json(), attempt.log(with_), attempt.scores)
@@ -547,7 +546,7 @@ class Recorder:
         with_: bool,
         seeds: Sequence[int],
     ) -> Iterator[T]:
-        """What a function gives for the seeds in their order, part by part: a few parts for each process."""
+        """Yield a function's results for the seeds in order, a few parts for each process."""
         step = max(1, min(250, -(-len(seeds) // (2 * self.processes))))
         futures = [workers.submit(function, seeds[place : place + step]) for place in range(0, len(seeds), step)]
         for i, future in enumerate(futures, start=1):
@@ -556,7 +555,7 @@ class Recorder:
 
 
 def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequence[int]) -> list[RecordedRun]:
-    """In another process, which gets the plan as JSON."""
+    """Run in another process, which gets the plan as JSON."""
     return _again(ReleaseRequest.from_json(planned), run, with_, seeds, _made)
 
 
@@ -566,7 +565,7 @@ def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[
 
 
 def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:
-    """In another process, which gets the plan as JSON."""
+    """Run in another process, which gets the plan as JSON."""
     return _scores(ReleaseRequest.from_json(planned), log, scores, seeds)
 
 

@@ -1,14 +1,14 @@
-"""Audit a method by what its questions answer: worst-case neighbours, and likelihood ratios as scores.
+"""White-box audits: worst-case neighbours, scored by likelihood ratios of answers.
 
-The method runs a few times, whole, on either log of each pair of neighbours. The questions of such a run are then asked
-again many times, each time of a curator that was opened anew, and each time is scored by the evidence of the answers
-(:mod:`veilog.audits.twin_curator`). Which run's questions, the threshold and the slope are chosen on some of these
-times; all others prove. Where some questions are refused now and then, those before count: all that is scored is
-dominated by one composition (:mod:`veilog.audits.bounds`).
+The method runs a few times, whole, on either log of each pair of neighbours. The queries of such a run are then made
+again many times, each time to a curator that was opened anew. Each time is scored by the evidence of the answers
+(:mod:`veilog.audits.twin_curator`). Some of these times choose the run, the threshold and the slope; all others prove.
+Where some queries are refused now and then, those before count. One composition dominates all that is scored
+(:mod:`veilog.audits.bounds`).
 
 Two bounds come out of the same runs. One assumes nothing: the exact bounds of Clopper and Pearson on an event, as from
-outside. The other compares with the shape of the noise: the largest factor for which it is refuted, by an exact test,
-that the method lets see no more than its own charges with all epsilons multiplied by that factor. A right method
+outside. The other compares with the shape of the noise, by an exact test. It is the largest refuted factor: the claim
+is that the method reveals no more than its own charges with all epsilons multiplied by that factor. A right method
 reaches 1 at most, but for a probability of one minus the confidence.
 """
 
@@ -53,47 +53,47 @@ from veilog.privacy.unit import ONE_CASE
 from veilog.releasing.request import ReleaseRequest
 
 _WHOLE = 2
-"""Whole runs on each of the two logs of an attempt, whose questions are tried."""
+"""Number of whole runs on each log of an attempt, whose queries are tried."""
 _ROUNDS = ((40, 5), (150, 1))
-"""Rounds of trying: how often the questions of each run are asked again, and how many runs are kept."""
+"""Rounds of trials: repetitions of a run's queries, and runs that go on."""
 _LEAST = 16
-"""Runs that an attempt gets, at least."""
+"""Least number of runs of an attempt."""
 _CHOOSING = 0.1
-"""Share of the runs on which shape, threshold and slope are chosen; the others prove."""
+"""Share of the runs that choose shape, threshold and slope; the others prove."""
 WHITE_RUNS = 4_000
-"""Runs on each log, where nothing else is said; of these there are enough for every epsilon, if not to exceed it."""
+"""Default number of runs on each log: enough for every epsilon, not to exceed it."""
 _MOST = 1e3
-"""Evidence beyond this is as good as certain."""
+"""Largest evidence: more is as good as certain."""
 _MANY = 10**6
-"""With more cases than this no run goes on beyond the questions of the other attempts."""
+"""Number of cases from which runs end after the other attempts' queries."""
 _CERTAIN = 4.0
-"""What one answer counts at most while attempts are tried."""
+"""Largest weight of one answer while attempts are tried."""
 _FACTORS = np.concatenate([[0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.5], 1.5 * 1.5 ** np.arange(1, 7)])
 _NEARLY = 0.85
-"""A factor that a right method should be told apart from."""
+"""Factor from which a right method should be distinguished."""
 _IGNORED = 1e-12
 _PARTS = np.linspace(0.01, 0.99, 99)
 _RARELY = 1e-9
-"""A right method has a fault named no more often than this, for each that could be."""
+"""Largest probability that a right method has a fault named, for each fault."""
 
 
 @dataclass(frozen=True)
 class WhiteProof:
-    """What was proved: the attempt, the factor, and the tallies of both bounds."""
+    """Proof of a white-box audit: attempt, factor, and the tallies of both bounds."""
 
     attempt: Attempt
     shape: tuple[Questions, ...]
     factor: float
     seen: Tally
-    """The event through which the factor was proved; its epsilon is that of the bound that assumes nothing else."""
+    """Event through which the factor was proved; its epsilon is that of the bound that assumes nothing else."""
     free: Tally
-    """The event through which most was proved without the shape of the noise."""
+    """Event through which most was proved without the shape of the noise."""
     faults: tuple[Message, ...]
     tried: tuple[tuple[str, float], ...]
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the questions that were scored, with all epsilons multiplied by the factor."""
+        """Epsilon of the scored queries, with all epsilons multiplied by the factor."""
         asked = ((part.rate, self.factor * sum(one.epsilon for one in part.asked)) for part in self.shape)
         return sum(epsilon if rate == 1 else math.log1p(rate * math.expm1(epsilon)) for rate, epsilon in asked)
 
@@ -151,11 +151,11 @@ def prove(
 def _whole_runs(
     recorder: Recorder, attempts: Sequence[Attempt], seeded: Callable[[int], list[int]], progress: Progress
 ) -> tuple[list[AuditRun], list[RecordedRun]]:
-    """A few whole runs of each attempt on both logs, and what they are answered."""
+    """Return a few whole runs of each attempt on both logs, and their answers."""
     scripts: list[AuditRun] = []
     whole: list[RecordedRun] = []
     for attempt in attempts:
-        # What is made of the answers can take long where there are very many cases.
+        # The method's work on the answers can take long where there are very many cases.
         many = attempt.cases_in_it > _MANY
         questions = max((len(one.answers) for one in whole), default=None) if many else None
         seeds = ((there, seed) for there in (False, True) for seed in seeded(1 if many else _WHOLE))
@@ -179,7 +179,7 @@ def audit_inside(
     processes: int,
     progress: Progress | None,
 ) -> AuditResult:
-    """Audit what the questions of a plan answer."""
+    """Audit the answers to the queries of a plan."""
     if derived.epsilon is None or planned.unit is not ONE_CASE:
         raise ParameterError("audit-without-derived-epsilon", parameter="white_box")
     _check_runs(runs, derived, confidence)
@@ -213,7 +213,7 @@ def audit_inside(
 
 
 def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
-    """Refuse so few runs that they could not show more than is derived, even if nothing were hidden."""
+    """Refuse too few runs to exceed the derived epsilon, even if nothing were hidden."""
     found = _curve((Questions(tuple(priced(charge) for charge in derived.charges)),), 1.0, True)
     enough = runs_to_refute(found.most, 1 - confidence)
     if runs < WHITE_RUNS and _proving(runs) < enough:
@@ -229,7 +229,7 @@ def _proving(runs: int) -> int:
 
 
 def _questions(proof: WhiteProof) -> tuple[str, ...]:
-    """What was scored: each question with its epsilon."""
+    """Return the scored queries, each with its epsilon."""
     asked = [(part, one) for part in proof.shape for one in part.asked]
     return tuple(
         f"{one.question}, epsilon {one.epsilon:.4g}" + (f" on a sample of {part.rate:g}" if part.rate < 1 else "")
@@ -241,8 +241,11 @@ def _questions(proof: WhiteProof) -> tuple[str, ...]:
 
 
 def _told(runs: Sequence[RecordedRun]) -> float:
-    """About how much the answers of a run tell that most runs have in common: the mean squares of their evidence, added
-    up. Where one number tells all, that is about twice what two numbers tell that have half of it each."""
+    """Return roughly how much the answers reveal that most runs have in common.
+
+    It is the sum of the mean squares of their evidence. One number that reveals all counts about twice as much as two
+    numbers with half of it each.
+    """
     told = 0.0
     for place, usual in enumerate(_path(runs)):
         answers = [run.answers[place] for run in runs if len(run.answers) > place]
@@ -260,7 +263,7 @@ def _key(answer: RecordedAnswer) -> tuple[Priced | None, int]:
 
 
 def _path(runs: Sequence[RecordedRun]) -> tuple[RecordedAnswer, ...]:
-    """The answers that most runs have in common, from the first on."""
+    """Return the answers that most runs have in common, from the first on."""
     path: list[RecordedAnswer] = []
     left = list(runs)
     while True:
@@ -276,7 +279,7 @@ def _path(runs: Sequence[RecordedRun]) -> tuple[RecordedAnswer, ...]:
 
 
 def _shape(path: Iterable[RecordedAnswer]) -> tuple[Questions, ...]:
-    """What the answers of a path were charged, by what they were asked of."""
+    """Return the charges of a path's answers, by the log or sample of each."""
     samples: dict[int, tuple[float, list[Priced]]] = {}
     for answer in path:
         if answer.priced is not None:
@@ -285,7 +288,7 @@ def _shape(path: Iterable[RecordedAnswer]) -> tuple[Questions, ...]:
 
 
 def _score(one: RecordedRun, path: Sequence[RecordedAnswer]) -> float:
-    """The evidence of a run, as far as it follows the path; that of a sample is mixed with none."""
+    """Return the evidence of a run along the path; a sample's is mixed with none."""
     samples: dict[tuple[int, float], float] = {}
     for answer, usual in zip(one.answers, path, strict=False):
         if _key(answer) != _key(usual):
@@ -315,7 +318,10 @@ def factor_bound(
     with_: FloatArray,
     confidence: float,
 ) -> float:
-    """Return the largest factor (to about a thousandth, rounded down) that these runs refute through the event."""
+    """Return the largest factor that these runs refute through the event.
+
+    It is right to about a thousandth, rounded down.
+    """
     if not shape:
         return 0.0
     k1, k0 = (event.seen(with_), len(with_)), (event.seen(without), len(without))
@@ -340,10 +346,10 @@ def factor_bound(
 
 
 def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray) -> tuple[ReleaseEvent, float]:
-    """The event and the slope that would tell best that a right method is not one of ``_NEARLY`` the budget.
+    """Return the event and slope that best exclude ``_NEARLY`` the budget.
 
-    How often it should come on the likelier log is worked out from the charges, so it is not what happened to look best
-    in few runs; these only say how often each score comes on the other log.
+    The charges give the event's probability on the likelier log, so it is not what happened to look best in few runs.
+    These runs give only the frequency of each score on the other log.
     """
     best: tuple[float, ReleaseEvent, float] = (-math.inf, ReleaseEvent("at least", 0.0, True), 0.0)
     for added in (True, False) if shape else ():
@@ -368,9 +374,10 @@ def _choose(shape: tuple[Questions, ...], without: FloatArray, with_: FloatArray
 
 
 def _faults(whole: Sequence[RecordedRun], runs: Sequence[RecordedRun]) -> tuple[Message, ...]:
-    """What no bound is needed for: answers without a charge, or that neither log can give, or the same noise twice.
+    """Return faults that need no bound.
 
-    ``whole`` are runs of all attempts to their end; the ``runs`` are of one attempt.
+    They are answers without a charge, answers that neither log can give, and noise that repeats. ``whole`` are runs of
+    all attempts to their end; the ``runs`` are of one attempt.
     """
     found: dict[str, None] = {}
     if any(answer.priced is None for one in (*whole, *runs) for answer in one.answers):
