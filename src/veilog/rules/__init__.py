@@ -1,1 +1,1 @@
-"""Rules that every released case obeys: declared, public, and checked before anything is asked."""
+"""Rules that every released case obeys: declared, public, checked before queries."""

@@ -1,4 +1,4 @@
-"""Rules on attributes: conditions on values, what they say of columns, and values redrawn so that all rules hold.
+"""Rules on attributes: conditions on values, and values redrawn to obey all rules.
 
 A value that is missing breaks no rule.
 """
@@ -18,18 +18,21 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import EventLog, as_array, as_dictionary
 
 EXCHANGES, DONATIONS = 40, 20
-"""So often values that break a rule are exchanged with those of other cases, or replaced by such, at random."""
+"""Rounds of exchanging values that break a rule with other cases' values, or of replacing them by such, at random."""
 _DAY = 86_400_000_000
 _CONDITION = re.compile(r"\s*(.+?)\s*(<=|>=|!=|=|<|>)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnValues:
-    """Values of an attribute: numbers (of dates microseconds since 1970), NaN where there is none; or texts."""
+    """Values of an attribute: numbers (dates as microseconds since 1970) or texts.
+
+    A missing number is NaN.
+    """
 
     numbers: FloatArray
     codes: IntArray | None = None
-    """The text of each, -1 where there is none."""
+    """Code of each text, -1 where there is none."""
     texts: tuple[str, ...] = ()
 
     @staticmethod
@@ -48,7 +51,7 @@ class ColumnValues:
 
     @staticmethod
     def of_texts(texts: tuple[str, ...], codes: IntArray) -> ColumnValues:
-        """Return texts, of which numbers and dates are such, too."""
+        """Return the values of texts, of which numbers and dates are such, too."""
         as_numbers = [number_in(text) for text in texts]
         numbers = np.array([np.nan if found is None else found for found in as_numbers] + [np.nan])
         return ColumnValues(numbers[codes], codes, texts)
@@ -62,7 +65,7 @@ class ColumnValues:
         return replace(self, numbers=numbers, codes=None if self.codes is None else np.append(self.codes, -1)[rows])
 
     def among(self, values: Sequence[str]) -> tuple[BoolArray, BoolArray]:
-        """Return which values there are, and which of them are among these."""
+        """Return True for each known value, and True for each of ``values``."""
         if self.codes is not None:
             wanted = np.array([text in values for text in self.texts] + [False])
             return self.codes >= 0, wanted[self.codes]
@@ -75,7 +78,10 @@ def _dated(kind: pa.DataType) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number that a text is, of a date the microseconds since 1970; None where it is neither."""
+    """Return the number in a text; for a date it is the microseconds since 1970.
+
+    None where it is neither.
+    """
     try:
         return float(text)
     except ValueError:
@@ -89,12 +95,12 @@ def number_in(text: str) -> float | None:
 
 
 Values = Callable[[str], ColumnValues]
-"""The values of an attribute by its name."""
+"""Function from the name of an attribute to its values."""
 
 
 @dataclass(frozen=True)
 class ValueCondition:
-    """What is so of a value: it is among some, in a range, or compared with that of another attribute."""
+    """Condition on a value: among some, in a range, or against another attribute."""
 
     text: str
     attribute: str
@@ -106,8 +112,10 @@ class ValueCondition:
 
     @staticmethod
     def of(text: str) -> ValueCondition | None:
-        """Return the condition that a text states, such as ``age < 18``, ``ward = A|B``, ``dose = 1..50`` or ``birth <=
-        admission``; None where it states none."""
+        """Return the condition that a text states; None where it states none.
+
+        Examples are ``age < 18``, ``ward = A|B``, ``dose = 1..50`` and ``birth <= admission``.
+        """
         match = _CONDITION.fullmatch(text)
         if match is None:
             return None
@@ -130,11 +138,11 @@ class ValueCondition:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that it is about."""
+        """Attributes in the condition."""
         return (self.attribute,) if self.other is None else (self.attribute, self.other)
 
     def holds(self, values: Values) -> tuple[BoolArray, BoolArray]:
-        """Return where there are values that it is about, and where it holds of them."""
+        """Return True for each row with its values, and True where the condition holds."""
         own = values(self.attribute)
         if self.values:
             known, among = own.among(self.values)
@@ -151,7 +159,10 @@ class ValueCondition:
 
 @dataclass(frozen=True)
 class AttributeRule:
-    """A condition on values, of all cases or of those of which another one holds; or of events of an activity."""
+    """Condition on values, of all cases or of some, or of events of an activity.
+
+    Another condition or an activity selects the cases or events.
+    """
 
     then: ValueCondition
     when: ValueCondition | None = None
@@ -159,16 +170,16 @@ class AttributeRule:
 
     @property
     def attributes(self) -> tuple[str, ...]:
-        """The attributes that it is about."""
+        """Attributes in the rule."""
         return tuple(dict.fromkeys(self.then.attributes + (() if self.when is None else self.when.attributes)))
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The activity that it names, if any."""
+        """Activity that it names, if any."""
         return () if self.activity is None else (self.activity,)
 
     def broken(self, values: Values) -> BoolArray:
-        """Return where it is broken, whatever the activity is."""
+        """Return True where it is broken, whatever the activity is."""
         known, holds = self.then.holds(values)
         found = known & ~holds
         if self.when is not None:
@@ -178,10 +189,10 @@ class AttributeRule:
 
 @dataclass(eq=False)
 class AttributeTable:
-    """The cases and events of a log with the attributes that rules are about."""
+    """Cases and events of a log with the attributes of rules."""
 
     owners: IntArray
-    """Of each event its case."""
+    """Case of each event."""
     labels: tuple[str, ...]
     codes: IntArray
     starts: IntArray
@@ -190,11 +201,11 @@ class AttributeTable:
     of_events: Mapping[str, pa.Array | pa.ChunkedArray]
     _values: dict[str, ColumnValues] = field(default_factory=dict)
     _source: dict[str, IntArray] = field(default_factory=dict)
-    """Of a column in which values were exchanged: for each row that from which it has its value."""
+    """Row from which each row has its value, for columns with exchanged values."""
     _shift: dict[str, IntArray] = field(default_factory=dict)
 
     def has(self, rule: AttributeRule) -> bool:
-        """Return whether all attributes of a rule are there."""
+        """Return True if all attributes of a rule are there."""
         return all(self._name(name) is not None for name in rule.attributes)
 
     def _name(self, name: str) -> str | None:
@@ -202,11 +213,14 @@ class AttributeTable:
         return next((one for one in (name, bare) if one in self.of_events or one in self.of_cases), None)
 
     def of_case(self, rule: AttributeRule) -> bool:
-        """Return whether a rule is about attributes of cases alone."""
+        """Return True if a rule is about attributes of cases alone."""
         return all(self._name(name) not in self.of_events for name in rule.attributes)
 
     def broken(self, rule: AttributeRule, rows: IntArray | None = None) -> BoolArray:
-        """Return which of these cases break a rule, or which events where it is about attributes of these."""
+        """Return True for each of these cases, or of its events, that breaks a rule.
+
+        It is for events where the rule is about attributes of these.
+        """
         of_case = self.of_case(rule)
         number = len(self.starts) if of_case else len(self.owners)
         rows = np.arange(number) if rows is None else rows
@@ -251,8 +265,8 @@ class AttributeTable:
         """Return the columns that had to be changed so that no rule is broken.
 
         Values that break a rule are exchanged with those of other cases, or of other events, if fewer rules are broken
-        then: so each value stays as frequent as it was. Where that does not help, a value is drawn from the others that
-        fit, and else there is none. All of this is post-processing of what was drawn.
+        then. So each value stays as frequent as it was. Where that does not help, a value is drawn from the others that
+        fit, and otherwise there is none. All of this is post-processing of drawn values.
         """
         ours = [rule for rule in rules if self.has(rule)]
         for of_case in (True, False):
@@ -271,7 +285,7 @@ class AttributeTable:
         return {name: self._drawn(name) for name in self._source}
 
     def _target(self, rule: AttributeRule) -> str:
-        """The attribute of which values are exchanged: one of events where there is such."""
+        """Return the attribute whose values are exchanged, one of events if possible."""
         names = [found for name in rule.attributes if (found := self._name(name)) is not None]
         return next((name for name in names if name in self.of_events), names[0])
 
@@ -310,11 +324,11 @@ class AttributeTable:
         source[both[back]], shift[both[back]] = old[0][back], old[1][back]
 
     def _counted(self, level: Sequence[AttributeRule], rows: IntArray) -> IntArray:
-        """How many rules each row breaks."""
+        """Return the number of rules that each row breaks."""
         return np.asarray(np.sum([self.broken(rule, rows) for rule in level], axis=0), dtype=np.int64)
 
     def _days(self, name: str, rows: IntArray) -> IntArray:
-        """The day on which the cases start, for dates: these keep their distance from it."""
+        """Return the start day of these rows' cases, from which dates keep their distance."""
         if not _dated(self._column(name).type):
             return np.zeros(len(rows), dtype=np.int64)
         cases = self.owners[rows] if name in self.of_events else rows

@@ -1,7 +1,7 @@
-"""The automata of several constraints, side by side over the same activities: which traces all of them accept, which
-steps those can take, and the trace nearest to one that they do not accept.
+"""Automata of several constraints, side by side over the same activities.
 
-Nothing here knows a log: automata judge public candidates and traces that were made of noisy answers.
+They decide which traces all of them accept and which steps those can take. They find the trace nearest to one that they
+do not accept. Nothing here knows a log: automata judge public candidates and traces that were made of noisy answers.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.rules.rule_files import Constraint
 
 MOST_TRIED = 20_000
-"""So many states of a search are looked at, before it is given up."""
+"""Number of states after which a search is given up."""
 REPLACED = 1.01
-"""A replaced event counts for a little more than one left out or put in: cut cases lack events rather than have wrong
-ones."""
+"""Weight of a replaced event, a little more than of one left out or put in.
+
+So cut cases lack events rather than have wrong ones.
+"""
 
 _States = tuple[int, ...]
 
 
 class _Place(NamedTuple):
-    """A state of a search: how many events of the trace are read, the states of the automata, and what was made."""
+    """State of a search: events read of the trace, states of the automata, trace made."""
 
     read: int
     states: _States
     changes: float
     length: int
     last: tuple[int, object] | None
-    """The last activity made, and the same of what was made before it."""
+    """Last activity made, with the same pair of the activities before it."""
 
     def made(self) -> tuple[int, ...]:
         """Return the activities made, from the first one on."""
@@ -48,23 +50,23 @@ class _Place(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search found."""
+    """Result of a search."""
 
     found: tuple[int, ...] | None
     settled: bool
-    """Whether that is the answer: a trace, or that there is none. Otherwise the search was given up."""
+    """True if ``found`` is the answer: a trace, or that there is none. Otherwise the search was given up."""
     tried: int
-    """Number of states that it looked at."""
+    """Number of states that the search looked at."""
 
 
 @dataclass(frozen=True, eq=False)
 class Automata:
-    """Automata over activities 0, ..., n-1; a row of states has one state of each automaton."""
+    """Automata over activities 0, ..., n-1; a row of states has one of each automaton."""
 
     after: IntArray
-    """``after[r, s, a]``: the state of automaton r that follows s at activity a."""
+    """``after[r, s, a]``: state of automaton r that follows s at activity a."""
     accepting: BoolArray
-    """``accepting[r, s]``: whether a case may end there."""
+    """``accepting[r, s]``: True if a case may end there."""
     named: tuple[int, ...]
     """Activities that some constraint names."""
 
@@ -89,7 +91,7 @@ class Automata:
 
     @cached_property
     def left(self) -> FloatArray:
-        """``left[r, s]``: how many events are needed at least until automaton r accepts; infinite where none help."""
+        """``left[r, s]``: fewest events until automaton r accepts, or infinity."""
         found = np.where(self.accepting, 0.0, np.inf)
         for _ in range(self.after.shape[1]):
             found = np.minimum(found, 1 + self._least(found))
@@ -102,13 +104,16 @@ class Automata:
 
     @cached_property
     def _open(self) -> BoolArray:
-        """``_open[r, s, a]``: whether automaton r can still accept after activity a; and last, whether it accepts."""
+        """``_open[r, s, a]``: True if automaton r can accept after activity a.
+
+        The last column is True if it accepts.
+        """
         rows = np.arange(len(self.after))[:, None, None]
         return np.concatenate([np.isfinite(self.left)[rows, self.after], self.accepting[:, :, None]], axis=2)
 
     @cached_property
     def possible(self) -> BoolArray:
-        """Which activities may occur: the others are in no trace that all automata accept.
+        """True for each activity that may occur in a trace that all automata accept.
 
         Each automaton by itself must reach, by activities that may occur, a state from which it takes the activity.
         """
@@ -137,15 +142,17 @@ class Automata:
         return np.asarray(self.after[np.arange(len(self.after)), states, codes[:, None]])
 
     def open(self, states: IntArray) -> BoolArray:
-        """Return which activities may come next in each trace, so that each automaton by itself can still accept; and
-        in the last column whether the trace may end."""
+        """Return True for each activity that may come next in each trace.
+
+        After it each automaton by itself can still accept. The last column is True if the trace may end.
+        """
         found = np.ones((len(states), self.size + 1), dtype=bool)
         for row, of_states in enumerate(self._open):
             found &= of_states[states[:, row]]
         return found
 
     def kept(self, codes: npt.NDArray[np.integer], offsets: IntArray) -> BoolArray:
-        """Return for each trace, one after the other in ``codes``, which automata accept it."""
+        """Return the automata that accept each of the traces in ``codes``."""
         lengths = np.diff(offsets)
         states, rows = self.start(len(lengths)), np.arange(len(lengths))
         for place in range(int(lengths.max(initial=0))):
@@ -154,13 +161,15 @@ class Automata:
         return np.asarray(self.accepting[np.arange(len(self.after)), states])
 
     def allowed(self, codes: npt.NDArray[np.integer], offsets: IntArray) -> BoolArray:
-        """Return which traces all automata accept."""
+        """Return True for each trace that all automata accept."""
         return np.asarray(self.kept(codes, offsets).all(axis=1))
 
     @cached_property
     def steps(self) -> BoolArray:
-        """``steps[x, y]``: whether a trace that each automaton by itself accepts can have y directly after x; the start
-        of a trace and its end are both n."""
+        """``steps[x, y]``: True if y can directly follow x in a trace.
+
+        Each automaton by itself must accept the trace. Its start and its end are both n.
+        """
         size, found = self.size, np.ones((self.size + 1, self.size + 1), dtype=bool)
         for after, open_ in zip(self.after, self._open, strict=True):
             reached, before = np.eye(1, len(after), dtype=bool)[0], 0
@@ -176,20 +185,23 @@ class Automata:
     # One trace ------------------------------------------------------------------------------------------------------
 
     def nearest(self, trace: Sequence[int], longest: float = np.inf) -> tuple[int, ...] | None:
-        """Return a trace that all automata accept, made of this one by few changes: an event is left out, put in or
-        replaced. None where there is none of at most ``longest`` events, or none was found (:meth:`search`)."""
+        """Return a trace that all automata accept, made of this one by few changes.
+
+        An event is left out, put in or replaced. None where there is none of at most ``longest`` events, or none was
+        found (:meth:`search`).
+        """
         return self.search(trace, longest).found
 
     @property
     def work(self) -> int:
-        """Steps of automata for each state of a search, about."""
+        """Rough number of steps of automata for each state of a search."""
         return max(1, len(self.after)) * max(1, len(self.named))
 
     def search(self, trace: Sequence[int], longest: float = np.inf, most: int = MOST_TRIED) -> SearchResult:
         """Search for the nearest trace that all automata accept, among ``most`` states.
 
-        A* search. What is left to change is estimated by the sum of what each automaton needs by itself, which is what
-        all need where constraints name different activities.
+        A* search. The remaining changes are estimated by the sum over automata of what each needs by itself. That is
+        the need of all where constraints name different activities.
         """
         bounds = self._bounds(trace)
         start = (0,) * len(self.after)
@@ -235,8 +247,7 @@ class Automata:
         return found
 
     def _bounds(self, trace: Sequence[int]) -> list[list[list[float]]]:
-        """Return how many changes each automaton needs at least by itself, from each place of a trace and each of its
-        states on."""
+        """Return the least changes of each automaton by itself, by place and state."""
         rows, found = np.arange(len(self.after)), self.left
         result = [found.tolist()]
         for code in reversed(trace):

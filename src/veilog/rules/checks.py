@@ -1,10 +1,11 @@
-"""Checks of rules before anything is asked: that they do not contradict each other, nor what is declared public.
+"""Checks of rules before any query, for contradictions with each other or facts.
 
-Two rules contradict each other if no case obeys both, or if something that each of them speaks of can happen under each
-of them but not under both: an activity that could never occur, or a condition that could never hold.
+The facts are those declared public. Two rules contradict each other if no case obeys both. They also do if an activity
+or condition that each of them names can happen under each of them but not under both. Such an activity could never
+occur, or such a condition never hold.
 
-Only what is proved is refused. Many constraints on the same activities have more states together than can be searched;
-then it stays open whether they contradict each other, and the release says so.
+Only proved contradictions are refused. Many constraints on the same activities have more states together than can be
+searched. Then it stays open whether they contradict each other, and the release reports so.
 """
 
 from __future__ import annotations
@@ -30,20 +31,22 @@ _OF_EVENTS = {ACTIVITY, TIMESTAMP, START, CASE_INDEX, EVENT_INDEX, NESTED}
 """Columns that are no attributes: rules on activities and on times are about them."""
 _OTHER = "\0other"
 _MOST_VALUES = 12
-"""Of an attribute so many values are tried at most, those at the bounds of rules first."""
+"""A third of the most numbers tried for an attribute, those at the bounds of rules first."""
 MOST_STEPS = 5_000_000
-"""Steps of automata in all searches of a check, about two seconds; what is open then stays so."""
+"""Steps of automata in all searches of a check, about two seconds; open questions then stay open."""
 Domains = Mapping[str, tuple[str, ...] | tuple[float, float]]
 
 
 def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | None, domains: Domains) -> ReleaseRules:
-    """Refuse rules that contradict each other, or the declared activities, length of cases and values of attributes.
+    """Refuse rules that contradict each other, or what is declared.
+
+    The activities, the length of cases and the values of attributes can be declared.
 
     Returns:
-        The rules, which say whether that was settled.
+        The rules, with ``settled``.
 
     Raises:
-        ParameterError: The error names the rules. Nothing was asked.
+        ParameterError: The error names the rules. No query was made.
 
     """
     check_activities(rules, activities)
@@ -70,7 +73,7 @@ def check(rules: ReleaseRules, activities: Sequence[str] | None, longest: int | 
 
 
 class _Case(NamedTuple):
-    """The shortest case that was found, and whether it is known that there is one, or none."""
+    """Shortest case that was found, and True if its existence is settled."""
 
     found: list[str] | None
     settled: bool
@@ -78,15 +81,15 @@ class _Case(NamedTuple):
 
 @dataclass
 class _Searches:
-    """Searches for cases that keep constraints, within so many steps."""
+    """Searches for cases that keep constraints, within a number of steps."""
 
     left: int = field(default_factory=lambda: MOST_STEPS)
     settled: bool = True
-    """Whether each search so far found a case, or that there is none."""
+    """True if each search so far found a case, or found that there is none."""
     known: dict[tuple[tuple[Constraint, ...], str | None], _Case] = field(default_factory=dict)
 
     def case(self, constraints: Sequence[Constraint], name: str | None) -> _Case:
-        """Return the shortest case that keeps constraints, with an activity if one is named."""
+        """Return the shortest case that keeps constraints, with a named activity."""
         key = (tuple(constraints), name)
         if key not in self.known:
             wanted = (*constraints, *(() if name is None else (Constraint("existence", (name,)),)))
@@ -100,7 +103,7 @@ class _Searches:
         return self.known[key]
 
     def can(self, rules: Iterable[ReleaseRule], name: str | None) -> bool:
-        """Return whether under each of these rules by itself a case was found."""
+        """Return True if a case was found under each of these rules by itself."""
         return all(self.case(rule.constraints, name).found is not None for rule in rules)
 
 
@@ -135,7 +138,7 @@ def _contradiction(rules: Sequence[ReleaseRule]) -> ParameterError:
 
 
 def _check_alone(rule: ReleaseRule, domains: Domains, searches: _Searches) -> None:
-    """Refuse a rule that nothing can obey, or with values that are not declared."""
+    """Refuse a rule that no case can obey, or with values that are not declared."""
     if rule.constraints and searches.case(rule.constraints, None) == (None, True):
         raise _refused("rule-impossible", rule)
     if rule.time is not None and rule.time.least > rule.time.most:
@@ -154,13 +157,15 @@ def _check_alone(rule: ReleaseRule, domains: Domains, searches: _Searches) -> No
 
 
 def _contradict(rules: Sequence[ReleaseRule], domains: Domains, searches: _Searches) -> bool:
-    """Return whether it is known that some rules cannot be obeyed together, though each can by itself."""
+    """Return True if rules provably exclude each other, though each can be obeyed."""
     return _orders_contradict(rules, searches) or (len(rules) == 2 and _pair_contradicts(rules[0], rules[1], domains))
 
 
 def _never(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
-    """Return whether an activity plainly cannot occur under all rules, as in a circle of activities that each need the
-    one before, though it can under each."""
+    """Return True if an activity plainly cannot occur under all rules, but under each.
+
+    An example is a circle of activities that each need the one before.
+    """
     ours = [rule for rule in rules if rule.constraints]
     labels = _labels(constraint for rule in ours for constraint in rule.constraints)
     possible = Automata.of([one for rule in ours for one in rule.constraints], labels).possible
@@ -186,14 +191,13 @@ def _orders_contradict(rules: Sequence[ReleaseRule], searches: _Searches) -> boo
 
 
 def _related(one: ReleaseRule, other: ReleaseRule) -> bool:
-    """Return whether two rules name an activity in common, or have a template in common: others leave each other
-    alone."""
+    """Return True if two rules share an activity or template, and so can interact."""
     templates = ({constraint.template for constraint in rule.constraints} for rule in (one, other))
     return bool({*one.activities} & {*other.activities} or set.intersection(*templates))
 
 
 def _labels(constraints: Iterable[Constraint]) -> list[str]:
-    """The activities that constraints name, and one other."""
+    """Return the activities that constraints name, and one other."""
     return [*sorted({name for one in constraints for name in one.activities}), _OTHER]
 
 
@@ -217,8 +221,10 @@ def _pair_contradicts(one: ReleaseRule, other: ReleaseRule, domains: Domains) ->
 
 
 def _satisfied(rules: Sequence[ReleaseRule], when: ValueCondition | None, domains: Domains) -> bool:
-    """Return whether values can obey rules on attributes while a condition holds: all combinations of those values at
-    which a rule changes, and of some between them, are tried."""
+    """Return True if values can obey rules on attributes while a condition holds.
+
+    All combinations are tried of the values at which a rule changes, and of some between them.
+    """
     ours = [rule.attribute for rule in rules if rule.attribute is not None]
     conditions = [one for rule in ours for one in (rule.then, rule.when) if one is not None]
     conditions += [] if when is None else [when]
@@ -243,7 +249,7 @@ def _broken_or_missing(
 
 
 def _tried(name: str, conditions: Sequence[ValueCondition], domains: Domains) -> ColumnValues:
-    """The values of an attribute that are tried."""
+    """Return the values of an attribute that are tried."""
     declared = domains.get(name, domains.get(name.removeprefix("case:")))
     if declared and isinstance(declared[0], str):
         texts = tuple(str(value) for value in declared)

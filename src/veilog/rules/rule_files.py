@@ -1,4 +1,4 @@
-"""Declare constraints on the order of activities: what each template means, and how a line of text states one."""
+"""Declare constraints and other rules: templates, and the entries of files."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _PLAIN = {re.sub(r"[^a-z]", "", name): name for name in TEMPLATES} | {"noncoexis
 
 
 class Automaton(NamedTuple):
-    """A deterministic automaton over three kinds of events; it begins in state 0."""
+    """Deterministic automaton over three kinds of events; it begins in state 0."""
 
     after: tuple[tuple[int, int, int], ...]
-    """The state after another activity, the first of a constraint, and the second."""
+    """State after another activity, the first of a constraint, and the second."""
     accepting: frozenset[int]
     """States in which a case may end."""
 
@@ -67,7 +67,7 @@ _AUTOMATA = {
 
 @dataclass(frozen=True)
 class Constraint:
-    """A template with its activities; ``times`` only for those that count."""
+    """Template with its activities; ``times`` only for templates that count."""
 
     template: str
     activities: tuple[str, ...]
@@ -96,7 +96,7 @@ class Constraint:
 
     @cached_property
     def automaton(self) -> Automaton:
-        """The automaton that accepts the cases that keep it."""
+        """Automaton that accepts the cases that keep the constraint."""
         if self.template not in COUNTED:
             return _AUTOMATA[self.template]
         last = self.times + (self.template == "exactly")
@@ -105,16 +105,16 @@ class Constraint:
         return Automaton(after, frozenset(accepting))
 
     def kind(self, activity: str) -> int:
-        """Return the kind of event that an activity is to the automaton: 0 for those that it does not name."""
+        """Return the kind of an activity for the automaton, 0 for one not named."""
         if self.template in SEVERAL:
             return int(activity in self.activities)
         return self.activities.index(activity) + 1 if activity in self.activities else 0
 
 
 def constraint_in(line: str, path: Path | None, number: int | None) -> Constraint:
-    """Return the constraint that a line of text states, such as ``Response[A, B]`` or ``Existence2[A]``.
+    """Return the constraint of a line, as ``Response[A, B]`` or ``Existence2[A]``.
 
-    An :class:`InputError` names the line where it states none, or one with conditions on data.
+    An :class:`InputError` names the line if it has no constraint, or one with conditions on data.
     """
     match = _LINE.fullmatch(line)
     if match is None:
@@ -130,7 +130,7 @@ def constraint_in(line: str, path: Path | None, number: int | None) -> Constrain
 def constraint_of(
     template: str, activities: tuple[str, ...], times: int, path: Path | None, line: int | None
 ) -> Constraint:
-    """Return a constraint by the name of its template, however that is spelled, or refuse it at its place."""
+    """Return a constraint by its template's name, in any spelling, or refuse it there."""
     name = _PLAIN.get(re.sub(r"[^a-z]", "", template.lower()), template)
     try:
         return Constraint(name, activities, times)
@@ -138,7 +138,7 @@ def constraint_of(
         raise InputError(error.message, path=path, line=line) from error
 
 
-# Reading rules: the entries of a TOML or JSON file or of a list, and what each of them states.
+# Rules from the entries of a TOML or JSON file or of a list.
 
 RuleEntry: TypeAlias = "Mapping[str, Any] | str"
 
@@ -153,12 +153,12 @@ _FORMS = {
     "time": '"30 min" (s, min, h, d or w)',
     "activities": '["A", "B"]',
 }
-"""What is written after each key."""
+"""Form of the value after each key."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReleaseRule:
-    """One rule: constraints on the order of activities, a rule on times, or one on attributes."""
+    """One rule: constraints on the order of activities, on times or on attributes."""
 
     number: int
     entry: RuleEntry
@@ -171,7 +171,7 @@ class ReleaseRule:
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The activities that it names."""
+        """Activities that it names."""
         named = [name for constraint in self.constraints for name in constraint.activities]
         for other in (self.time, self.attribute):
             named += () if other is None else other.activities
@@ -207,7 +207,7 @@ def entries_of(path: Path) -> tuple[list[Any], list[int | None]]:
 
 
 def _places(text: str, entries: list[Any]) -> Iterator[int | None]:
-    """The line of the first key of each entry: texts are looked for one after the other, comments aside."""
+    """Return the line of each entry's first key, searched in turn past comments."""
     text, at = re.sub(r"(?m)^[^\S\n]*#.*$", "", text), 0
     for entry in entries:
         words = [entry] if not isinstance(entry, dict) else [part for pair in entry.items() for part in pair]
@@ -221,7 +221,7 @@ def _places(text: str, entries: list[Any]) -> Iterator[int | None]:
 
 
 def rule_of(number: int, entry: Any, path: Path | None, line: int | None) -> ReleaseRule:
-    """Return the rule that an entry states; an :class:`InputError` names its line and what to write."""
+    """Return the rule of an entry; an :class:`InputError` names its line and the form."""
     if isinstance(entry, str):
         constraint = constraint_in(entry, path, line)
         return ReleaseRule(number, entry, Message("rule-declared", text=entry), line, (constraint,))
@@ -247,7 +247,7 @@ def rule_of(number: int, entry: Any, path: Path | None, line: int | None) -> Rel
 
 @dataclass(frozen=True)
 class _Entry:
-    """One entry of a file, at its place."""
+    """One entry of a file, with its place."""
 
     number: int
     entry: Mapping[str, Any]
@@ -261,7 +261,7 @@ class _Entry:
         return InputError("rule-value-wrong", number=self.number, key=key, value=value, form=wanted, **place)
 
     def names(self, key: str, fewest: int) -> tuple[str, ...]:
-        """Return the activities of a key, at least so many and no one twice."""
+        """Return the activities of a key, at least so many and none twice."""
         value = self.entry[key]
         given = [value] if isinstance(value, str) else value
         texts = isinstance(given, list | tuple) and all(isinstance(name, str) and name for name in given)
@@ -275,7 +275,7 @@ class _Entry:
         return ReleaseRule(self.number, self.entry, Message(code, **values), self.line, constraints, time, attribute)
 
     def of_order(self, key: str) -> ReleaseRule:
-        """Return a rule on which activities come first, last, before or after each other, or never together."""
+        """Return a rule on the order of activities, or that they never come together."""
         names = self.names(key, 1 if key in _ONE_OF else 2)
         shown = ", ".join(map(repr, names))
         if key in _ONE_OF:
@@ -284,7 +284,7 @@ class _Entry:
         return self.made(f"rule-{key}", *(Constraint(_PAIRED[key], pair) for pair in pairs), names=shown)
 
     def of_number(self) -> ReleaseRule:
-        """Return a rule on how often an activity occurs."""
+        """Return a rule on the number of times that an activity occurs."""
         (name,) = self.names("activity", 1)[:1]
         found, numbers = [], {}
         for key, template, more in (("at_least", "existence", 0), ("at_most", "absence", 1)):

@@ -1,8 +1,10 @@
-"""Rules as somebody declares them: a file or a list, parsed once, and what becomes of traces, times and values by them.
+"""Rules as the data owner declares them, and their effect on a release.
 
-Privacy: rules are public, as declared activities are. Automata and conditions are applied to candidates that are
-public and to what was drawn from noisy answers, so they are post-processing and cost nothing. Only the data owner is
-told how many cases of the raw log break a rule.
+They are a file or a list, parsed once.
+
+Privacy: rules are public, as declared activities are. Automata and conditions are applied to public candidates and to
+draws from noisy answers. So they are post-processing and use no epsilon. Only the data owner sees how many cases of the
+raw log break a rule.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ RulesChoice: TypeAlias = "ReleaseRules | str | Path | Iterable[RuleEntry]"
 
 @dataclass(frozen=True)
 class BrokenRules:
-    """How many cases of a log break each rule, None where the log has not what it is about; and how many break any."""
+    """Numbers of cases of a log that break each rule, and that break any.
+
+    None for a rule whose attributes or times the log lacks.
+    """
 
     cases: int
     each: tuple[int | None, ...]
@@ -41,8 +46,10 @@ class BrokenRules:
 
     @property
     def obeyed(self) -> tuple[float | None, ...]:
-        """The share of the cases that obey all rules, and that obey each; None where the log has not what it is about,
-        or no case."""
+        """Shares of the cases that obey all rules, and that obey each.
+
+        None where the log lacks what a rule is about, or has no case.
+        """
         broken = (self.any, *self.each)
         return tuple(None if of is None or not self.cases else 1 - of / self.cases for of in broken)
 
@@ -53,13 +60,15 @@ class ReleaseRules:
 
     items: tuple[ReleaseRule, ...]
     source: str | None = None
-    """The file that they are in, as it was given."""
+    """File that holds them, as the user named it."""
     settled: bool = True
-    """Whether it was found out that they do not contradict each other; a check says so."""
+    """True unless a check left open whether they contradict each other."""
 
     @staticmethod
     def of(given: RulesChoice | None) -> ReleaseRules | None:
-        """Return the rules in a file (TOML, JSON, or text with declare constraints) or a list; None for none.
+        """Return the rules in a file or a list; None for none.
+
+        A file is TOML, JSON, or text with declare constraints.
 
         Raises:
             InputError: A rule is not understood; the error names its line and what to write.
@@ -107,14 +116,14 @@ class ReleaseRules:
         return _automata(self.constraints, tuple(labels))
 
     def allowed(self, sequences: Sequences) -> BoolArray:
-        """Return which sequences keep all constraints, and have times that obey the rules on times."""
+        """Return True for each sequence that keeps all constraints and has valid times."""
         found = self.automata(sequences.labels).allowed(sequences.codes, sequences.offsets)
         rows = np.flatnonzero(found)
         found[rows] = possible(self.times, sequences.take(rows))
         return found
 
     def allows(self, variant: Sequence[str]) -> bool:
-        """Return whether a variant keeps all constraints."""
+        """Return True if a variant keeps all constraints."""
         return bool(self.allowed(Variants.from_dict({tuple(variant): 1}).sequences)[0])
 
     def only(self, variants: Variants) -> Variants:
@@ -122,13 +131,16 @@ class ReleaseRules:
         return variants.with_counts(np.where(self.allowed(variants.sequences), variants.counts, 0))
 
     def preferred(self, variants: Variants) -> Variants:
-        """Return the variants that obey, or all where none does: cases drawn under the condition that they obey."""
+        """Return the variants that obey, or all where none does: draws that must obey."""
         found = self.only(variants)
         return found if found.cases else variants
 
     def repaired(self, variants: Variants, longest: int | None = None) -> Variants:
-        """Return the variants with the cases of those that do not obey at the nearest ones that do (:meth:`Automata.
-        nearest`). Where there is none of at most ``longest`` events, they are at the most similar released variant."""
+        """Return the variants, with cases of disobeying ones moved to obeying ones.
+
+        They move to the nearest ones (:meth:`Automata.nearest`). Where there is none of at most ``longest`` events,
+        they move to the most similar released variant.
+        """
         allowed = self.allowed(variants.sequences)
         if allowed.all():
             return variants
@@ -161,7 +173,10 @@ class ReleaseRules:
     # Logs -----------------------------------------------------------------------------------------------------------
 
     def broken_in(self, log: EventLog | StoredLog | Variants) -> BrokenRules:
-        """Return how many cases of a log break the rules: of a raw log this is for the data owner alone."""
+        """Return the numbers of cases of a log that break the rules.
+
+        For a raw log, only the data owner may see them.
+        """
         if isinstance(log, Variants):
             broken = self._broken_flow(log.labels, log.codes, log.offsets)
             counted = zip(self.items, (broken @ log.counts).tolist(), strict=True)
@@ -175,7 +190,7 @@ class ReleaseRules:
         return BrokenRules(sum(one.cases for one in found), each, sum(one.any for one in found))
 
     def _broken_flow(self, labels: Sequence[str], codes: Any, offsets: IntArray) -> BoolArray:
-        """For each rule, which traces break its constraints."""
+        """Return for each rule the traces that break its constraints."""
         kept = self.automata(labels).kept(codes, offsets)
         broken, place = np.zeros((len(self.items), len(offsets) - 1), dtype=bool), 0
         for row, rule in enumerate(self.items):
@@ -205,5 +220,5 @@ def _automata(constraints: tuple[Constraint, ...], labels: tuple[str, ...]) -> A
 
 
 def _microseconds(log: EventLog) -> FloatArray:
-    """The times of events; NaN where there is none."""
+    """Return the times of events; NaN where there is none."""
     return ColumnValues.of(log.events.column(TIMESTAMP)).numbers

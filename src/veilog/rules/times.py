@@ -1,4 +1,4 @@
-"""Rules on the time between activities: which events they pair, and times that obey all of them.
+"""Rules on the time between activities: events they pair, and times that obey.
 
 A rule from A to B is about every A with the next B after it, if neither A nor B is between them. ``*`` is any activity.
 """
@@ -24,14 +24,14 @@ Codes: TypeAlias = npt.NDArray[np.integer]
 
 
 def microseconds_in(text: object) -> float | None:
-    """Return the microseconds of a text such as ``30 min``; None where it is no duration."""
+    """Return the microseconds of a text such as ``30 min``, None without a duration."""
     match = _DURATION.fullmatch(text.strip()) if isinstance(text, str) else None
     return None if match is None else float(round(float(match[1]) * _UNITS[match[2]] * _SECOND))
 
 
 @dataclass(frozen=True)
 class TimeRule:
-    """Microseconds that pass at least and at most from one activity to the next event of another."""
+    """Least and most microseconds from one activity to the next event of another."""
 
     first: str
     second: str
@@ -40,7 +40,7 @@ class TimeRule:
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """The activities that it names."""
+        """Activities that it names."""
         return tuple(name for name in (self.first, self.second) if name != ANY)
 
     def pairs(self, labels: Sequence[str], codes: Codes, owners: IntArray) -> tuple[IntArray, IntArray]:
@@ -59,14 +59,17 @@ class TimeRule:
     def broken(
         self, labels: Sequence[str], codes: Codes, owners: IntArray, times: FloatArray
     ) -> tuple[IntArray, BoolArray]:
-        """Return the case of each pair, and whether its time breaks the rule; one without a time does not."""
+        """Return the case of each pair, and True if its time breaks the rule.
+
+        A pair without a time does not break it.
+        """
         one, other = self.pairs(labels, codes, owners)
         passed = times[other] - times[one]
         return owners[one], (passed < self.least) | (passed > self.most)
 
 
 def direct_bounds(rules: Sequence[TimeRule], labels: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Return between how many seconds the rules let pass from each activity to one that directly follows."""
+    """Return the least and the most seconds between two directly following activities."""
     low, high = np.zeros((len(labels), len(labels))), np.full((len(labels), len(labels)), np.inf)
     for rule in rules:
         first, second = (np.array([name in (ANY, label) for label in labels]) for name in (rule.first, rule.second))
@@ -77,7 +80,7 @@ def direct_bounds(rules: Sequence[TimeRule], labels: Sequence[str]) -> tuple[Flo
 
 
 def possible(rules: Sequence[TimeRule], sequences: Sequences) -> BoolArray:
-    """Return for which sequences there are times that obey all rules."""
+    """Return True for each sequence with times that obey all rules."""
     found = np.ones(len(sequences), dtype=bool)
     if any(rule.least > 0 for rule in rules) and any(rule.most < np.inf for rule in rules):
         for row in range(len(sequences)):
@@ -87,8 +90,10 @@ def possible(rules: Sequence[TimeRule], sequences: Sequences) -> BoolArray:
 
 
 def obeying(rules: Sequence[TimeRule], cases: Repeated, times: IntArray) -> IntArray:
-    """Return times of released cases that obey all rules, each case moved as little as is simple: event after event to
-    the nearest time that lets those after it obey, too. Times of a case never fall."""
+    """Return times of released cases that obey all rules, with simple small moves.
+
+    Event after event moves to the nearest time that lets those after it obey, too. Times of a case never fall.
+    """
     found, distinct = times.copy(), cases.distinct
     order = np.argsort(cases.owner, kind="stable")
     ends = np.cumsum(cases.counts)
@@ -103,7 +108,7 @@ def obeying(rules: Sequence[TimeRule], cases: Repeated, times: IntArray) -> IntA
 
 
 def _moved(rules: Sequence[TimeRule], labels: Sequence[str], codes: Codes, times: FloatArray) -> FloatArray | None:
-    """Return times of cases of one sequence, a row each, that obey; None where they do already."""
+    """Return times of cases of one sequence, a row each, that obey; None if they do."""
     owners, wrong = np.zeros(len(codes), dtype=np.int64), np.zeros(len(times), dtype=bool)
     for rule in rules:
         one, other = rule.pairs(labels, codes, owners)
@@ -122,8 +127,10 @@ def _moved(rules: Sequence[TimeRule], labels: Sequence[str], codes: Codes, times
 
 
 def _closest(rules: Sequence[TimeRule], labels: Sequence[str], codes: Codes) -> FloatArray:
-    """``[i, j]``: by how much event j can be after event i at most, by all rules together (shortest paths, Floyd and
-    Warshall); below 0 on the diagonal where the rules contradict each other."""
+    """Return ``[i, j]``: the most by which event j can be after event i, by all rules.
+
+    These are shortest paths (Floyd and Warshall). A diagonal below 0 means that the rules contradict each other.
+    """
     number, owners = len(codes), np.zeros(len(codes), dtype=np.int64)
     most = np.full((number, number), np.inf)
     np.fill_diagonal(most, 0.0)
