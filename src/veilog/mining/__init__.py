@@ -1,1 +1,1 @@
-"""Process discovery: process trees, the inductive miner, Petri nets, and how well they fit a log."""
+"""Process discovery: process trees, the inductive miner, Petri nets, and quality."""

@@ -3,9 +3,9 @@
 S. Leemans, D. Fahland, W. van der Aalst: "Discovering block-structured process models from event logs", 2013, and
 "... containing infrequent behaviour", 2014 (the noise threshold); cuts and fall-throughs as in Leemans' thesis of 2017.
 
-A log is cut by the first of the four operators whose groups its directly-follows graph falls into, and each group's log
-is mined in turn. Where there is no cut, rare edges are left out of the graph; where there is none in what is left, the
-first fall-through that there is is taken. Without a noise threshold every trace of the log is a trace of the tree.
+A log is cut by the first of the four operators whose groups its directly-follows graph falls into. Each group's log is
+mined in turn. Where there is no cut, rare edges are left out of the graph. Where that leaves no cut either, the first
+possible fall-through is taken. Without a noise threshold every trace of the log is a trace of the tree.
 
 The trees are those of pm4py 2.7: it has the same cuts in the same order, and the same fall-throughs.
 """
@@ -36,7 +36,7 @@ from veilog.mining.tree import (
 
 
 class OutOfTimeError(VeilogError):
-    """Something was not done in the time that it was given."""
+    """Work that did not end in its time."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -44,7 +44,7 @@ class OutOfTimeError(VeilogError):
 
 
 class Clock:
-    """The time that is left; long work asks it now and then."""
+    """Time that is left; long work checks it now and then."""
 
     def __init__(self, seconds: float = float("inf")) -> None:
         self.seconds = seconds
@@ -73,7 +73,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Graph:
-    """Which activity directly follows which, in bit masks; node 0 is the border of traces and in no mask."""
+    """Directly-follows graph in bit masks; node 0 is the border of traces, in no mask."""
 
     successors: list[int]
     predecessors: list[int]
@@ -98,21 +98,21 @@ class Graph:
 
 
 def _masks(edges: BoolArray) -> list[int]:
-    """Return of each row the mask of its true columns."""
+    """Return the mask of the true columns of each row."""
     packed = np.packbits(edges, axis=1, bitorder="little")
     width, raw = packed.shape[1], packed.tobytes()
     return [int.from_bytes(raw[i : i + width], "little") for i in range(0, len(raw), width)]
 
 
 class Relations:
-    """How often each activity of a log directly follows each."""
+    """Numbers of times that each activity of a log directly follows each."""
 
     def __init__(self, log: Log) -> None:
         text = BORDER + BORDER.join(log) + BORDER
         codes = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32).astype(np.int64)
         present = np.flatnonzero(np.bincount(codes))
         self.letters = "".join(map(chr, present[1:].tolist()))
-        """The activities, in their order; a position in a mask is one more than that in here."""
+        """Activities, in their order; a position in a mask is one more than that in here."""
         self._size = len(present)
         index = np.zeros(int(present[-1]) + 1, dtype=np.int64)
         index[present] = np.arange(self._size)
@@ -125,10 +125,11 @@ class Relations:
         self.graph = Graph.of(self._counts > 0)
 
     def filtered(self, noise: float) -> Graph:
-        """Return the graph without edges that are rare beside the most frequent way on from where they start.
+        """Return the graph without edges rare beside the strongest from their start.
 
-        An edge stays if it has more than ``noise`` times the cases of that way, the end of the trace being one where
-        there is another; a start stays if it has at least ``noise`` times those of the most frequent start.
+        An edge stays if it has more than ``noise`` times the cases of the most frequent edge from its start. The end of
+        the trace is such an edge where there is another. A start stays if it has at least ``noise`` times those of the
+        most frequent start.
         """
         counts = self._counts
         edges = counts > 0
@@ -137,7 +138,7 @@ class Relations:
         return Graph.of(edges)
 
     def without_each(self) -> Iterator[tuple[str, Graph]]:
-        """Yield each activity and the graph of the log without it: what stood around it now stands side by side."""
+        """Yield each activity and the graph without it, where its neighbours meet."""
         runs = self._nodes[np.concatenate([[True], self._nodes[1:] != self._nodes[:-1]])]
         size = self._size
         keys = np.unique((runs[1:-1] * size + runs[:-2]) * size + runs[2:])
@@ -167,7 +168,7 @@ class Relations:
 
 
 def find_cut(graph: Graph) -> tuple[Operator, list[int]] | None:
-    """Return the first cut that there is, and its groups in their order."""
+    """Return the first possible cut, and its groups in their order."""
     for operator, find in _KINDS:
         groups = find(graph)
         if len(groups) > 1:
@@ -176,7 +177,7 @@ def find_cut(graph: Graph) -> tuple[Operator, list[int]] | None:
 
 
 def _components(nodes: int, neighbours: Sequence[int]) -> list[int]:
-    """Return the connected parts of some nodes, each named by its lowest node and in that order."""
+    """Return the connected parts of some nodes, in the order of their lowest nodes."""
     found = []
     while nodes:
         group = _from(nodes & -nodes, neighbours, nodes)
@@ -186,13 +187,13 @@ def _components(nodes: int, neighbours: Sequence[int]) -> list[int]:
 
 
 def choice_cut(graph: Graph) -> list[int]:
-    """Return groups between which no edge goes."""
+    """Return groups without edges between them."""
     either = [after | before for after, before in zip(graph.successors, graph.predecessors, strict=True)]
     return _components(graph.nodes, either)
 
 
 def sequence_cut(graph: Graph) -> list[int]:
-    """Return groups such that those later can be reached from those before, and never the other way.
+    """Return groups of which later ones follow earlier ones, and never vice versa.
 
     Groups that can only be skipped together with others are joined with them (the strict cut).
     """
@@ -219,7 +220,7 @@ def sequence_cut(graph: Graph) -> list[int]:
 
 
 def _from(start: int, successors: Sequence[int], within: int) -> int:
-    """Return the mask of these nodes and of all that some way from them leads to, within some nodes."""
+    """Return the mask of these nodes and of all that they lead to, within some nodes."""
     found, front = 0, start
     while front:
         found |= front
@@ -231,7 +232,7 @@ def _from(start: int, successors: Sequence[int], within: int) -> int:
 
 
 def _reach(successors: Sequence[int], nodes: int) -> list[int]:
-    """Return of each node the mask of those that some way from it leads to."""
+    """Return for each node the mask of those that it leads to."""
     reach = list(successors)
     for by in bits(nodes):
         bit, further = 1 << by, reach[by]
@@ -268,7 +269,7 @@ def _strict(graph: Graph, groups: list[int]) -> list[int]:
 
 
 def _skipped(graph: Graph, groups: Sequence[int], at: int) -> bool:
-    """Whether some trace goes from before a group to after it: by an edge, a late start or an early end."""
+    """Return True if a trace skips a group: by an edge, a late start or an early end."""
     before = after = 0
     for group in groups[:at]:
         before |= group
@@ -280,7 +281,7 @@ def _skipped(graph: Graph, groups: Sequence[int], at: int) -> bool:
 
 
 def parallel_cut(graph: Graph) -> list[int]:
-    """Return groups between all of whose activities edges go both ways, each with a start and an end."""
+    """Return groups with edges both ways between all, each with a start and an end."""
     nodes = graph.nodes
     apart = [0] * len(graph.successors)
     for node in bits(nodes):
@@ -297,7 +298,7 @@ def parallel_cut(graph: Graph) -> list[int]:
 
 
 def loop_cut(graph: Graph) -> list[int]:
-    """Return what is done and what is done before it is done again; one group alone where there is no loop."""
+    """Return the loop's body and its redo part, or one group without a loop."""
     starts, ends = graph.starts, graph.ends
     do, redo = starts | ends, 0
     either = [after | before for after, before in zip(graph.successors, graph.predecessors, strict=True)]
@@ -315,7 +316,7 @@ def loop_cut(graph: Graph) -> list[int]:
 
 
 def _closed(graph: Graph, group: int) -> bool:
-    """Whether who goes back to a start can go back to all, and who comes from an end may come from all."""
+    """Return True if ways out and in serve all starts and all ends alike."""
     for node in bits(group):
         back, come = graph.successors[node] & graph.starts, graph.predecessors[node] & graph.ends
         if back not in (0, graph.starts) or come not in (0, graph.ends):
@@ -353,12 +354,15 @@ def _others(log: Log, group: str) -> str:
 
 
 def _parallel(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
-    """Every group has of each trace its own events."""
+    """Return the own events of each group in each trace."""
     return [dropped(log, _others(log, group)) for group in groups]
 
 
 def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
-    """A trace goes to the group that has most of its events, the later one if two have, without the others' events."""
+    """Return the traces of each group, each at the group with most of its events.
+
+    If two groups have most, it is the later one. The events of other groups are left out.
+    """
     tables: list[Table] = [dict.fromkeys(map(ord, _others(log, group))) for group in groups]
     of = {letter: number for number, group in enumerate(groups) for letter in group}
     parts: list[dict[str, int]] = [{} for _ in groups]
@@ -374,7 +378,10 @@ def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
 
 
 def _sequence(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
-    """Every group has a piece of each trace: up to where it has gained most, own events counted against later ones'."""
+    """Return a piece of each trace for each group, up to where it has gained most.
+
+    Own events count against those of later groups.
+    """
     table: Table = {ord(letter): len(groups) for letter in set().union(*log)}
     table = {**table, **{ord(letter): number for number, group in enumerate(groups) for letter in group}}
     parts: list[dict[str, int]] = [{} for _ in groups]
@@ -394,7 +401,7 @@ def _sequence(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
 
 
 def _end_of(places: str, begin: int, own: str) -> int:
-    """Return where the piece of a group ends that begins there: the first place at which it has gained most."""
+    """Return the end of a group's piece: the first place at which it has gained most."""
     end, gain, best = begin, 0, 0
     for i in range(begin, places.rfind(own) + 1):
         if places[i] == own:
@@ -407,7 +414,10 @@ def _end_of(places: str, begin: int, own: str) -> int:
 
 
 def _loop(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
-    """Every run of a group's events is a trace of it; a trace that does not end with what is done ends with nothing."""
+    """Return every run of a group's events as a trace of it.
+
+    A trace that does not end with the body ends with an empty trace of it.
+    """
     do = groups[0]
     tables: list[Table] = [{ord(letter): BORDER for letter in _others(log, group)} for group in groups]
     parts: list[dict[str, int]] = [{} for _ in groups]
@@ -430,7 +440,10 @@ SPLITS: Mapping[Operator, Callable[[Log, Sequence[str]], list[dict[str, int]]]] 
 
 
 def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED) -> ProcessTree:
-    """Return the process tree of a log; edges with less than ``noise`` of the cases of the strongest one may go."""
+    """Return the process tree of a log.
+
+    ``noise`` is the share of the cases of the strongest edge below which an edge may be left out.
+    """
     if not 0.0 <= noise <= 1.0:
         raise ParameterError("model-noise-out-of-range", parameter="noise", noise=noise)
     # One more than the code: the first character is the border.
@@ -441,7 +454,7 @@ def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED
 
 
 class _Miner:
-    """The labels of the characters of traces, and what is to be left out."""
+    """Miner with the labels of the characters of traces, and its noise threshold."""
 
     def __init__(self, labels: tuple[str, ...], noise: float, clock: Clock) -> None:
         self._labels, self._noise, self._clock = labels, noise, clock
@@ -496,9 +509,9 @@ def _concurrent(relations: Relations) -> str:
 
 
 def _pieces(log: Log, starts: set[str], ends: set[str]) -> dict[str, int]:
-    """Return the pieces of traces that are cut wherever a start follows an end; nothing if none is cut.
+    """Return the pieces of traces cut where a start follows an end; nothing if uncut.
 
-    Cut after an end it is the strict loop around what is done, after anything the loop.
+    Cut after an end it is the strict loop around the body, after anything the loop.
     """
     found: dict[str, int] = {}
     cut = False

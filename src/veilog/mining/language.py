@@ -1,9 +1,9 @@
-"""The language of a process tree by derivatives: what it enables after a prefix, and whether the trace may end there.
+"""Language of a process tree by derivatives: enabled activities and possible ends.
 
-A state of a tree is where its parts are: a set of possibilities, because a loop can be in several places after one
-prefix. The derivative of a state by an activity is the state after it. Every node of the tree keeps the states that
-were met and their derivatives, so the prefixes of a log share them, and the parts of a parallel tree share theirs
-whatever the other parts do.
+A state of a tree is the state of its parts. It is a set of possibilities, because a loop can be in several places after
+one prefix. The derivative of a state by an activity is the state after it. Every node of the tree keeps the states that
+were met and their derivatives, so the prefixes of a log share them. The parts of a parallel tree share theirs whatever
+the other parts do.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from veilog.mining.replay import Prefixes
 from veilog.mining.tree import Operator, ProcessTree
 
 NEVER = -1
-"""In place of a state: there is none, the tree does not allow the prefix."""
+"""Placeholder for no state: the tree does not allow the prefix."""
 UNKNOWN = -2
-"""In place of a state: nobody has asked yet."""
+"""Placeholder for a state that was not computed yet."""
 
 
 class Language:
-    """The traces that a tree allows; activities are codes into ``labels``, which has those of the tree first or not."""
+    """Traces that a tree allows; activities are codes into ``labels``."""
 
     def __init__(self, tree: ProcessTree, labels: Sequence[str] = ()) -> None:
         self.labels = (*labels, *(label for label in tree.labels if label not in set(labels)))
-        """What the codes stand for: the labels given, then those of the tree that are not among them."""
+        """Labels of the codes: the given ones, then further ones of the tree."""
         self._root = _node(tree, {label: code for code, label in enumerate(self.labels)})
         self.steps: list[list[int]] = []
-        """Of every state the state after each activity, as far as known: for loops that cannot wait for a call."""
+        """State after each activity, by state, as far as known: for loops that cannot wait for a call."""
         self._enabled: list[int] = []
         self._ends: list[bool] = []
         self._grow()
 
     start = 0
-    """The state before anything has happened."""
+    """State before anything has happened."""
 
     def after(self, state: int, code: int) -> int:
         """Return the state after an activity, ``NEVER`` if the tree does not enable it."""
@@ -52,11 +52,11 @@ class Language:
         return self._enabled[state]
 
     def may_end(self, state: int) -> bool:
-        """Whether a trace may end here."""
+        """Return True if a trace may end here."""
         return self._ends[state]
 
     def accepts(self, trace: Iterable[str]) -> bool:
-        """Whether the tree allows a trace."""
+        """Return True if the tree allows a trace."""
         codes = {label: code for code, label in enumerate(self.labels)}
         state = self.start
         for label in trace:
@@ -77,11 +77,11 @@ class Language:
 
 
 Item = Any
-"""One possibility: which part is at it, and that part's state; of a parallel tree the states of all parts."""
+"""One possibility: the active part and its state; for a parallel tree the states of all parts."""
 
 
 class _Node(ABC):
-    """A node of a tree; its states are numbered as they are met, 0 is that before anything has happened."""
+    """Node of a tree; its states are numbered as they are met, 0 is the first."""
 
     first: Item
 
@@ -110,7 +110,7 @@ class _Node(ABC):
         return known
 
     def ends(self, state: int) -> bool:
-        """Whether the node may be done."""
+        """Return True if the node may be done."""
         known = self._ends.get(state)
         if known is None:
             known = self._ends[state] = any(map(self.item_ends, self._states[state]))
@@ -147,7 +147,7 @@ class _Node(ABC):
 
     @abstractmethod
     def item_ends(self, item: Item) -> bool:
-        """Whether a possibility may be done."""
+        """Return True if a possibility may be done."""
 
 
 class _Leaf(_Node):
@@ -247,7 +247,7 @@ def _node(tree: ProcessTree, codes: dict[str, int]) -> _Node:
 
 
 _COST = 0.4
-"""What a skipped event costs: about what its tokens cost in token replay."""
+"""Cost of a skipped event: about that of its tokens in token replay."""
 
 
 @dataclass(frozen=True)
@@ -259,7 +259,7 @@ class TreeQuality:
 
     @property
     def f_score(self) -> float:
-        """Their harmonic mean."""
+        """Harmonic mean of fitness and precision."""
         return f_score(self.fitness, self.precision)
 
 

@@ -1,8 +1,9 @@
-"""Reading the model that cases are checked against: BPMN, PNML, PTML, or declare constraints, as the file has it.
+"""Models that cases are checked against: BPMN, PNML, PTML, or declare constraints.
 
 Constraints are JSON, ``{"constraints": [{"template": "response", "activities": ["A", "B"]}, ...]}`` with ``"times"``
-where a template counts, or text, one a line as in files of other declare tools: ``Response[A, B]``, ``Existence2[A]``.
-Lines that declare activities and those that begin with ``#`` say nothing; conditions on data are refused.
+where a template counts. Or they are text, one a line as in files of other declare tools: ``Response[A, B]``,
+``Existence2[A]``. Lines that declare activities and lines that begin with ``#`` are skipped; conditions on data are
+refused.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Model: TypeAlias = Net | tuple[Constraint, ...]
 
 
 def read_model(path: Path) -> Model:
-    """Return the model in a file; an :class:`InputError` says what of it cannot be used."""
+    """Return the model in a file; an :class:`InputError` names what cannot be used."""
     try:
         content = content_of(path)
     except OSError as error:
@@ -81,13 +82,13 @@ def _lines(text: str, path: Path) -> list[Constraint]:
     ]
 
 
-# XML documents as elements whose names have no namespaces; a document that declares a type of its own is refused -----
+# XML documents -------------------------------------------------------------------------------------------------------
 
-# XML documents as elements whose names have no namespaces; a document that declares a type of its own is refused.
+# Names of elements have no namespaces. A document that declares a type of its own is refused.
 
 
 def parsed(path: Path, content: bytes) -> Element:
-    """Return the root of a document; an :class:`InputError` names the line where it is broken.
+    """Return the root of a document; an :class:`InputError` names a broken line.
 
     Entities that a document declares can blow a few bytes up to gigabytes, and no model needs them.
     """
@@ -116,19 +117,19 @@ def _local(name: str) -> str:
 
 
 def texts(element: Element, *names: str) -> str | None:
-    """Return the text of a descendant of these names, one in the other; None where there is none."""
+    """Return the text of a descendant with these nested names, or None."""
     found = element.find("/".join(names))
     return None if found is None else (found.text or "").strip()
 
 
-# Reading BPMN 2.0 ----------------------------------------------------------------------------------------------------
+# BPMN 2.0 ------------------------------------------------------------------------------------------------------------
 
-# Reading BPMN 2.0: the control flow of one process, as a Petri net with a place for each sequence flow.
+# The control flow of one process becomes a Petri net with a place for each sequence flow.
 #
-# Tasks of all kinds and call activities are activities by their names; start, intermediate and end events are
-# silent; a case is complete when no token is left. Exclusive, event-based and parallel gateways are what they are;
-# inclusive ones are supported where a split and its join enclose branches that nothing else enters or leaves, or
-# where a split has no join. What is not supported is refused, with its name.
+# Tasks of all kinds and call activities are activities by their names. Start, intermediate and end events are silent. A
+# case is complete when no token is left. Exclusive, event-based and parallel gateways are supported. So are inclusive
+# ones where a split and its join enclose branches that nothing else enters or leaves, or where a split has no join.
+# Anything else is refused, by its name.
 
 
 _TASKS = ("task", "userTask", "serviceTask", "scriptTask", "manualTask", "sendTask", "receiveTask", "businessRuleTask")
@@ -138,18 +139,18 @@ _EXCLUSIVE = ("exclusiveGateway", "eventBasedGateway")
 _KNOWN = (*_ACTIVITIES, *_EVENTS, *_EXCLUSIVE, "parallelGateway", "inclusiveGateway", "startEvent", "endEvent")
 _REFUSED = ("subProcess", "adHocSubProcess", "transaction", "complexGateway", "boundaryEvent")
 _MOST_BRANCHES = 8
-"""Of an inclusive gateway: there is a step for each set of them."""
+"""Largest number of branches of an inclusive gateway, which has a step for each set."""
 
 
 @dataclass(eq=False)
 class _Node:
     kind: str
     name: str
-    """As people know it."""
+    """Name for people."""
     label: str | None
     incoming: list[int] = field(default_factory=list)
     outgoing: list[int] = field(default_factory=list)
-    """Flows by their numbers, which are places of the net."""
+    """Numbers of flows, which are places of the net."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +231,7 @@ def _named(element: Element) -> str:
 def _steps(
     node: _Node, nodes: list[_Node], flows: list[_Flow], memory: Iterator[int], path: Path
 ) -> Iterator[Transition]:
-    """Return what a node does with tokens."""
+    """Yield the steps of a node."""
     outgoing = tuple(sorted(node.outgoing))
     if node.kind == "startEvent":
         return
@@ -255,7 +256,10 @@ def _steps(
 def _inclusive(
     split: _Node, nodes: list[_Node], flows: list[_Flow], memory: Iterator[int], path: Path
 ) -> Iterator[Transition]:
-    """Return the steps of an inclusive split and of its join, one for each set of branches; a place remembers which."""
+    """Yield the steps of an inclusive split and its join, one a set of branches.
+
+    A place remembers the set.
+    """
     if len(split.outgoing) > _MOST_BRANCHES:
         raise InputError(
             "bpmn-branches-too-many",
@@ -282,8 +286,10 @@ def _inclusive(
 
 
 def _pairs(split: _Node, join: _Node, flows: list[_Flow]) -> dict[int, int] | None:
-    """Return for each flow out of a split the one by which its branch reaches the join; None where the two do not
-    enclose branches of their own."""
+    """Return the flow by which each branch of a split reaches the join.
+
+    None where the two do not enclose branches of their own.
+    """
     if split.kind != "inclusiveGateway" or len(split.outgoing) < 2 or len(split.outgoing) != len(join.incoming):
         return None
     ends: dict[int, int] = {}
@@ -313,12 +319,12 @@ def _reached(flow: int, until: _Node | None, flows: list[_Flow]) -> set[_Node]:
     return found
 
 
-# Reading PNML --------------------------------------------------------------------------------------------------------
+# PNML ----------------------------------------------------------------------------------------------------------------
 
-# Reading PNML: place/transition nets as pm4py, ProM and others write them.
+# Place/transition nets as pm4py, ProM and others write them.
 #
-# A transition is silent where its tool-specific part says ``$invisible$``, or where it has no name. Without a final
-# marking it is one token in the only place without a step that leads on, and without an initial one alike.
+# A transition is silent where its tool-specific part has ``$invisible$``, or where it has no name. Without a final
+# marking it is one token in the only place without a step that leads on, and without an initial one likewise.
 
 
 _PARTS_REFUSED = {
@@ -416,18 +422,18 @@ def _only(places: set[int], which: str, path: Path) -> int:
     return min(places)
 
 
-# Reading PTML --------------------------------------------------------------------------------------------------------
+# PTML ----------------------------------------------------------------------------------------------------------------
 
-# Reading PTML: process trees as pm4py and ProM write them.
+# Process trees as pm4py and ProM write them.
 #
-# An inclusive choice is a choice of which part happens for certain, in parallel with others that may. A loop with a
+# An inclusive choice is a choice of the part that happens for certain, in parallel with others that may. A loop with a
 # third part does that once, when it ends.
 
 
 _SILENT, _ACTIVITY = "automaticTask", "manualTask"
 _KINDS = ("sequence", "xor", "and", "or", "xorLoop")
 _DEEPEST = 200
-"""Trees within trees that are read."""
+"""Largest depth of trees within trees."""
 
 
 def read_ptml(root: Element, path: Path) -> Net:

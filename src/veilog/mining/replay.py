@@ -1,14 +1,14 @@
 """Token-based replay of a log on a net: fitness, precision and generalization.
 
 A. Berti, W. van der Aalst, "Reviving token-based replay", 2019. Where a transition lacks tokens, silent transitions on
-the shortest ways from marked places to those that lack one are fired; what is lacking after that is *missing*. What is
-left at the end beside the final token *remains*. What a step does depends on the marking and the activity alone, so
-every such step is taken once, and all cases share it.
+the shortest ways from marked places to those that lack one are fired. Tokens still lacking after that are *missing*.
+Tokens left at the end beside the final token *remain*. A step depends on the marking and the activity alone, so every
+such step is taken once, and all cases share it.
 
 - Fitness: 1/2 (1 - missing / consumed) + 1/2 (1 - remaining / produced), tokens summed over all cases.
 - Precision (Munoz-Gama, Carmona 2010): 1 - escaping / enabled, summed over the prefixes that are replayed without
-  missing tokens and that cases go on from; an activity that silent transitions and itself can bring about is enabled,
-  and escapes when no case goes on with it.
+  missing tokens and that cases go on from. An activity is enabled if silent transitions and itself can bring it about.
+  It escapes when no case goes on with it.
 - Generalization (Buijs et al. 2014): 1 - mean over transitions of 1 / sqrt(times fired), 1 for one that never fired.
 
 The order in which silent ways are tried is that of pm4py, and so are the numbers.
@@ -31,28 +31,30 @@ from veilog.mining.inductive import UNLIMITED, Clock
 from veilog.mining.tree import SILENT, Operator, ProcessTree
 
 _CELLS = 1 << 20
-"""Activities that are looked at together."""
+"""Number of activities that are handled together."""
 
 
 @dataclass(frozen=True)
 class PrefixTree:
-    """The distinct prefixes as arrays, shorter ones first and those of a length in the order of their codes; the first
-    is the empty one."""
+    """Distinct prefixes as arrays, shorter ones first, the empty one at the front.
+
+    Prefixes of one length are in the order of their codes.
+    """
 
     parents: IntArray
-    """Of each the prefix without its last activity (of the empty one itself)."""
+    """Prefix without its last activity, for each (for the empty one itself)."""
     codes: IntArray
-    """Of each its last activity (of the empty one -1)."""
+    """Last activity of each (-1 for the empty one)."""
     passing: IntArray
-    """How many cases have it."""
+    """Number of cases with each."""
     whole: IntArray
-    """Of each variant the prefix that is all of it."""
+    """Prefix that is all of it, for each variant."""
 
     @staticmethod
     def of(variants: Variants) -> PrefixTree:
         """Return the prefixes of a log.
 
-        Where no prefix branched, many lengths are looked at together, so that what a few long variants share, or what
+        Where no prefix branched, many lengths are handled together. So a prefix that few long variants share, or that
         one has alone, takes no step for each event.
         """
         lengths, counts, size = variants.lengths, variants.counts, max(1, len(variants.labels))
@@ -86,17 +88,17 @@ class PrefixTree:
 
 @dataclass(frozen=True)
 class Prefixes:
-    """The distinct prefixes, shorter ones first; the first is the empty one."""
+    """Distinct prefixes, shorter ones first; the first is the empty one."""
 
     labels: tuple[str, ...]
     parents: list[int]
-    """Of each the prefix without its last activity (of the empty one itself)."""
+    """Prefix without its last activity, for each (for the empty one itself)."""
     codes: list[int]
-    """Of each its last activity (of the empty one -1)."""
+    """Last activity of each (-1 for the empty one)."""
     passing: list[int]
-    """How many cases have it."""
+    """Number of cases with each."""
     ending: list[int]
-    """How many cases end with it."""
+    """Number of cases that end with each."""
     following: list[int]
     """Mask of the activities that continue it in some case."""
 
@@ -116,12 +118,15 @@ class Prefixes:
 
     @property
     def going_on(self) -> list[int]:
-        """How many cases go on after each."""
+        """Number of cases that go on after each."""
         return [passing - ending for passing, ending in zip(self.passing, self.ending, strict=True)]
 
     def drawn(self, number: int) -> list[int]:
-        """Return how often each is drawn, in proportion to the cases that go on from it: always the same draw. One that
-        is drawn several times counts so often; what follows it is known from the whole log all the same."""
+        """Return the draws of each prefix, in proportion to the cases that go on from it.
+
+        The draw is always the same. A prefix that is drawn several times counts so often; its continuations are still
+        those of the whole log.
+        """
         chances = np.array(self.going_on, dtype=np.float64)
         drawn = np.random.default_rng(0).choice(len(chances), number, p=chances / chances.sum())
         found: list[int] = np.bincount(drawn, minlength=len(chances)).tolist()
@@ -143,32 +148,32 @@ def _summed(which: IntArray, counts: IntArray, size: int) -> IntArray:
 
 
 Places = tuple[int, ...]
-"""Places in order; one that is meant twice stands there twice."""
+"""Places in order; a repeated place stands there repeatedly."""
 
 
 @dataclass(frozen=True)
 class Transition:
-    """A transition with the places that it takes tokens from and gives tokens to; silent without a label."""
+    """Transition with its places of input and output tokens; silent without a label."""
 
     label: str | None
     inputs: Places
     outputs: Places
     name: str = ""
-    """To sort by."""
+    """Name to sort by."""
 
 
 @dataclass(frozen=True)
 class Net:
-    """A Petri net, its places numbers from 0; a case is complete in any of the ``final`` markings."""
+    """Petri net, its places numbers from 0; any ``final`` marking completes a case."""
 
     transitions: tuple[Transition, ...]
     initial: Places
-    """The places of the tokens that a case begins with."""
+    """Places of the tokens that a case begins with."""
     final: frozenset[Places]
 
     @cached_property
     def places(self) -> int:
-        """The number of places."""
+        """Number of places."""
         ends = (each.inputs + each.outputs for each in self.transitions)
         return 1 + max((*self.initial, *itertools.chain(*self.final, *ends)), default=-1)
 
@@ -205,7 +210,7 @@ _FORKS = (Operator.CHOICE, Operator.PARALLEL, Operator.LOOP)
 
 
 def _begins_with_loop(tree: ProcessTree) -> bool:
-    """Whether the source needs a silent transition of its own, so that nothing comes back to it."""
+    """Return True if the source needs a silent transition, so that none returns to it."""
     first = tree
     while first.children:
         if first.operator is Operator.LOOP:
@@ -215,7 +220,7 @@ def _begins_with_loop(tree: ProcessTree) -> bool:
 
 
 def _ends_with_loop(tree: ProcessTree) -> bool:
-    """Whether the sink needs one, so that nothing leaves it."""
+    """Return True if the sink needs one, so that nothing leaves it."""
     return tree.operator in _FORKS or _loop_at_end(tree)
 
 
@@ -229,7 +234,7 @@ def _loop_at_end(tree: ProcessTree) -> bool:
 
 @dataclass(eq=False)
 class _Moving:
-    """A transition while the net is built."""
+    """Transition while the net is built."""
 
     name: str
     label: str | None
@@ -238,7 +243,7 @@ class _Moving:
 
 
 class _Building:
-    """A net that grows from a tree and then shrinks."""
+    """Net that grows from a tree and then shrinks."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
@@ -251,7 +256,7 @@ class _Building:
         return len(self._names) - 1
 
     def silent(self, kind: str, begin: int | None = None, end: int | None = None) -> _Moving:
-        """Add a silent transition, which is named by what it is for."""
+        """Add a silent transition, named after its purpose."""
         self._silent += 1
         return self._transition(_Moving(f"{kind}_{self._silent}", None), begin, end)
 
@@ -300,12 +305,12 @@ class _Building:
         back.inputs.add(again)
 
     def merge(self) -> None:
-        """Merge silent transitions with the only one before them, then those with the only one after."""
+        """Merge silent transitions with the only one before them, then with the one after."""
         while self._merge_one(forward=True) or self._merge_one(forward=False):
             pass
 
     def _merge_one(self, *, forward: bool) -> bool:
-        """Merge a silent transition, whose one place is between it and one other alone, into that other."""
+        """Merge a silent transition into the only other at its one place between them."""
         given: dict[int, list[_Moving]] = {}
         taken: dict[int, list[_Moving]] = {}
         for transition in self._transitions:
@@ -330,7 +335,7 @@ class _Building:
         return False
 
     def net(self, source: int, sink: int) -> Net:
-        """Return the net: places sorted by name, all else in the order in which it was made."""
+        """Return the net: places sorted by name, all else in the order of its making."""
         used = {source, sink}.union(*(t.inputs | t.outputs for t in self._transitions))
         order = sorted(used, key=self._names.__getitem__)
         number = {place: i for i, place in enumerate(order)}
@@ -347,9 +352,9 @@ class _Building:
 Marking = dict[int, int]
 """Tokens of the places that have some."""
 _DEPTH = 2
-"""How often a silent transition that lacks tokens may be helped by others before it is given up."""
+"""Number of helps by other silent transitions after which one that lacks tokens is given up."""
 _ROUNDS = 5
-"""How often the final marking is approached."""
+"""Number of times that the final marking is approached."""
 
 
 @dataclass
@@ -376,7 +381,7 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Step:
-    """What an activity, or the end of a trace, does in a marking."""
+    """Effect of an activity, or of the end of a trace, in a marking."""
 
     to: int
     tokens: Tokens
@@ -384,7 +389,7 @@ class Step:
 
 
 class Enabling(Protocol):
-    """A net that is replayed, as far as its precision is of interest."""
+    """Net in replay, as far as precision needs it."""
 
     @property
     def clock(self) -> Clock: ...
@@ -433,7 +438,7 @@ class Replay:
         return ways
 
     def step(self, marking: int, activity: str) -> Step | None:
-        """Return what an activity does; None if the net does not have it."""
+        """Return the effect of an activity; None if the net does not have it."""
         if activity not in self._labelled:
             return None
         known = self._steps.get((marking, activity))
@@ -442,14 +447,14 @@ class Replay:
         return known
 
     def end(self, marking: int) -> Step:
-        """Return what the end of a trace does: silent transitions to the final marking, the last token taken."""
+        """Return the effect of a trace's end: silent steps to the end, last token taken."""
         known = self._ends.get(marking)
         if known is None:
             known = self._ends[marking] = self._ended(self._markings[marking])
         return known
 
     def enabled(self, marking: int) -> set[str]:
-        """Return the activities that can come next, by way of silent transitions too, in a marking."""
+        """Return the activities that can come next, also by silent transitions."""
         return self._reached(self._markings[marking])
 
     def _number(self, marking: Marking) -> int:
@@ -548,8 +553,8 @@ class Replay:
     def _reached(self, start: Marking) -> set[str]:
         """Return the activities that a search along silent transitions meets.
 
-        It goes on from every silent transition in the last marking only in which it was met, as pm4py's search does, so
-        that on some nets it misses activities that another order of silent transitions would enable.
+        It goes on from every silent transition only in the last marking in which it was met, as pm4py's search does. So
+        on some nets it misses activities that another order of silent transitions would enable.
         """
         found: set[str] = set()
         at: dict[int, Marking] = {}
@@ -591,14 +596,14 @@ def _ranks(names: list[str]) -> list[int]:
 
 @dataclass
 class Replayed:
-    """What replay of whole cases found."""
+    """Result of a replay of whole cases."""
 
     tokens: Tokens
     fired: Mapping[Any, int]
-    """How often each transition fired, of those that did."""
+    """Numbers of times that each transition fired, for those that did."""
     transitions: int
     markings: list[int | None]
-    """After each prefix; None where tokens were missing."""
+    """Marking after each prefix; None where tokens were missing."""
 
     @property
     def fitness(self) -> float:
@@ -639,7 +644,10 @@ def replayed(replay: Replay, prefixes: Prefixes) -> Replayed:
 
 
 def precision(replay: Enabling, prefixes: Prefixes, markings: Sequence[int | None], weights: Sequence[int]) -> float:
-    """Return the share of what is enabled after prefixes that some case goes on with; each counts by its weight."""
+    """Return the share of enabled activities that some case goes on with.
+
+    They are those after the prefixes, each of which counts by its weight.
+    """
     bit = {label: 1 << code for code, label in enumerate(prefixes.labels)}
     known: dict[int, tuple[int, int]] = {}
     options = escaping = 0

@@ -6,9 +6,9 @@
 >>> tree.skippable
 False
 
-A tree is an activity, a silent step, or an operator over trees: *sequence*, *choice*, *parallel* (all of them,
-interleaved in any way) or *loop* (the first, then any number of times the second and again the first). Which traces it
-allows is the matter of :mod:`veilog.mining.language`.
+A tree is an activity, a silent step, or an operator over trees. The operators are *sequence*, *choice*, *parallel* (all
+of them, interleaved in any way) and *loop*. A loop is the first, then any number of times the second and again the
+first. :mod:`veilog.mining.language` decides which traces it allows.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from veilog.logs.variants import Variants
 
 
 class Operator(Enum):
-    """How the parts of a tree belong together, by their usual signs."""
+    """Operators that join the parts of a tree, by their usual signs."""
 
     SEQUENCE = "->"
     CHOICE = "X"
@@ -36,7 +36,7 @@ class Operator(Enum):
 
 @dataclass(frozen=True)
 class ProcessTree:
-    """A process tree; one without an operator is an activity, or silent where it has no label."""
+    """Process tree; one without an operator is an activity, or silent without a label."""
 
     operator: Operator | None = None
     children: tuple[ProcessTree, ...] = ()
@@ -57,7 +57,7 @@ class ProcessTree:
 
     @property
     def leaves(self) -> Iterator[ProcessTree]:
-        """The activities and silent steps, from left to right."""
+        """Activities and silent steps, from left to right."""
         if self.operator is None:
             yield self
         for child in self.children:
@@ -70,7 +70,7 @@ class ProcessTree:
 
     @property
     def skippable(self) -> bool:
-        """Whether it allows the trace without events."""
+        """True if it allows the trace without events."""
         if self.operator is None:
             return self.label is None
         if self.operator is Operator.LOOP:
@@ -79,7 +79,7 @@ class ProcessTree:
 
 
 SILENT = ProcessTree()
-"""The step that leaves no event."""
+"""Step that leaves no event."""
 
 
 def activity(label: str) -> ProcessTree:
@@ -108,10 +108,10 @@ def loop(do: ProcessTree, redo: ProcessTree) -> ProcessTree:
 
 
 def reduced(tree: ProcessTree) -> ProcessTree:
-    """Return a tree of the same language without parts that say nothing.
+    """Return a tree of the same language without parts that mean nothing.
 
-    An operator within the same operator becomes one (but loops), silent parts of sequences and parallels vanish, of
-    several silent alternatives one stays, an operator with one part is that part.
+    An operator within the same operator becomes one (but loops), and silent parts of sequences and parallels vanish.
+    One of several silent alternatives stays, and an operator with one part is that part.
     """
     operator = tree.operator
     if operator is None:
@@ -131,10 +131,10 @@ def reduced(tree: ProcessTree) -> ProcessTree:
 
 
 def ordered(tree: ProcessTree) -> ProcessTree:
-    """Return the tree with alternatives and parallel parts in an order that depends on their labels alone.
+    """Return the tree with its parts in an order that depends on their labels alone.
 
-    It is that of pm4py, by sums of MD5 values: token replay takes the first of several silent ways, so that other
-    orders would give other numbers than those that the field has.
+    It concerns alternatives and parallel parts, and is that of pm4py, by sums of MD5 values. Token replay takes the
+    first of several silent ways, so other orders would give other numbers than those that the field has.
     """
     children = tuple(ordered(child) for child in tree.children)
     if tree.operator in (Operator.CHOICE, Operator.PARALLEL):
@@ -152,7 +152,10 @@ def _digest(label: str) -> int:
 
 
 def play_out(tree: ProcessTree, cases: int, generator: np.random.Generator, *, again: float = 0.5) -> Variants:
-    """Return cases drawn from a tree: alternatives and interleavings uniformly, loops go on with chance ``again``."""
+    """Return cases drawn from a tree.
+
+    Alternatives and interleavings are drawn uniformly; loops go on with chance ``again``.
+    """
     if not 0.0 <= again < 1.0:
         raise ParameterError("tree-loop-chance-invalid", parameter="again", again=again)
     return Variants.from_sequences(_drawn(tree, generator, again) for _ in range(cases))
