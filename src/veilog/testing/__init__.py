@@ -1,4 +1,4 @@
-"""Contracts that what other packages add to veilog must keep, to be run in their own tests."""
+"""Contracts of add-ons of other packages, to be run in their own tests."""
 
 from veilog.testing.measures import check_measure
 from veilog.testing.methods import check_method

@@ -1,4 +1,4 @@
-"""Contracts that what other packages add to veilog must keep, to be run in their own tests.
+"""Contract of a measure of another package, to be run in its own tests.
 
 >>> from veilog.measures import MEASURES
 >>> check_measure(MEASURES["keep_real"])
@@ -24,11 +24,19 @@ _TOLERANCE = 1e-9
 
 
 def check_measure(measure: Measure) -> None:
-    """Raise AssertionError with every rule of the contract that a measure breaks on made-up logs.
+    """Check that a measure keeps its contract on synthetic logs.
 
-    A value is finite, or there is a reason; every number lies in the range that is stated, and two equal logs have the
-    best; what says that it is symmetric is; the same logs give the same value; no log is changed; errors are of the
-    family of :class:`VeilogError`, also for empty logs; and what says that it needs nothing but variants does not.
+    A value is finite, or there is a reason. Every number lies in the stated range, and two equal logs have the best. A
+    measure that is declared symmetric is. The same logs give the same value, and no log is changed. Errors are of the
+    family of :class:`VeilogError`, also for empty logs. A measure that is declared to need only variants has a value
+    for these.
+
+    Args:
+        measure: Measure to check.
+
+    Raises:
+        AssertionError: The message names every rule that is broken.
+
     """
     broken: dict[str, str] = {}
     valued = {"variants": False, "whole logs": False}
@@ -42,7 +50,7 @@ def check_measure(measure: Measure) -> None:
 
 
 def _pairs() -> Iterator[tuple[str, _Log, _Log]]:
-    """Two logs at a time, made anew each time: empty and small ones, and made-up hospitals with all of their events."""
+    """Yield two new logs at a time: empty and small ones, and synthetic hospitals."""
     small: dict[str, dict[Sequence[str], int]] = {
         "an empty log": {},
         "cases without events": {(): 3},
@@ -69,7 +77,10 @@ def _pairs() -> Iterator[tuple[str, _Log, _Log]]:
 
 
 def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]) -> Iterator[tuple[str, str]]:
-    """Yield the rules that a measure breaks on these two logs, and how; ``valued`` learns where it has a value."""
+    """Yield the rules that a measure breaks on two logs, and how.
+
+    ``valued`` learns where it has a value.
+    """
     before = _content(first), _content(second)
     found = _taken(measure, first, second)
     if (_content(first), _content(second)) != before:
@@ -102,7 +113,7 @@ def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]
 
 
 def _taken(measure: Measure, first: _Log, second: _Log) -> Found | Exception:
-    """What the measure finds, or its error where that is none of veilog's family."""
+    """Return the measure's result, or its error if that is none of veilog's family."""
     pair = Pair(first, second)
     with pair.closing():
         try:
@@ -111,10 +122,10 @@ def _taken(measure: Measure, first: _Log, second: _Log) -> Found | Exception:
                     measure.begin(pair)
             value = measure.find(pair)
         except MissingExtraError:
-            raise  # nothing can be said of it here
+            raise  # its extra is missing here, so there is no finding
         except VeilogError as error:
             return Found(None, reason=str(error))
-        except Exception as error:  # noqa: BLE001 - that is what is looked for
+        except Exception as error:  # noqa: BLE001 - the check searches for it
             return error
     return value if isinstance(value, Found) else Found(value)
 
@@ -145,14 +156,14 @@ def _asymmetric(measure: Measure, found: Found, turned: Found | Exception) -> It
 
 
 def _content(log: _Log) -> tuple[Any, ...]:
-    """All that a measure can see of a log."""
+    """Return all that a measure can see of a log."""
     if isinstance(log, Variants):
         return log.labels, *(part.tobytes() for part in (log.codes, log.offsets, log.counts))
     return log.metadata, *(table.to_pydict() for table in (log.events, log.cases)), _content(log.variants)
 
 
 def _numbers(value: Any) -> Iterator[float]:
-    """All numbers of a value, but for how long it took."""
+    """Yield all numbers of a value, but for the seconds that it took."""
     if dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
             if field.name != "seconds":

@@ -1,4 +1,4 @@
-"""The contract of a method: what makes its guarantee that of its questions, and a release fit for everybody."""
+"""Contract of a method: its guarantee follows from its queries alone."""
 
 from __future__ import annotations
 
@@ -40,16 +40,18 @@ NOT_PER_CASE = "of a case by itself it makes something else than among others"
 
 @dataclasses.dataclass
 class Tape:
-    """Questions in their order, which it is told as a watcher; ``position`` is the next to be replayed, None while
-    recording."""
+    """Recorder of queries in their order, which can replay their answers.
+
+    ``position`` is the next query to be replayed, None while recording.
+    """
 
     probe: Log
     other: Log
-    """Shown to functions in the replay."""
+    """Log shown to functions in the replay."""
     domain: Domain
     entries: list[tuple[Any, Any, list[Any]]] = dataclasses.field(default_factory=list)
     totals: dict[int, list[Any]] = dataclasses.field(default_factory=dict)
-    """By the number of the question, what it noted of its answer."""
+    """Totals that each query added, by its number."""
     position: int | None = None
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -57,7 +59,7 @@ class Tape:
         if isinstance(holder, Training):
             return self._step(holder, *given, **named)
         asked = self._asked(holder, name, given, named)
-        paid = isinstance(holder, Rounds | EventRounds)  # each of these was charged when they were paid for
+        paid = isinstance(holder, Rounds | EventRounds)  # each of these was charged together with the others
         asked = asked if paid else (type(holder).__name__, *asked)
         if self.position is None:
             before, noted = len(self._charges(holder)), len(_totals(holder))
@@ -72,7 +74,7 @@ class Tape:
                 holder._asked += 1
             else:
                 holder._account.carry(charges)
-        if name == "find_activities":  # it narrows the domain, also that of a curator that was not asked itself
+        if name == "find_activities":  # it narrows the domain, also for a curator without this query
             holder._narrow(answer)
             self.domain = holder.domain
         return answer
@@ -90,7 +92,7 @@ class Tape:
         return found
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Nobody may do that."""
+        """Refuse a peek."""
         raise AssertionError(f"it peeks at the raw data ({given[0]})")
 
     def _step(self, training: Training, part: int, factors: Callable[[Any], Any]) -> Any:
@@ -124,7 +126,7 @@ class Tape:
         return [] if isinstance(holder, Rounds | EventRounds) else list(holder._account.charges)
 
     def _apart(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Ask with random bits that are of no use to anyone else."""
+        """Make a query with random bits that nothing else uses."""
         own = holder._randomness
         holder._randomness = noise.seeded(1000 + len(self.entries))
         try:
@@ -133,7 +135,10 @@ class Tape:
             holder._randomness = own
 
     def _asked(self, holder: Any, name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """The name and all arguments, functions replaced by what they make of the cases of the recorded log."""
+        """Return the name and all arguments, functions replaced by their results on cases.
+
+        The cases are those of the recorded log.
+        """
         bound = inspect.signature(getattr(holder, name)).bind(*given, **named)
         bound.apply_defaults()
         arguments = dict(bound.arguments)
@@ -156,28 +161,28 @@ class Tape:
         return name, _plain(arguments)
 
     def _blocks(self, log: Log, arguments: Mapping[str, Any], *, of_events: bool) -> list[Any]:
-        """The cases of a log as a function gets them."""
+        """Return the cases of a log as a function gets them."""
         if not of_events:
             return [self.domain.fit(log if isinstance(log, Variants) else log.variants).sequences]
         assert isinstance(log, EventLog)
         return list(RawCases(log, self.domain).blocks(arguments["alphabet"], arguments["codings"]))
 
     def _histories(self, holder: Any, log: Log, arguments: Mapping[str, Any]) -> Histories:
-        """The persons of a log as a function gets them."""
+        """Return the persons of a log as a function gets them."""
         people = bounded(log, holder._account.unit, noise.seeded(0)).people
         assert people is not None
         return histories_in(people, self.domain, arguments["kinds"], arguments["alphabet"])
 
 
 def _totals(holder: Any) -> list[Any]:
-    """The totals of the answers of a curator so far; of what it opened none are noted."""
+    """Return the totals of a curator's answers so far, none for opened holders."""
     return holder._totals.answers if isinstance(holder, Curator) else []
 
 
 def recorded_and_replayed(planned: ReleaseRequest, one: Log, other: Log) -> tuple[Release, Release, Tape]:
-    """Return the release of ``one``, that of ``other`` with the answers of ``one``, and what was asked.
+    """Return releases of ``one`` and ``other`` with the same answers, and the tape.
 
-    An ``AssertionError`` says where the second run asks otherwise, or looks at what nobody may see.
+    An ``AssertionError`` names where the second run makes other queries, or looks at raw data.
     """
     tape = Tape(one, other, planned.public)
 
@@ -193,7 +198,7 @@ def recorded_and_replayed(planned: ReleaseRequest, one: Log, other: Log) -> tupl
 
 
 def same(first: Release, second: Release) -> bool:
-    """Return whether all that is published is equal."""
+    """Return True if all that is published is equal."""
     a, b = first.log, second.log
     return (
         first.variants == second.variants
@@ -206,7 +211,7 @@ def same(first: Release, second: Release) -> bool:
 
 
 def _of_each_case(function: Callable[[Any], Any], block: Any) -> Any:
-    """What a function makes of a block; it must make the same of each case by itself."""
+    """Return a function's result on a block, checked to be the same case by case."""
     whole = function(block)
     for i in range(len(block)):
         single = function(block.take(np.array([i])))
@@ -221,7 +226,7 @@ def _of_each_case(function: Callable[[Any], Any], block: Any) -> Any:
 
 
 def _added_up(columns: Any, values: Any) -> dict[int, int]:
-    """A sparse vector in one form."""
+    """Return a sparse vector in one form."""
     found: dict[int, int] = {}
     for column, value in zip(columns.tolist(), values.tolist(), strict=True):
         found[column] = found.get(column, 0) + value
@@ -229,7 +234,7 @@ def _added_up(columns: Any, values: Any) -> dict[int, int]:
 
 
 def _plain(value: Any) -> Any:
-    """The value as it is now, in things that compare by what they hold."""
+    """Return the present value, in things that compare by their content."""
     if isinstance(value, np.ndarray):
         return value.dtype.str, value.shape, value.tobytes()
     if isinstance(value, list | tuple):
@@ -248,14 +253,22 @@ _DRAWN_ELSEWHERE = {"default_rng", "urandom", "RandomState", "seed"}
 
 
 def check_method(method: Method, **settings: Any) -> None:
-    """Raise AssertionError with every rule of the contract that a method breaks on made-up logs.
+    """Check that a method keeps its contract on synthetic logs.
 
-    Its certified release asks the curator and looks at nothing else, nor keeps what its functions are shown (run on a
-    neighbouring log with the same answers it is the same); functions that it gives to questions treat every case by
-    itself; its guarantee is that of its questions: it costs no more than its budget, changes no account and draws no
-    randomness but the curator's; its words and settings are complete; and errors are of the family of
-    :class:`VeilogError`, also for tiny logs. What is as published only is held to the last three. ``settings`` are
-    those to check it with, in place of the defaults.
+    Its certified release queries the curator and looks at nothing else, nor keeps the values shown to its functions. On
+    a neighbouring log with the same answers it is the same. Functions that it gives to queries treat every case by
+    itself. Its guarantee is that of its queries. It uses no more than its budget, changes no account and draws no
+    randomness but the curator's. It touches no private parts. Its words and settings are complete. Errors are of the
+    family of :class:`VeilogError`, also for tiny logs. A method that is only as published need keep only the rules on
+    randomness, private parts, words and errors.
+
+    Args:
+        method: Method to check.
+        **settings: Settings to check it with, in place of the defaults.
+
+    Raises:
+        AssertionError: The message names every rule that is broken.
+
     """
     broken: dict[str, str] = {}
     for check in (_declared, _sources, _asked_alone, _accounted, _on_tiny_logs):
@@ -266,7 +279,7 @@ def check_method(method: Method, **settings: Any) -> None:
 
 
 def _planned(method: Method, settings: Mapping[str, Any]) -> ReleaseRequest:
-    """A release of the method with all public facts of the made-up logs declared."""
+    """Return a release of the method with all facts of synthetic logs declared."""
     budget: dict[str, Any] = {"epsilon": _EPSILON} if method.takes_epsilon else {}
     if method.needs_delta:
         budget["delta"] = _DELTA
@@ -288,7 +301,7 @@ Broken = Iterator[tuple[str, str]]
 
 
 def _declared(method: Method, settings: Mapping[str, Any]) -> Broken:
-    """What people and programs choose by."""
+    """Yield missing words and settings, by which people and programs choose."""
     if not method.name or method.name != method.name.lower() or " " in method.name:
         yield "Its name is no name", f"{method.name!r} is not in small letters without spaces"
     for field in ("title", "advice", "paper", "guarantee", "as_published"):
@@ -307,12 +320,12 @@ def _declared(method: Method, settings: Mapping[str, Any]) -> Broken:
     try:
         method.settings()
         method.needs(method.parse(dict(settings)))
-    except Exception as error:  # noqa: BLE001 - that is what is looked for
+    except Exception as error:  # noqa: BLE001 - the check searches for it
         yield "Its settings cannot be made", f"{type(error).__name__}: {error}"
 
 
 def _sources(method: Method, settings: Mapping[str, Any]) -> Broken:
-    """No private part of anything is touched, and no randomness drawn but the curator's."""
+    """Yield private parts that the code touches, and randomness of its own."""
     for tree, where in _trees(method.run):
         for node in ast.walk(tree):
             if not isinstance(node, ast.Attribute):
@@ -325,7 +338,7 @@ def _sources(method: Method, settings: Mapping[str, Any]) -> Broken:
 
 
 def _trees(run: Callable[..., Any]) -> Iterator[tuple[ast.AST, str]]:
-    """The function, and whatever of its own module or package it names, as far as their source can be read."""
+    """Yield the function and all readable code of its own package that it names."""
     home, waiting, seen = run.__module__, [run], set()
     while waiting:
         part = waiting.pop()
@@ -345,7 +358,7 @@ def _trees(run: Callable[..., Any]) -> Iterator[tuple[ast.AST, str]]:
 
 
 def _asked_alone(method: Method, settings: Mapping[str, Any]) -> Broken:
-    """With the same answers a neighbouring log gives the same release."""
+    """Yield a release that differs on a neighbouring log with the same answers."""
     if not (method.certified and method.takes_epsilon):
         return
     planned = _planned(method, settings)
@@ -371,18 +384,18 @@ def _not_released(error: VeilogError) -> tuple[str, str]:
 
 
 class _Noted:
-    """Notes what every question of a method enters in the account, when it is asked."""
+    """Watcher that records the charges of every query of a method as it is made."""
 
     def __init__(self) -> None:
         self.entered: list[Any] = []
 
     def beside(self, curator: Curator) -> Curator:
-        """Return what stands in for the curator of a release."""
+        """Return the stand-in for the curator of a release."""
         self.curator = curator
         return watched(curator, self)
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return the answer to a question, or what it opens."""
+        """Return the answer to a query, or what it opens."""
         before = len(self.curator.charges)
         found = getattr(holder, name)(*given, **named)
         self.entered += self.curator.charges[before:]
@@ -391,12 +404,12 @@ class _Noted:
     opened = question
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Return what is looked at; that it peeks another check says."""
+        """Return the raw data; another check reports the peek."""
         return getattr(holder, name)(*given)
 
 
 def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
-    """What the guarantee says is what was entered when it was asked, and no more than the budget."""
+    """Yield a guarantee that differs from the recorded charges, or exceeds the budget."""
     if not (method.certified and method.takes_epsilon):
         return
     planned = _planned(method, settings)
@@ -424,14 +437,14 @@ def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
 
 
 def _repeatable(planned: ReleaseRequest) -> Broken:
-    """All randomness is the curator's: with its seed a release can be repeated."""
+    """Yield a release that the curator's seed does not repeat."""
     seeded = planned.seeded(3)
     if not same(run_plan(seeded, _log()), run_plan(seeded, _log())):
         yield "It draws randomness of its own", "with the same seed it makes another release"
 
 
 def _on_tiny_logs(method: Method, settings: Mapping[str, Any]) -> Broken:
-    """A release or a VeilogError, whatever the log is."""
+    """Yield errors on tiny logs that are no VeilogError."""
     whole = hospital(1, seed=1)
     logs: dict[str, EventLog | Variants] = {"a log of one case": whole, "a log without cases": whole.only(np.arange(0))}
     for name, log in logs.items():
@@ -440,7 +453,7 @@ def _on_tiny_logs(method: Method, settings: Mapping[str, Any]) -> Broken:
             released = run_plan(planned.seeded(1), log)
         except VeilogError:
             continue
-        except Exception as error:  # noqa: BLE001 - that is what is looked for
+        except Exception as error:  # noqa: BLE001 - the check searches for it
             yield "Its errors are no VeilogError", f"{name} makes a {type(error).__name__}: {error}"
             continue
         if not planned.method.full_log and not isinstance(released.variants, Variants):

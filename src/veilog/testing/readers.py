@@ -1,4 +1,4 @@
-"""Contracts that what other packages add to veilog must keep, to be run in their own tests."""
+"""Contract of a reader of another package, to be run in its own tests."""
 
 from __future__ import annotations
 
@@ -31,18 +31,25 @@ _WAYS = tuple(
     for classifier in (None, _STEPS)
     if lifecycle != INTERVALS or classifier is None
 )
-"""How neighbours are read."""
+"""Options with which neighbours are read."""
 _FEW = 7
-"""Rows of a batch, so that a case of a small log lies in several."""
+"""Number of rows of a batch, so that a case of a small log lies in several."""
 
 
 def check_reader(reader: Reader, files: Sequence[Given]) -> None:
-    """Raise AssertionError with every rule of the contract that a reader breaks on these files (or tables in memory).
+    """Check that a reader keeps its contract on these files, or on tables in memory.
 
-    It recognises them and nothing else; it gives a log whose events are grouped by case, with its findings, and the
-    same one again; what it reads of a case does not depend on the other cases; an error about a damaged or missing file
-    is an :class:`InputError` that names it; and the batches of a table hold the log that reading it whole gives. Two of
-    the files must be neighbours: one has one case more, and is otherwise the same.
+    It recognises them and nothing else. It gives a log whose events are grouped by case, with its findings, and the
+    same one again. The reading of a case does not depend on the other cases. An error about a damaged or missing file
+    is an :class:`InputError` that names it. The batches of a table hold the log that reading it whole gives.
+
+    Args:
+        reader: Reader to check.
+        files: Files or tables. Two of them must be neighbours: one has one case more, and is otherwise the same.
+
+    Raises:
+        AssertionError: The message names every rule that is broken.
+
     """
     broken: dict[str, str] = {}
     logs: list[EventLog] = []
@@ -51,7 +58,7 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
         what = os.fspath(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
         try:
             logs.append(_read(reader, Source(given)))
-        except Exception as error:  # noqa: BLE001 - whatever a reader raises is told
+        except Exception as error:  # noqa: BLE001 - every error of a reader is reported
             broken.setdefault("", f"It cannot read a log that it is given: {what} made a {_said(error)}.")
             continue
         readable.append(given)
@@ -105,7 +112,7 @@ def _badly_read(reader: Reader, given: Given, log: EventLog) -> Iterator[tuple[s
 
 
 def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tuple[str, str]]:
-    """Yield whether the batches of a table hold other events than the log that was read whole."""
+    """Yield batches of a table that hold other events than the whole log."""
     if not isinstance(reader, TableReader):
         return
     source, findings = Source(given), Findings(collect_all=True)
@@ -130,7 +137,10 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
 
 
 def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
-    """Yield what goes wrong where a file is damaged or missing: no InputError, or one that does not name the file."""
+    """Yield wrong errors about a damaged or missing file.
+
+    They are no InputError, or do not name the file.
+    """
     content = path.read_bytes()
     middle = len(content) // 2
     damaged = {
@@ -151,7 +161,7 @@ def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
             except InputError as error:
                 if place.name not in str(error):
                     yield "An error does not name the file", f"{what} made {error}"
-            except Exception as error:  # noqa: BLE001 - that is what is looked for
+            except Exception as error:  # noqa: BLE001 - the check searches for it
                 yield "An error is no InputError", f"{what} made a {_said(error)}"
             else:
                 if data is None or not isinstance(log, EventLog):
@@ -159,8 +169,10 @@ def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _read_together(reader: Reader, files: Sequence[Given], logs: list[EventLog]) -> Iterator[tuple[str, str]]:
-    """Yield whether one case more changes how others are read, by the neighbours among these logs, read in every way in
-    which both can be."""
+    """Yield cases that are read differently when the log has one case more.
+
+    It compares the neighbours among these logs, read with all options that fit both.
+    """
     found = False
     for (of_small, small), (of_large, large) in permutations(zip(files, logs, strict=True), 2):
         more = Counter(_names(large))
@@ -191,7 +203,10 @@ def _names(log: EventLog) -> list[str]:
 
 
 def _cases(log: EventLog, *, whole: bool = False) -> Counter[tuple[str, tuple[Any, ...]]]:
-    """How often each case is there: its name, and its activities and times in their order; ``whole`` all columns."""
+    """Return the count of each case: its name, and its activities and times in order.
+
+    ``whole`` takes all columns.
+    """
     names = [name for name in log.events.column_names if name not in (CASE_INDEX, EVENT_INDEX)] if whole else []
     columns = [log.events.column(name).to_pylist() for name in (ACTIVITY, TIMESTAMP, *names)]
     events = [repr(row) for row in zip(*columns, strict=True)]
