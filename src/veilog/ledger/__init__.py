@@ -1,1 +1,1 @@
-"""The ledger: what the releases of a data set cost together, in a file that survives crashes and many writers."""
+"""Ledger of the releases of a data set: a file that survives crashes and writers."""

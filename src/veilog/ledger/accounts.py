@@ -1,4 +1,4 @@
-"""Accounts of a ledger: what they add up to, whether they can pay, and how they are written down."""
+"""Accounts of a ledger: their sums, their limits, and their form in files."""
 
 from __future__ import annotations
 
@@ -30,83 +30,87 @@ from veilog.privacy.account.guessing_advantage import holds_up_to, worth
 from veilog.privacy.partition import SPAN, Partition
 
 _LATER = 1 << 62
-"""The number of a release that is not there yet."""
+"""Number of a release that does not exist yet."""
 
 
 @dataclass(frozen=True)
 class Account:
-    """What is entered for a data set, or for several that the owner put together."""
+    """Entries of a data set, or of several that the data owner put together."""
 
     number: int
     name: str
-    """The name of the file that it was opened with."""
+    """Name of the file that it was opened with."""
     unit: str
-    """Whom its budget protects, as releases name it."""
+    """Unit that its budget protects, as releases name it."""
     budget: Cost | None
-    """All that it may spend; None: without a limit."""
+    """Limit of what it may spend; None without a limit."""
     entries: tuple[Entry, ...]
     counting: Counting | None = None
-    """How they are counted against the budget; None: by the sum."""
+    """Rule by which releases count against the budget; None for the sum."""
     others: int = 0
-    """How many further accounts the ledger has."""
+    """Number of further accounts in the ledger."""
     namesakes: tuple[int, ...] = ()
-    """Those of them that were opened for a file of the same name: perhaps of the same people, and not added up here."""
+    """Further accounts for a file of the same name: perhaps of the same people, and not added up here."""
     budgets_beside: int = 0
-    """How many of the further accounts have a budget."""
+    """Number of further accounts with a budget."""
     uncounted: tuple[Entry, ...] = ()
-    """Releases of the data that were made without this ledger: in no sum, until they are taken in."""
+    """Releases of the data without this ledger: in no sum, until they are taken in."""
     known_cases: int = 0
-    """How many cases the data have, where whoever asks knows that; see :meth:`among`."""
+    """Number of cases of the data, where the caller knows it; see :meth:`among`."""
 
     @property
     def spent(self) -> Cost | None:
-        """What all charges and reservations cost together: their sum, and of subsets the largest. None if nothing
-        bounds it: there was a release without a guarantee, or one for another unit or another kind of case."""
+        """Total of all charges and reservations: their sum, and for subsets the largest.
+
+        None if nothing bounds it, after a release without a guarantee, or for another unit or another kind of case.
+        """
         return self.spent_on(None)
 
     @property
     def left(self) -> Cost | None:
-        """What may still be spent on the whole log; None without a limit."""
+        """Rest that the whole log may still spend; None without a limit."""
         return self.left_for(None)
 
     def spent_on(self, subset: str | None) -> Cost | None:
-        """What was spent on any case, or on those of a subset of the cases."""
+        """Return the budget spent on any case, or on the cases of a subset."""
         entries = self._counted
         return None if entries is None else most_of_a_case(entries, self.unit, cost_of, subset)
 
     def bounded_entries(self) -> tuple[Entry, ...]:
-        """The entries that cost something; :class:`BudgetError` where nothing bounds what."""
+        """Return the entries that count; :class:`BudgetError` if one has no bound."""
         if self._counted is None:
             raise BudgetError("account-not-composable", account=self.number, why_unbounded=self.why_unbounded)
         return self._counted
 
     @property
     def _counted(self) -> tuple[Entry, ...] | None:
-        """The entries that cost something, if something bounds what."""
+        """Entries that count; None if one has no bound."""
         entries = self._made
         unbounded = any(entry.cost is None or entry.unit != self.unit for entry in entries)
         return None if unbounded or len(self.kinds) > 1 else entries
 
     @property
     def _made(self) -> tuple[Entry, ...]:
-        """The entries that were not withdrawn."""
+        """Entries that were not withdrawn."""
         return tuple(entry for entry in self.entries if entry.state != "withdrawn")
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What a case is in the releases for cases: the columns, or types of objects, that tell cases. Of several kinds
-        costs do not add up: for one case of the one a release of the other may count more than once."""
+        """Kinds of case in the releases for cases: the columns, or types of objects, that name them.
+
+        Costs of several kinds do not add up: for one case of one kind, a release of another may count more than once.
+        """
         return tuple(dict.fromkeys(entry.kind for entry in self._made if entry.kind is not None))
 
     @property
     def why_unbounded(self) -> Message:
-        """Why nothing bounds what was spent, where that is so."""
+        """Reason why nothing bounds the spent budget."""
         if self.unit == "case" and len(self.kinds) > 1:
             return Message("account-of-several-kinds", names=_listed(self.kinds))
         return Message("account-of-unbounded-release")
 
     def left_for(self, subset: str | None) -> Cost | None:
-        """What a release of the whole log, or of a subset of its cases, may still cost; None without a limit."""
+        """Return the rest for a release of the log or of a subset; None without a limit."""
         if self.budget is None:
             return None
         entries, spent = self._counted, self.spent_on(subset)
@@ -118,30 +122,30 @@ class Account:
 
     @property
     def composed(self) -> Cost | None:
-        """What all releases cost together by the rule of the budget; None as :attr:`spent` is."""
+        """Total of all releases by the rule of the budget; None as for :attr:`spent`."""
         entries = self._counted
         if entries is None or self.budget is None or self.counting is None:
             return self.spent
         return self.counting.spent(entries, self.unit, self.budget)
 
     def together(self, delta: Fraction) -> ComposedCost | None:
-        """What all releases cost together at a delta, by composition; None where nothing bounds it."""
+        """Return the total of all releases at a delta, composed; None without a bound."""
         entries = self._counted
         return None if entries is None else together(entries, self.unit, delta)
 
     @property
     def releases_left(self) -> int | None:
-        """How many releases are left of a plan; None without one."""
+        """Number of releases that are left of a plan; None without one."""
         if not isinstance(self.counting, FixedSchedule):
             return None
         return self.counting.left(self._counted or (), self.unit, None)
 
     def among(self, cases: int) -> Account:
-        """The account of data of which it is known that they have so many cases, or more: what delta may expose."""
+        """Return the account of data with at least so many cases, which delta may expose."""
         return replace(self, known_cases=max(cases, self.known_cases))
 
     def with_release(self, cost: Cost, subset: str | None) -> Account:
-        """The account as it would be with one release more."""
+        """Return the account as it would be with one more release."""
         way = next((entry.way for entry in self._made), "")
         entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), subset, way=way)
         entry = replace(entry, remembered=subset is not None)  # of persons only such subsets come here
@@ -149,44 +153,46 @@ class Account:
 
     @property
     def of_subsets(self) -> bool:
-        """Whether there are releases of subsets, of which only the largest sums count."""
+        """True if there are releases of subsets, of which only the largest sums count."""
         return any(subset_of(entry, self.unit) for entry in self._made)
 
     @property
     def strength(self) -> Strength:
-        """What the releases so far are worth together: by their sum, or by the rule of the budget where that is less. A
-        plan costs all of its releases from the first on; composition guarantees its limit alone, for what each costs
-        may have been chosen after seeing earlier ones."""
+        """Protection level of the releases so far, by their sum or by the budget's rule.
+
+        The smaller one counts. A plan counts all of its releases from the first on. Composition guarantees only its
+        limit, as each cost may have been chosen after seeing earlier answers.
+        """
         return worth(*self._bounds, cases=self._cases)
 
     @property
     def holds_up_to(self) -> int | None:
-        """The most cases that the data may have for that word to hold; None: any number."""
+        """Most cases that the data may have for that level to hold; None for any number."""
         return holds_up_to(*self._bounds, cases=self._cases)
 
     _bounds = property(lambda self: (self.spent, self.budget if isinstance(self.counting, Composed) else self.composed))
 
     @property
     def planned_strength(self) -> Strength | None:
-        """What all releases of a plan will be worth together; None without one."""
+        """Protection level of all releases of a plan together; None without one."""
         return worth(self.budget, cases=self._cases) if isinstance(self.counting, FixedSchedule) else None
 
     @property
     def _cases(self) -> int:
-        """The most cases that a release has, as far as its entry says that, or that the data are known to have."""
+        """Most cases of a release, as far as entries state it, or of the data as known."""
         said = (entry.guarantee.get("cases") for entry in self._made if entry.guarantee is not None)
         return max([self.known_cases, *(cases for cases in said if isinstance(cases, int))])
 
     @property
     def most_cases(self) -> int | None:
-        """Where it was only said, not bounded, how many cases a person has at most: the smallest such number."""
+        """Smallest stated limit of cases per person, where it was stated and not enforced."""
         if self.unit != "person":
             return None
         said = [entry.parameters.get("max_cases") for entry in self._made]
         return min((int(number) for number in said if isinstance(number, int)), default=None)
 
     def totals(self) -> dict[str, object]:
-        """The sums, for machines; costs are rounded up, what is left is rounded down."""
+        """Return the sums for programs; costs are rounded up, rests are rounded down."""
         return {
             "account": self.number,
             "name": self.name,
@@ -208,31 +214,35 @@ class Account:
         return {"counting": counting.to_json() | left, "composed": _cost_json(self.composed)}
 
     def to_json(self, *, guarantees: bool = False) -> dict[str, object]:
-        """Return the sums and every release, and those that are not counted where there are some."""
+        """Return the sums and every release, and the uncounted ones if there are any."""
         counted = {"releases": [_entry_json(entry, guarantees) for entry in self.entries]}
         others = [_entry_json(entry, guarantees) for entry in self.uncounted]
         return {**self.totals(), **counted, **({"uncounted_releases": others} if others else {})}
 
     @property
     def releases(self) -> int:
-        """How many releases count: those that were withdrawn cost nothing."""
+        """Number of releases that count; withdrawn ones do not."""
         return len(self._made)
 
     def before(self, number: int) -> Account:
-        """The account as it was before the release of this number."""
+        """Return the account as it was before the release of this number."""
         return replace(self, entries=tuple(entry for entry in self.entries if entry.number < number))
 
     def falls_to(self, after: Account) -> Strength | None:
-        """The protection level of all releases together after one more, where it is lower than before that; None where
-        it is not, or where this is the first, whose level is its own."""
+        """Return the level of all releases after one more, where it falls; otherwise None.
+
+        None also for a first release, whose level is its own.
+        """
         if not self.releases or STRENGTHS.index(after.strength) <= STRENGTHS.index(self.strength):
             return None
         return after.strength
 
 
 def check_unit(entries: Iterable[Entry], unit: str) -> None:
-    """:class:`ParameterError` for a limit that protects another unit than all these releases: what they cost it is not
-    bounded, so nothing would be left."""
+    """Refuse a limit that protects another unit than all these releases.
+
+    Nothing bounds what they cost that unit, so nothing would be left.
+    """
     units = dict.fromkeys(entry.unit for entry in entries if entry.state != "withdrawn")
     if units and unit not in units:
         raise ParameterError(
@@ -243,8 +253,19 @@ def check_unit(entries: Iterable[Entry], unit: str) -> None:
 def check_paid(
     account: Account, cost: Cost | None, unit: str, subset: str | None = None, kind: str | None = None
 ) -> None:
-    """:class:`BudgetError` if a release of this cost (None: nothing bounds it), of this subset of the cases (None: of
-    all), would exceed the account's budget. ``kind`` is what a case is in its log, where that is the unit."""
+    """Refuse a release that would exceed the account's budget.
+
+    Args:
+        account: Account of the data.
+        cost: Budget of the release; None if nothing bounds it.
+        unit: Protected unit of the release.
+        subset: Subset of the cases, None for all.
+        kind: Kind of case in its log, where the unit is a case.
+
+    Raises:
+        BudgetError: The release does not fit.
+
+    """
     left = account.left_for(subset)
     if account.budget is None or left is None:
         return
@@ -279,7 +300,7 @@ def check_paid(
 
 
 def _check_same(account: Account, unit: str, kind: str | None) -> None:
-    """Refuse what does not add up with the releases before: for another unit, or for another kind of case."""
+    """Refuse a release for another unit or kind of case than those before."""
     if unit != account.unit:
         persons = not {unit, account.unit} & {"case", "person"}
         raise BudgetError(
@@ -301,14 +322,14 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
 
 
 def _renamed(kind: str, before: tuple[str, ...]) -> Message:
-    """How a log comes to name its cases otherwise than those before."""
+    """Return why a log may name its cases otherwise than those before."""
     if CASE in (kind, *before):
         return Message("case-kind-lost", kind=CASE)
     return Message("case-kind-renamed", kind=kind)
 
 
 def _read_apart(account: Account, subset: str | None) -> bool:
-    """Whether a subset is not apart from others of its rule, as their logs were read in another way."""
+    """Return True if a subset overlaps others of its rule, read in another way."""
     if subset is None or account.unit != "case":
         return False
     alike = [e.counted for e in account.entries if e.counted is not None and e.state != "withdrawn"]
@@ -317,30 +338,30 @@ def _read_apart(account: Account, subset: str | None) -> bool:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Names in quotes, the first few."""
+    """Return names in quotes, the first few."""
     shown = [repr(name) for name in names]
     return " and ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
 
 
 def figures_of(cost: Cost, *, down: bool = False) -> str:
-    """Return a cost for people; a delta of nothing is left out."""
+    """Return a cost for people; a delta of 0 is left out."""
     epsilon, delta = (in_figures(value, down=down) for value in cost)
     return f"epsilon = {epsilon}, delta = {delta}" if cost[1] else f"epsilon = {epsilon}"
 
 
 def in_figures(value: Fraction, *, down: bool = False) -> str:
-    """A number for people, never better than it is: costs are rounded up, what is left is rounded down."""
+    """Return a number for people, never too good: costs rounded up, rests down."""
     return repr(_rounded(value, down)).removesuffix(".0")
 
 
 def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
-    """All accounts as JSON text."""
+    """Return all accounts as JSON text."""
     content = [account.to_json(guarantees=guarantees) for account in accounts]
     return json.dumps({"accounts": content}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def as_csv(accounts: Iterable[Account]) -> str:
-    """One row a release; the subset of the cases that it is of, where there are subsets."""
+    """Return CSV text with one row a release, and its subset where there are subsets."""
     text, shown = io.StringIO(), tuple(accounts)
     of_subsets = any(entry.subset is not None for account in shown for entry in account.entries)
     columns = [*_COLUMNS, "guarantee", *(["subset"] if of_subsets else [])]
@@ -362,7 +383,7 @@ _COLUMNS = (
 
 
 def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
-    """Every cost twice, rounded up and exact; the stored guarantee, which is long, where it is asked for."""
+    """Return an entry's facts, each cost rounded and exact; the guarantee on request."""
     facts: dict[str, object] = {
         "release": entry.number,
         "time": entry.time,
@@ -387,23 +408,28 @@ def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | N
 
 
 def _rounded(value: Fraction, down: bool) -> float:
-    """The nearest float that prints as no less than ``value``, or as no more."""
+    """Return the nearest float that prints as no less than ``value``, or no more."""
     return -round_up(-value) if down and value else round_up(value)
 
 
 @dataclass(frozen=True)
 class LastReleasedInterval:
-    """The day on which the last release of a span of days ended: the first that is not in it."""
+    """End of the last release of a span of days: the first day that is not in it.
+
+    It is read off the ledger, never off a log. A written release counts, and so does one that came out empty: that is
+    an answer, of too few cases. Days that were charged and never written (a release failed or was cut off) are released
+    again with the next span, and use the budget of their cases anew.
+    """
 
     account: str
     entry: Entry
-    """The release that ended last."""
+    """Release that ended last."""
     end: str
     lost: tuple[Entry, ...]
-    """Releases of later days that were charged, or are still set aside, and were never written; no process has them."""
+    """Releases of later days that were charged or reserved, but never written; no process has them."""
 
     def until(self, end: datetime.date | None) -> Partition:
-        """The subset from that day on, before ``end``; by default today in UTC, so whole days."""
+        """Return the subset from that day to ``end``, by default today in UTC: whole days."""
         end = datetime.datetime.now(datetime.UTC).date() if end is None else end
         if self.end >= end.isoformat():
             raise ParameterError(
@@ -417,8 +443,10 @@ class LastReleasedInterval:
         return Partition(SPAN, f"{self.end}..{end}", follows=True)
 
     def check(self, unit: str, read_as: str | None = None) -> None:
-        """:class:`ParameterError` where the release to come is for another unit than the last, or its log is read in
-        another way: which day a case is of would be another, so it could be in both or in none."""
+        """Refuse a next release for another unit than the last, or read in another way.
+
+        Its cases would have other days, so a case could be in both or in none.
+        """
         if unit != self.entry.unit:
             raise ParameterError(
                 "span-of-other-unit",
@@ -441,7 +469,7 @@ class LastReleasedInterval:
 
     @property
     def in_words(self) -> Message:
-        """Which day this is, and what becomes of days that were paid for and never written."""
+        """Note on this day, and on charged days that were never written."""
         numbers = ", ".join(str(entry.number) for entry in self.lost)
         return Message(
             "span-begins",
@@ -454,8 +482,13 @@ class LastReleasedInterval:
 
 
 def last_span(accounts: Iterable[Account], name: str | None) -> LastReleasedInterval:
-    """Return where the last release of a span of days on the account of this name ended; :class:`ParameterError` where
-    none tells, or where days before it are in no release."""
+    """Return the end of the last release of a span of days on the named account.
+
+    Raises:
+        ParameterError: No release has one, or days before it are in no release.
+        BudgetError: A release of later days is still being written.
+
+    """
     if name is None:
         raise ParameterError("span-without-account", parameter="since")
     accounts = list(accounts)
@@ -482,8 +515,10 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastReleasedInte
 
 
 def check_follows(account: Account, subset: Partition, unit: str, way: str) -> None:
-    """Refuse, in the transaction that reserves, a span of days that no longer begins where the last release ended:
-    another run may have released these days since they were read off the ledger."""
+    """Refuse a span of days that no longer begins where the last release ended.
+
+    It runs in the transaction that reserves, as another run may have released these days meanwhile.
+    """
     first, _, end = subset.value.partition("..")
     last = last_span([account], account.name)
     last.check(unit, way)
@@ -499,13 +534,15 @@ def check_follows(account: Account, subset: Partition, unit: str, way: str) -> N
 
 
 def _answered(entry: Entry) -> bool:
-    """Whether its days are released, with whatever came out."""
+    """Return True if its days are released, with any result."""
     return entry.state == "written" or entry.empty
 
 
 def _check_gap(spans: Sequence[tuple[str, str]], name: str) -> None:
-    """Refuse days in no release before the last one. Whoever left them out on purpose goes on without them once, by a
-    date; then two releases join after them."""
+    """Refuse days in no release before the last one.
+
+    A data owner who left them out on purpose goes on without them once, by a date; then two releases join after them.
+    """
     begin, end = max(spans, key=lambda span: span[1])
     joined = 0
     for first, last in sorted(spans, key=lambda span: span[1], reverse=True):  # ISO dates sort as text

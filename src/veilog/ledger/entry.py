@@ -1,4 +1,10 @@
-"""A release in the ledger: what is kept of it, the process that makes it, and how its log was read."""
+"""Entries of a ledger: releases, their processes, and how their logs were read.
+
+*Processes.* A run without a query uses nothing, so its reservation is given back once its process is gone. No guarantee
+rests on that judgement. A run makes its first query only after it noted, in a transaction, that it begins, and found
+its own random mark still there. So a run whose reservation was given back makes no query at all. The mark also finds a
+ledger on a file system that loses what one of two writers wrote: it is read back.
+"""
 
 from __future__ import annotations
 
@@ -27,33 +33,34 @@ NO_COST: Cost = (Fraction(0), Fraction(0))
 
 
 MARK = "\x1f"
-"""Between a subset and a way."""
+"""Separator of a subset and a way."""
 
 _OF_ANY = frozenset({CASE, "concept:name"})
-"""Columns that are called so in every log of these formats, whatever its cases are."""
+"""Columns with these names in every log of these formats, whatever its cases are."""
 
 
 def as_read(subset: object | None, way: str) -> str | None:
-    """Return what a subset counts as where its log was read in this way; empty if nobody knows."""
+    """Return a subset with the way of reading its log, which is empty if unknown."""
     return None if subset is None else f"{subset}{MARK}{way}" if way else str(subset)
 
 
 def named(subset: str) -> str:
-    """Return the subset alone of what it counts as."""
+    """Return the subset alone, without its way."""
     return subset.partition(MARK)[0]
 
 
 def kind_of_case(way: str) -> str:
-    """Return what a case is in a log that was read in this way: the column, or the type of objects, that tells cases.
+    """Return the kind of case of a way: the column or object type that names cases.
 
-    Where nothing names it (a CSV file that veilog wrote, an XES file of another program, a log that was never read), it
-    is :data:`CASE`, a kind of its own: such a log may be of visits or of patients, whose releases do not add up.
+    Where nothing names it, it is :data:`CASE`, a kind of its own. Examples are a CSV file that veilog wrote, an XES
+    file of another program, and a log that was never read. Such a log may be of visits or of patients, whose releases
+    do not add up.
     """
     return _kind(_told(way)) or CASE
 
 
 def _kind(said: Mapping[str, Any]) -> str | None:
-    """What a case is by a way, or by that of the log before, which a file of ours names no column of."""
+    """Return the kind of case of a way, or of the log before, for a file of ours."""
     kind = said.get("object type") or said.get("case")
     if isinstance(kind, str) and kind not in _OF_ANY:
         return kind
@@ -61,20 +68,23 @@ def _kind(said: Mapping[str, Any]) -> str | None:
 
 
 def differences(before: str, now: str) -> str:
-    """Return in words what differs between two ways."""
+    """Return in words how two ways differ."""
     one, other = _told(before), _told(now)
     names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
     return "; ".join(f"{name}: {one.get(name)!r}, now {other.get(name)!r}" for name in names)
 
 
 def is_of_time(rule: str) -> bool:
-    """Return whether a rule looks at the starts of cases; an attribute that is called so is spelled otherwise."""
+    """Return True if a rule looks at starts of cases, not at an attribute so named."""
     return rule in RULES_OF_TIME or rule == SPAN
 
 
 def of_rule(rule: str, way: str) -> str | None:
-    """Return of a way what decides which subset of this rule a case is in. None where no two such subsets are known to
-    be without a case in both: some times had a zone and others not, so where a case was depends on its own spelling."""
+    """Return the part of a way that decides a case's subset of this rule.
+
+    None where some times had a zone and others not, so a case's subset depends on its own spelling. Then no two such
+    subsets are known to be disjoint.
+    """
     said = _told(way)
     if is_of_time(rule):
         return None if _partly(said) else way
@@ -84,7 +94,10 @@ def of_rule(rule: str, way: str) -> str | None:
 
 
 def _partly(said: Mapping[str, Any]) -> bool:
-    """Whether some times had a zone and others not; also where that is not known, of several logs before."""
+    """Return True if some times had a zone and others not, or if that is unknown.
+
+    It is unknown for several logs before.
+    """
     before = said.get("before")
     if said.get("zones") == "partly" or before is None:
         return said.get("zones") == "partly"
@@ -93,7 +106,7 @@ def _partly(said: Mapping[str, Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def _told(way: str) -> Mapping[str, Any]:
-    """What a way says; nothing where it is empty or another program's."""
+    """Return the facts of a way; none where it is empty or another program's."""
     try:
         found = json.loads(way)
     except ValueError:
@@ -103,20 +116,20 @@ def _told(way: str) -> Mapping[str, Any]:
 
 State = Literal["reserved", "charged", "written", "withdrawn"]
 _ABANDONED = 86_400
-"""Seconds after which a run counts as ended whose process cannot be looked at, such as one of another machine."""
+"""Seconds after which a run on a machine that cannot be looked at counts as ended."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A process that reserved, as the ledger keeps it."""
+    """Process that reserved, as the ledger keeps it."""
 
     mark: str
     machine: str
-    """The machine, and the space in which its processes have numbers; empty where the system names none."""
+    """Machine, and the space in which its processes have numbers; empty where the system names none."""
     boot: str
     process: int
     since: str
-    """When the process began, as the system counts."""
+    """Start of the process, as the system counts."""
     asked: bool
 
     @staticmethod
@@ -128,12 +141,12 @@ class Holder:
 
     @property
     def text(self) -> str:
-        """The text that is kept of it."""
+        """Text of it for the ledger."""
         return json.dumps(asdict(self))
 
     @staticmethod
     def of_text(text: str) -> Holder:
-        """Return the holder that was kept; :class:`ValueError` for what is none."""
+        """Return the holder from its text; :class:`ValueError` for another text."""
         kept = json.loads(text)
         try:
             return Holder(**kept)
@@ -141,26 +154,29 @@ class Holder:
             raise ValueError("no holder") from error
 
     def begun(self) -> Holder:
-        """Return the holder once it asks."""
+        """Return the holder once it makes queries."""
         return replace(self, asked=True)
 
     @property
     def is_own(self) -> bool:
-        """Whether it is this process."""
+        """True if it is this process."""
         own = Holder.own(asked=False)
         return (self.machine, self.boot, self.process) == (own.machine, own.boot, own.process)
 
     @property
     def ended(self) -> bool:
-        """Whether its process is certainly gone."""
+        """True if its process is certainly gone."""
         machine, boot = _here()
         if not self.machine or self.machine != machine:
             return False
         return self.boot != boot or _begun(self.process) != self.since
 
     def runs(self, entered: float) -> bool:
-        """Return whether it may still run, for a reservation of that time. Of one that cannot be looked at, the first
-        day: a job of another machine must not be overtaken, and one that died there must not stand for ever."""
+        """Return True if it may still run, for a reservation of that time.
+
+        A process that cannot be looked at counts as running for a day. So no job of another machine is overtaken, and
+        one that died there does not stand for ever.
+        """
         if self.ended:
             return False
         machine, _ = _here()
@@ -169,7 +185,7 @@ class Holder:
 
 @functools.cache
 def _here() -> tuple[str, str]:
-    """Return the machine with its space of processes, and its start; empty where the system names none."""
+    """Return the machine with its space of processes, and its start; empty if unnamed."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         space = Path("/proc/self/ns/pid").readlink()
@@ -183,7 +199,7 @@ def _here() -> tuple[str, str]:
 
 
 def _begun(process: int) -> str | None:
-    """When a process began; None where there is none, or none that does anything more."""
+    """Return the start of a process; None if it is gone or does nothing any more."""
     try:
         facts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):
@@ -198,59 +214,61 @@ class Entry:
     number: int
     account: int
     time: str
-    """When it was reserved, UTC."""
+    """Time of the reservation, UTC."""
     method: str
     as_published: bool
     parameters: dict[str, Any]
     unit: str
     epsilon: Fraction | None
-    """What it is charged, exactly; None where nothing bounds it."""
+    """Charged epsilon, exactly; None where nothing bounds it."""
     delta: Fraction | None
     state: State
-    """``reserved`` until its questions are answered, then ``charged``, then ``written``; ``withdrawn`` if it failed
-    before anything was asked. A release that was cut off stays ``reserved``, which counts as spent."""
+    """``reserved`` until its queries are answered, then ``charged``, then ``written``.
+
+    ``withdrawn`` if it failed before any query. A release that was cut off stays ``reserved``, which counts as spent.
+    """
     guarantee: dict[str, Any] | None
     outputs: tuple[str, ...]
     """SHA-256 of the files it was written to."""
     counted: str | None = None
-    """What it counts as, where it is of a subset of the cases: that subset, and how its log was read."""
+    """Subset of its cases with the way in which its log was read; None for all cases."""
     kept_answers: str | None = None
-    """What it answered, as it is kept, where that composes answer by answer."""
+    """Text of its answers, where they compose one by one."""
     way: str = ""
-    """How its log was read; empty if nobody knows."""
+    """Way in which its log was read; empty if unknown."""
     holder: Holder | None = None
-    """The process that made it, until a file of it is written or it is known to come to nothing."""
+    """Process that made it, until a file is written or it is known to come to nothing."""
     remembered: bool = False
-    """Whether the ledger keeps digests of the units that were looked at, so that they are left out of other subsets."""
+    """True if the ledger keeps digests of the units looked at, to leave them out of other subsets."""
 
     @property
     def cost(self) -> Cost | None:
-        """What it is charged; None where nothing bounds it."""
+        """Charged epsilon and delta; None where nothing bounds them."""
         return None if self.epsilon is None or self.delta is None else (self.epsilon, self.delta)
 
     @property
     def subset(self) -> str | None:
-        """Of which cases it is; all, where this is None."""
+        """Subset of its cases; None for all."""
         return None if self.counted is None else named(self.counted)
 
     @property
     def empty(self) -> bool:
-        """Whether it was charged and came out with no case, so that there was nothing to write."""
+        """True if it was charged and came out without a case, so that nothing was written."""
         return self.state == "charged" and self.guarantee is not None and self.guarantee.get("cases") == 0
 
     @property
     def kind(self) -> str | None:
-        """What a case is, where it protects cases: of different kinds costs do not add up."""
+        """Kind of case, where it protects cases: costs of different kinds do not add up."""
         return kind_of_case(self.way) if self.unit == "case" else None
 
     @property
     def never_asked(self) -> bool:
-        """Whether its process ended before it asked anything, so that it costs nothing."""
+        """True if its process ended before any query, so that it uses nothing."""
         return self.state == "reserved" and self.holder is not None and not self.holder.asked and self.holder.ended
 
     @property
     def runs(self) -> bool:
-        """Whether a process may still ask or write it, other than this one once it is charged."""
+        """True if a process may still query or write it, except this one once charged."""
         if self.holder is None or self.state not in ("reserved", "charged"):
             return False
         if self.state == "charged" and self.holder.is_own:
@@ -259,7 +277,7 @@ class Entry:
 
     @cached_property
     def answers(self) -> tuple[tuple[Answer, int], ...] | None:
-        """What it answered, each so often; read only where it is composed, as there may be much of it."""
+        """Answers with their counts; read only for composition, as there may be many."""
         if self.kept_answers is None:
             return None
         return tuple((Answer.of_kept(kept), int(times)) for kept, times in json.loads(self.kept_answers))
@@ -267,16 +285,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class AccountRow:
-    """An account: of which unit, and how much it may spend in all (None: without a limit)."""
+    """Account row: its unit, and its limit (None without one)."""
 
     number: int
     name: str
     unit: str
     budget: Cost | None
     counting: str | None = None
-    """How its releases are counted against the budget; None: by the sum."""
+    """Rule by which its releases count against the budget; None for the sum."""
 
 
 def cost_of(entry: Entry) -> Cost:
-    """Return what an entry is charged; nothing where nothing bounds it."""
+    """Return the charge of an entry; 0 where nothing bounds it."""
     return entry.cost or NO_COST

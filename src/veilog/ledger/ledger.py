@@ -1,16 +1,16 @@
-"""The ledger: what the releases of a data set have cost together, and how much they may cost in all.
+"""Ledger: total and limit of the budget that the releases of a data set use.
 
-A release is entered twice. Before any question is asked, what it may cost at most is *reserved*, and refused if that
-would exceed the budget; afterwards it is *charged* what was derived, never more than was reserved. Both are durable
-before anything else happens, so a crash loses the release and never its charge: what stays reserved counts as spent.
+A release is entered twice. Before any query, the most that it may use is *reserved*, and refused if that would exceed
+the budget. Afterwards the derived cost is *charged*, never more than was reserved. Both are durable before anything
+else happens. So a crash loses the release and never its charge: a remaining reservation counts as spent.
 
-Costs add up: releases that cost (epsilon_i, delta_i), each chosen after seeing the earlier ones, are together
-(sum epsilon_i, sum delta_i)-differentially private as long as that sum is kept below the budget at every moment, even
-if what the later ones cost was chosen after the earlier ones (Rogers, Roth, Ullman, Vadhan, "Privacy odometers and
+Costs add up. Let releases cost (epsilon_i, delta_i), each chosen after seeing the earlier ones. Together they are (sum
+epsilon_i, sum delta_i)-differentially private as long as that sum is kept below the budget at every moment. This holds
+even if the costs of later ones were chosen after the earlier ones (Rogers, Roth, Ullman, Vadhan, "Privacy odometers and
 filters", 2016: for these plain sums the filter costs nothing).
 
-The sums are for one unit: a guarantee for cases does not say what a person with several cases loses. How subsets of the
-cases count, and what the owner may have counted instead of the sum: :mod:`veilog.ledger.rules`.
+The sums are for one unit: a guarantee for cases does not bound what a person with several cases loses.
+:mod:`veilog.ledger.rules` has the sums of subsets of the cases, and the rules that may count instead of the sum.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ from veilog.privacy.partition import Partition, day_named
 
 
 def count_uncounted(book: Book, account: int) -> int:
-    """Take the uncounted releases of an account into its sums, under its budget if it has one; return how many."""
+    """Count the uncounted releases of an account, under its budget; return how many."""
     before = account_of(book, account)
     if not before.uncounted:
         return 0
@@ -98,20 +98,22 @@ def count_uncounted(book: Book, account: int) -> int:
 
 @dataclass(frozen=True)
 class EntryRef:
-    """Where a release is entered: in this ledger, under this number."""
+    """Place of a release: this ledger, and its number."""
 
     path: Path
     number: int
 
     def naming(self, path: str | os.PathLike[str], *, waiting: Waiting | None = None) -> Naming:
-        """Return what gives a file that the release was written to its name and notes it, in one: whatever stops it
-        before finds neither, and Ctrl-C or SIGTERM after that both. Where the ledger cannot be written the file gets
-        its name all the same, because it is paid for, and :class:`OutputError` says so."""
+        """Return a function that names the file of a release and notes it, in one.
+
+        An interruption before leaves neither, and Ctrl-C or SIGTERM after that both. If the ledger cannot be written,
+        the file gets its name all the same, because its budget is spent, and :class:`OutputError` reports it.
+        """
 
         def both(digest: str, name: Callable[[], None]) -> None:
             named = False
             try:
-                with unstopped() as begin, self._noting(digest, waiting):  # whoever waits for a ledger may stop
+                with unstopped() as begin, self._noting(digest, waiting):  # a wait for a ledger may be stopped
                     begin()
                     name()
                     named = True
@@ -124,7 +126,7 @@ class EntryRef:
 
     @contextlib.contextmanager
     def _noting(self, digest: str, waiting: Waiting | None) -> Iterator[None]:
-        """Note a file when the block has ended; one that is noted already is not noted again."""
+        """Note a file when the block has ended, unless it is noted already."""
         changes = "state = 'written', output = trim(output || ' ' || ?)"
         with transaction(self.path, write=True, patience=PATIENCE, waiting=waiting) as book:
             if not any(digest in entry.outputs for entry in book.entries if entry.number == self.number):
@@ -134,7 +136,7 @@ class EntryRef:
 
     @property
     def written(self) -> bool:
-        """Whether a file of it is entered; not, where that cannot be read now."""
+        """True if a file of it is entered; False where the ledger cannot be read now."""
         with contextlib.suppress(VeilogError):
             return any(entry.number == self.number and entry.outputs for entry in self.account().entries)
         return False
@@ -149,38 +151,53 @@ class EntryRef:
 
 
 def is_open(entry: Entry, complete: bool) -> bool:
-    """Whether a run with this entry may go on. One that is ``complete`` may also after it was charged:
-    it asks nothing more."""
+    """Return True if a run with this entry may go on.
+
+    A ``complete`` run may go on also after its charge: it makes no more queries.
+    """
     return entry.state == "reserved" or (complete and entry.state in ("charged", "written"))
 
 
 def check_mark(book: Book, number: int, marks: Collection[str | None]) -> None:
-    """:class:`BudgetError` unless the last checkpoint of this run has one of these marks."""
+    """Refuse unless the last checkpoint of this run has one of these marks."""
     if book.runs.get(number) not in marks:
         raise BudgetError("checkpoint-already-resumed")
 
 
 def put_mark(book: Book, number: int, mark: str) -> None:
-    """Have the last checkpoint of this run be the one with this mark."""
+    """Make the checkpoint with this mark the last one of this run."""
     book.connection.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", (number, mark))
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """What was set aside for one release."""
+    """Budget reserved for one release.
+
+    A run with checkpoints has a *mark*, a random text, for each of them, and the ledger keeps one mark a run. A run
+    that goes on from a checkpoint first writes its own, with both marks. Then its mark replaces the other, in one
+    transaction and only if the other is still there. So of all copies of a checkpoint one is gone on with, once. Only
+    the run whose mark the ledger has can be charged. A crash between the two writes loses nothing, as the new
+    checkpoint has both marks.
+    """
 
     ledger: Ledger
     number: int
     cost: Cost | None
-    """At most (epsilon, delta); None where nothing bounds it."""
+    """Most (epsilon, delta) of the release; None where nothing bounds it."""
     mark: str | None = None
-    """Of the checkpoints of the run that it is for: only while the ledger has this one it is charged."""
+    """Mark of the run's checkpoints: it is charged only while the ledger has this one."""
     holder: Holder | None = None
-    """The process that it was made by, as the ledger knows it."""
+    """Process that made it, as the ledger knows it."""
 
     def begin(self) -> None:
-        """Note, durably and before its first question, that the release asks: from here on all of it counts, also if
-        its process is killed. :class:`BudgetError` where it was given back meanwhile, or the ledger lost it."""
+        """Note, durably and before the first query, that the release makes queries.
+
+        From here on all of it counts, also if its process is killed.
+
+        Raises:
+            BudgetError: It was given back meanwhile, or the ledger lost it.
+
+        """
         if self.holder is None or self.holder.asked:
             return
         with self.ledger._writing() as book:
@@ -190,21 +207,24 @@ class Reservation:
         self.check_kept(asked=True)
 
     def check_kept(self, *, asked: bool) -> None:
-        """Read the reservation back: a file system that loses what one of two writers wrote shows here."""
+        """Read the reservation back, as some file systems lose one of two writers' data."""
         with self.ledger._reading() as book:
             held = self._check_held(book)
             if held.asked != asked:
                 raise lost(book)
 
     def _check_held(self, book: Book) -> Holder:
-        """The holder as the ledger has it, if it is still this one."""
+        """Return the holder as the ledger has it, if it is still this one."""
         held = {entry.number: entry.holder for entry in book.entries if entry.state == "reserved"}.get(self.number)
         if held is None or self.holder is None or held.mark != self.holder.mark:
             raise BudgetError("ledger-reservation-gone")
         return held
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
-        """The reservation for the run whose checkpoints have this ``mark`` from here on, and for no other."""
+        """Return the reservation for the run whose checkpoints now have this ``mark``.
+
+        It is for no other run.
+        """
         with self.ledger._writing() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
                 raise lost(book)
@@ -213,12 +233,11 @@ class Reservation:
         return replace(self, mark=mark)
 
     def settle(self, guarantee: Guarantee, *, failed: bool = False, whole: bool = False) -> None:
-        """Charge what was derived, durably; before anything of the release is shown to anybody. ``whole``: charge all
-        that was reserved. How far a release came before it failed in the data would tell something of these. Of one
-        that ``failed`` nothing more will come.
+        """Charge the derived cost, durably, before any of the release is shown.
 
-        If more was derived than reserved, the method broke its word: the reservation stays and the release must not
-        leave the house, which the error sees to.
+        With ``whole``, charge all that was reserved: how far a release came before it failed in the data would reveal
+        something of these. ``failed`` means that nothing more will come. If more was derived than reserved, the method
+        broke its contract: the reservation stays, and an error prevents the release.
         """
         derived = derived_cost(guarantee)
         if self.cost is not None:
@@ -237,13 +256,13 @@ class Reservation:
                 book.connection.execute("DELETE FROM holders WHERE release = ?", (self.number,))
 
     def withdraw(self) -> None:
-        """Give back all of it: for a release that failed before anything was asked of the data."""
+        """Give back all of it: for a release that failed before any query."""
         with self._changing("state = 'withdrawn'", ()) as book:
             give_back(book.connection, self.number)
 
     @property
     def entered(self) -> EntryRef:
-        """Where it is entered, for what comes of it."""
+        """Place of its entry, for the files that come of it."""
         return EntryRef(self.ledger.path, self.number)
 
     @contextlib.contextmanager
@@ -255,23 +274,23 @@ class Reservation:
 
 
 Limit = tuple[Cost | None, Counting | None]
-"""A budget, None for none, and how it is counted, None for the sum."""
+"""Budget, None for none, and the rule by which it is counted, None for the sum."""
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """A ledger in a file. Every call opens it, does one transaction, and closes it, so that processes can share it."""
+    """Ledger in a file. Every call is one transaction, so that processes can share it."""
 
     path: Path
     patience: float = PATIENCE
     """Seconds to wait for a ledger that another process is writing."""
     waiting: Waiting | None = None
     name: str | None = None
-    """What an account is called that is opened for data that do not know their file."""
+    """Name of an account for data without a file name."""
     account_name: str | None = None
-    """The account that data are entered in which are not known yet: a log that grows, about the same people."""
+    """Account of data that are not known yet: a log that grows, about the same people."""
     create: bool = False
-    """Whether the first entry makes the file, if there is none."""
+    """True if the first entry makes the file, if there is none."""
 
     @staticmethod
     def open(
@@ -283,9 +302,18 @@ class Ledger:
         name: str | None = None,
         account: str | None = None,
     ) -> Ledger:
-        """The ledger in this file, read once to see that it is one. With ``create`` there need not be a file yet: the
-        first entry makes it. ``account`` names the account that releases are entered in, so that a log that grows
-        stays on one; it is opened where there is none of this name."""
+        """Return the ledger in this file, read once to check it.
+
+        Args:
+            path: File of the ledger.
+            create: True to let the first entry make the file, if there is none.
+            patience: Seconds to wait for a ledger that another process is writing.
+            waiting: Function that is called with a text while it waits.
+            name: Name of an account for data without a file name.
+            account: Name of the account that releases are entered in, so that a log that grows stays on one. It is
+                opened where there is none of this name.
+
+        """
         place = ledger_file.located(path)
         if account is not None and not account.strip():
             raise ParameterError("account-name-empty", parameter="account")
@@ -298,14 +326,14 @@ class Ledger:
         return ledger
 
     def show(self) -> tuple[Account, ...]:
-        """All accounts with their releases."""
+        """Return all accounts with their releases."""
         if self.create and not self.path.exists():
             return ()
         with self._reading() as book:
             return tuple(account_of(book, number) for number in sorted(book.accounts))
 
     def account(self, data: Given) -> Account | None:
-        """The account of these data (or of those with this fingerprint), if they have one here."""
+        """Return the account of these data, or of this fingerprint; None if new."""
         if self.create and not self.path.exists():
             return None
         mark = mark_of(held(data))
@@ -314,8 +342,10 @@ class Ledger:
             return None if number is None else account_of(book, number)
 
     def accounts_of(self, marks: Iterable[bytes]) -> dict[bytes, Account]:
-        """Return the accounts of data that are recognised by these fingerprints, as far as they have one, by one read
-        of the ledger."""
+        """Return the accounts of data with these fingerprints, by one read of the ledger.
+
+        Data without an account are left out.
+        """
         if self.create and not self.path.exists():
             return {}
         with self._reading() as book:
@@ -324,8 +354,10 @@ class Ledger:
             return {mark: accounts[number] for mark, number in found.items() if number is not None}
 
     def proven(self, files: Collection[str]) -> dict[str, frozenset[str]]:
-        """Return which of the files with these SHA-256 are of releases in this ledger with a proven guarantee, whose
-        cost it adds up, and the codes of the conditions of each."""
+        """Return the files of proven releases, with the codes of their conditions.
+
+        ``files`` are SHA-256 digests. The releases have a guarantee, and this ledger adds up their cost.
+        """
         return {
             digest: frozenset(condition["code"] for condition in entry.guarantee["conditions"])
             for account in (self.show() if files else ())
@@ -338,11 +370,17 @@ class Ledger:
     def since_last(
         self, log: Data | None = None, *, until: datetime.date | str | None = None, unit: str = "case"
     ) -> Partition:
-        """The cases that began since the last release of such a subset on the account that this ledger was opened for
-        (``account=``), and before ``until``, by default today in UTC: what a log that grows has not released yet.
+        """Return the cases that began since the last release of a span of days.
 
-        It is read off the ledger alone. Releases count that were saved (:meth:`veilog.Release.save`) or came out empty.
-        With the ``log``, and the ``unit`` of the release to come, it is refused where these are not as they were then.
+        These are the cases of a log that grows which are not released yet, until today in UTC by default. The account
+        is the one that this ledger was opened for (``account=``). It is read off the ledger alone. Releases count that
+        were saved (:meth:`veilog.Release.save`) or came out empty.
+
+        Args:
+            log: Log of the release to come; refused where it is read in another way than the last.
+            until: Day before which the cases began.
+            unit: Protected unit of the release to come; refused where it is another than the last.
+
         """
         last = last_span(self.show(), self.account_name)
         last.check(unit, None if log is None else log.read_as)
@@ -358,15 +396,23 @@ class Ledger:
         account: int | None = None,
         composed: bool = False,
     ) -> Account:
-        """Limit what these data may spend in all, whatever they have spent; ``epsilon`` None takes the limit away.
+        """Limit what these data may spend in all, whatever they have spent.
 
-        ``unit`` is whom the limit protects, as releases name it; by default whom the releases so far protect, or a
-        case. :class:`ParameterError` for another one than theirs: nothing would ever be left of it.
-        ``account`` puts the data on that account, with all that they have spent: for data about the same people, such
-        as a log that has grown.
-        ``composed`` counts releases from now on by their composition, which costs less than the sum, also where each is
-        chosen after seeing earlier ones; half of ``delta`` is for that, and half for the deltas of the releases. Where
-        that was so before, it goes on if no limit is lowered; else it begins now, and what there was counts by the sum.
+        Args:
+            data: Log, or its fingerprint.
+            epsilon: Largest total epsilon; None takes the limit away.
+            delta: Largest total delta.
+            unit: Protected unit, as releases name it; by default the one of the releases so far, or a case.
+            account: Account for the data, with all that they have spent: for data about the same people, such as a log
+                that has grown.
+            composed: True to count releases from now on by their composition, to less than the sum, also where each is
+                chosen after seeing earlier ones. Half of ``delta`` is for that, and half for the deltas of the
+                releases. A composition goes on if no limit is lowered. Otherwise it begins now, and earlier releases
+                count by the sum.
+
+        Raises:
+            ParameterError: The unit is another than that of the releases: nothing would ever be left of the limit.
+
         """
         failure = short(parse_delta(delta))
         if epsilon is None and (failure or composed):
@@ -398,8 +444,10 @@ class Ledger:
         unit: str | None = None,
         account: int | None = None,
     ) -> Account:
-        """Plan how many ``releases`` there will be, each of at most ``epsilon`` and ``each_delta``. The budget is what
-        all of them cost together at ``delta``, which is less than the sum, with what was released before."""
+        """Plan a number of ``releases``, each of at most ``epsilon`` and ``each_delta``.
+
+        The budget is their total at ``delta``, which is less than the sum, with what was released before.
+        """
         each = short(parse_epsilon(epsilon)), short(parse_delta(each_delta))
         failure = short(parse_delta(delta))
 
@@ -413,7 +461,7 @@ class Ledger:
         return self._set(data, unit, account, rule)
 
     def enter(self, data: Given, *, unit: str | None = None, account: int | None = None) -> Account:
-        """The account of these data, opened without a limit if they have none yet; a limit stays as it is."""
+        """Return the account of these data, opened without a limit if new; a limit stays."""
         return self._set(data, unit, account, None)
 
     def note_uncounted(
@@ -427,7 +475,10 @@ class Ledger:
         as_published: bool = False,
         subset: Partition | None = None,
     ) -> Account:
-        """Note a release that was made without this ledger. No sum counts it, until :meth:`count_uncounted` does."""
+        """Note a release without this ledger; it counts after :meth:`count_uncounted`.
+
+        A note bounds nothing: no sum has it until it is counted.
+        """
         epsilon, delta = texts(derived_cost(guarantee))
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
         entry = {
@@ -453,9 +504,14 @@ class Ledger:
             return account_of(ledger_file.reread(book), number)
 
     def count_uncounted(self, data: Given) -> Account:
-        """Take the releases of these data that were made without this ledger into their account, and so into its
-        sums; this cannot be undone. :class:`ParameterError` if the account has a budget and they do not add up with
-        its releases."""
+        """Take the releases of these data without this ledger into their account's sums.
+
+        This cannot be undone.
+
+        Raises:
+            ParameterError: The account has a budget, and they do not add up with its releases.
+
+        """
         mark = mark_of(held(data))
         if self.create and not self.path.exists():
             return self.enter(data)
@@ -481,14 +537,14 @@ class Ledger:
         units: Units | None = None,
         begins: bool = False,
     ) -> Reservation:
-        """Set aside what a release may cost at most, durably, before anything is asked of the data.
+        """Reserve the most that a release may use, durably, before any query.
 
-        ``epsilon`` None: nothing bounds it beforehand (as published, seeded, or another kind of guarantee). ``mark`` is
-        that of the checkpoints of a run that can be interrupted. ``subset`` is which cases it is of, if not of all, and
-        ``units`` the digests of those in it. With ``begins`` the run calls :meth:`Reservation.begin` before its first
-        question: until then nothing counts if its process is killed.
-        Data that the ledger does not know get an account of their own, whatever other accounts may spend.
-        :class:`BudgetError` if the account cannot pay for it.
+        With ``epsilon`` None nothing bounds it beforehand (as published, seeded, or another kind of guarantee).
+        ``mark`` is that of the checkpoints of a run that can be interrupted. ``subset`` is the subset of its cases, if
+        not all, and ``units`` are the digests of those in it. With ``begins`` the run calls :meth:`Reservation.begin`
+        before its first query: until then nothing counts if its process is killed. Data that the ledger does not know
+        get an account of their own, whatever other accounts may spend. :class:`BudgetError` if the account's budget is
+        too small.
         """
         known = fingerprint(data)
         cost = None if epsilon is None else (short(epsilon), short(delta))
@@ -528,15 +584,18 @@ class Ledger:
         return reservation
 
     def _found(self, book: Book, known: bytes) -> Account | None:
-        """The account of the data with this fingerprint; a name that was given for it is noted."""
+        """Return the account of the data with this fingerprint, and note a given name."""
         number = book.data.get(book.digest(known))
         if self.account_name is not None:
             number = on_named(book, known, number, plain(self.account_name))
         return None if number is None else account_of(book, number)
 
     def units(self, data: Data, subset: Partition, unit: str, names: Sequence[str | None]) -> Units:
-        """Return which cases of a subset are of units that no other subset of its rule had, by the ``names`` of their
-        units; for :meth:`reserve`, which refuses them if another release of the rule was entered meanwhile."""
+        """Return the cases of a subset whose units no other subset of its rule had.
+
+        ``names`` are the names of their units. :meth:`reserve` refuses them if another release of the rule was entered
+        meanwhile.
+        """
         known, kind = fingerprint(data), kind_of_case(plain(data.read_as)) if unit == "case" else unit
         self._made()
         with self._reading() as book:
@@ -549,10 +608,12 @@ class Ledger:
     def resume(
         self, data: Data, number: int, *, marks: Sequence[str | None] = (None,), complete: bool = False
     ) -> Reservation:
-        """The reservation of a run that was interrupted and goes on, such as a training: it was never settled, so all
-        of it is still set aside. Refused once it is settled, unless the run is ``complete`` and asks nothing more; and
-        refused to a checkpoint that was gone on with already, or whose copy was: the ledger has none of its ``marks``
-        then. The run that goes on must :meth:`Reservation.take_over`."""
+        """Return the reservation of an interrupted run that goes on, such as a training.
+
+        It was never settled, so all of it is still reserved. Refused once it is settled, unless the run is ``complete``
+        and makes no more queries. Also refused for a checkpoint that a run went on from already, or from its copy: the
+        ledger then has none of its ``marks``. The run that goes on must :meth:`Reservation.take_over`.
+        """
         mark = fingerprint(data)
         with self._reading() as book:
             account = book.data.get(book.digest(mark))
@@ -565,11 +626,11 @@ class Ledger:
     def _set(
         self, given: Given, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
     ) -> Account:
-        """The account, with the limit that a rule gives it, told the number of the last release."""
+        """Return the account with the limit of a rule, which gets the last number."""
         data = held(given)
         mark, name = mark_of(data), self._name_of(data)
         if self.create and not self.path.exists():
-            with tempfile.TemporaryDirectory() as folder:  # what is refused leaves no ledger behind
+            with tempfile.TemporaryDirectory() as folder:  # a refusal leaves no ledger behind
                 rehearsed = replace(self, path=Path(folder) / self.path.name)
                 rehearsed._made()
                 rehearsed._put(mark, name, unit, account, rule)
@@ -603,8 +664,13 @@ class Ledger:
             return account_of(ledger_file.reread(book), number)
 
     def export(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write all accounts, with the guarantees of their releases, to a JSON or CSV file (by its suffix); a file that
-        is there is replaced only with ``overwrite``."""
+        """Write all accounts, with the guarantees of their releases, to a file.
+
+        Args:
+            path: JSON or CSV file, by its suffix.
+            overwrite: True to replace an existing file.
+
+        """
         suffix = Path(path).suffix.lower()
         if suffix not in (".json", ".csv"):
             raise OutputError("ledger-export-format-unknown", path=os.fspath(path))
@@ -637,17 +703,18 @@ def settling(
     contacted: Callable[[], bool],
     so_far: Callable[[], Guarantee] | None = None,
 ) -> Iterator[None]:
-    """Settle a release when the block ends, at what it claims. When it fails, charge what was asked until then
-    (``so_far``; by default as claimed), or, if nothing was asked of the data yet (``contacted``), withdraw it. Where it
-    failed in the data, charge all that was reserved. Where even that fails, it stays reserved, which counts as spent.
-    Whoever has no ledger passes None, and nothing happens.
+    """Settle a release when the block ends, at its claim.
+
+    When the block fails, charge the queries until then (``so_far``; by default as claimed). If there was no query yet
+    (``contacted``), withdraw it. If it failed in the data, charge all that was reserved. Where even that fails, it
+    stays reserved, which counts as spent. With None, for no ledger, nothing happens.
     """
     if reservation is None:
         yield
         return
     try:
         yield
-    except BaseException as error:  # also Ctrl-C: what was asked was asked
+    except BaseException as error:  # also Ctrl-C: the queries were made
         with contextlib.suppress(VeilogError):
             if contacted():
                 reservation.settle((so_far or claimed)(), failed=True, whole=isinstance(error, QuestionError))

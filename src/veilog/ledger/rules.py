@@ -1,4 +1,37 @@
-"""What releases cost together: of the whole log and of subsets of its cases, by the sum, by a schedule or composed."""
+"""Total cost of releases of a log and its subsets: summed, scheduled or composed.
+
+Privacy
+-------
+*Subsets.* A release of a subset of the cases (:mod:`veilog.privacy.partition`, with the proof) costs the cases of that
+subset, and no other. A case is in one subset of each rule. So it loses the sum over the releases of the whole log and
+over those of its subsets, and no case loses more than
+
+    the sum over the whole log + for each rule the largest sum over the releases of one of its subsets.
+
+Spans of days (``began=START..END``) overlap, so each counts for every day that it holds, and the day with the largest
+sum decides. Subsets of different rules are not disjoint, so their sums add up. Subsets of one rule of a log that was
+read in two ways are not disjoint either. The ways may be by starts and by ends of events, or by local times and by
+times with a zone. The way of reading decides the subset of a case. So it is kept with the subset, and the rule is one
+for each way. An unknown way is a way of its own. The zones of times are found from all of them. Where some times have
+none, a case may change its subset as soon as its own times get one. There all subsets add up, so that one such time
+never makes a sum smaller. Persons have cases in several subsets. For them all releases add up, but for those whose
+persons the ledger remembers, so that each is in one subset of a rule alone.
+
+*Schedules and composition.* With a delta, two rules may replace the sum. :mod:`veilog.privacy.account.composition`
+proves both.
+
+- :class:`FixedSchedule` settles before the first release how many there will be and the largest cost of each. Together
+  they cost what so many costs settled beforehand do. The content of a release may follow from all that was seen before.
+  Only a release over its planned cost, or one too many, is refused.
+- :class:`Composed` admits any releases, whose costs are chosen after seeing earlier ones. It is a filter of one order,
+  which is fixed when the budget is set. Half of delta is for composition, and the deltas of the releases may add up to
+  the other half. The halves are fixed, as a choice between them that follows from answers would cost both. Where the
+  plain sum fits, it is enough. The answers of runs in which it does have no loss above epsilon but where a delta fails.
+  All runs in which it does not are runs of the filter, to which their losses are due.
+
+Either begins when it is set. Earlier releases were seen when the rule was chosen, so they count by the sum, and the
+rule has the rest (basic composition of the two).
+"""
 
 from __future__ import annotations
 
@@ -29,10 +62,10 @@ _SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 def most_of_a_case(
     entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], subset: str | None = None
 ) -> Cost:
-    """Return the most that these entries cost one of the unit; where a ``subset`` is given, one of the unit in that
-    subset, which no other subset of its rule looks at.
+    """Return the largest cost of these entries for one unit, or one in a ``subset``.
 
-    Each of the two numbers is the largest of its own: they may be those of different cases.
+    No other subset of the rule looks at that one. Each of the two numbers is the largest of its own: they may be those
+    of different cases.
     """
     entries = list(entries)
     counted = [entry.counted for entry in entries]
@@ -43,7 +76,7 @@ def most_of_a_case(
 
 
 def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
-    """Return for each entry the most that the entries before it cost one of the unit that is in its subset."""
+    """Return for each entry the largest cost of those before, for one in its subset."""
     entries, found = list(entries), []
     spent = _Spent(disjoint(entry.counted for entry in entries if entry.counted is not None))
     for entry in entries:
@@ -55,14 +88,14 @@ def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cos
 
 @dataclass
 class _Spent:
-    """What was spent so far on all of the unit, and for each rule on those of each piece of its subsets."""
+    """Spent budget on all of the unit, and for each rule on each piece of its subsets."""
 
     pieces: Mapping[str, tuple[str, ...]]
     whole: Cost = (Fraction(0), Fraction(0))
     of_rules: dict[str, dict[str, Cost]] = field(default_factory=lambda: defaultdict(dict))
 
     def add(self, subset: str | None, cost: Cost) -> None:
-        """Add what was spent on a subset, or on all."""
+        """Add the cost of a subset, or of all."""
         if subset is None:
             self.whole = _added(self.whole, cost)
             return
@@ -70,7 +103,7 @@ class _Spent:
         of_rule |= {piece: _added(of_rule.get(piece, NO_COST), cost) for piece in self.pieces[subset]}
 
     def most(self, subset: str | None) -> Cost:
-        """Return the most that was spent on one of the unit; with a subset on one that is in it."""
+        """Return the most that was spent on one of the unit; with a subset on one in it."""
         found = self.whole
         for rule, spent in self.of_rules.items():
             costs = list(spent.values())
@@ -81,14 +114,15 @@ class _Spent:
 
 
 def subset_of(entry: Entry, unit: str) -> str | None:
-    """Return the subset that an entry counts as: that of its cases; for persons only where the ledger remembers
-    them."""
+    """Return the subset that an entry counts as; for persons only remembered ones."""
     return entry.counted if unit == "case" or entry.remembered else None
 
 
 def disjoint(subsets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
-    """Return of each subset the subsets without overlap that it is made of: itself; of a span of days the spans between
-    any two ends that lie next to each other, each named by its first day."""
+    """Return the disjoint pieces of each subset.
+
+    They are the subset itself, or for a span of days the spans between neighbouring ends, each named by its first day.
+    """
     subsets = list(subsets)
     spans = {one: tuple(named(one).partition("=")[2].split("..")) for one in subsets if rule_of(named(one)) == SPAN}
     ends = sorted({end for span in spans.values() for end in span})  # ISO dates sort as text
@@ -101,20 +135,22 @@ def _added(one: Cost, other: Cost) -> Cost:
 
 
 def _largest_cost(costs: Collection[Cost]) -> Cost:
-    """The largest of each of the two numbers."""
+    """Return the largest of each of the two numbers."""
     return max(e for e, _ in costs), max(d for _, d in costs)
 
 
 def days_of(subset: str | None) -> tuple[str, str] | None:
-    """Return the first day of a span of days and the one after its last; None of what is no such span."""
+    """Return the first day of a span of days and the one after it; None for others."""
     found = None if subset is None else _SPANS.fullmatch(subset)
     return None if found is None else (found[1], found[2])
 
 
 def rule_of(subset: str) -> str:
-    """Return the rule of a subset as it is spelled; an attribute that is called as that of spans is another rule, and
-    so is the same rule of a log that was read in another way. Where times have a zone in part, each subset is a rule of
-    its own: they add up."""
+    """Return the rule of a subset as it is spelled, with the way that decides it.
+
+    An attribute with the name of spans is another rule, and so is the same rule of a log that was read in another way.
+    Where only some times have a zone, each subset is a rule of its own: they add up.
+    """
     alone, mark, way = subset.partition(MARK)
     rule = alone.partition("=")[0]
     if rule == SPAN and not _SPANS.fullmatch(alone):
@@ -124,7 +160,7 @@ def rule_of(subset: str) -> str:
 
 
 def short(value: Fraction) -> Fraction:
-    """Return the fraction itself, or, where its text would be very long, one that is not smaller and hardly larger."""
+    """Return the fraction, or one hardly larger and never smaller with a shorter text."""
     if value.denominator <= _FINEST:
         return value
     return Fraction(-(-value.numerator * _FINEST // value.denominator), _FINEST)
@@ -133,51 +169,51 @@ def short(value: Fraction) -> Fraction:
 _NOTHING = Fraction(0)
 _HALVINGS = 60
 _DIGITS = 10**9
-"""What was found in floating point is given in so many parts of 1, rounded to the safe side."""
+"""Parts of 1 to which results in floating point are rounded, to the safe side."""
 MOST_RELEASES = 1_000_000
 
 
 @dataclass(frozen=True)
 class FixedSchedule:
-    """So many releases, each of at most this cost."""
+    """Fixed number of releases, each of at most this cost."""
 
     since: int
-    """The number of the last release before."""
+    """Number of the last release before."""
     releases: int
     each: Cost
 
     def to_json(self) -> dict[str, object]:
-        """Return it as it is kept and told; costs are exact texts."""
+        """Return the rule for the ledger and for programs; costs are exact texts."""
         each = {"epsilon": str(self.each[0]), "delta": str(self.each[1])}
         return {"how": "plan", "since": self.since, "releases": self.releases, "each": each}
 
     def left(self, entries: Iterable[Entry], unit: str, subset: str | None) -> int:
-        """Return how many releases are left of the plan, of the whole log or of a subset of its cases."""
+        """Return the number of releases that are left, for the whole log or a subset."""
         made, _ = most_of_a_case(_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), subset)
         return max(0, self.releases - int(made))
 
     def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
-        """Return the most that the next release may cost."""
+        """Return the largest cost of the next release."""
         return self.each if self.left(tuple(entries), unit, subset) else (_NOTHING, _NOTHING)
 
     def spent(self, entries: Iterable[Entry], unit: str, budget: Cost) -> Cost:
-        """Return what the releases so far cost together: all of the plan, from the first on."""
+        """Return the total of the releases so far: all of the plan, from the first on."""
         return budget if any(True for _ in _since(entries, self.since)) else _before(entries, unit, self.since, None)
 
 
 @dataclass(frozen=True)
 class Composed:
-    """Releases whose costs are chosen as one goes, composed in Rényi privacy of one order."""
+    """Releases with adaptive costs, composed in Rényi privacy of one order."""
 
     since: int
     order: Fraction
 
     def to_json(self) -> dict[str, object]:
-        """Return it as it is kept and told."""
+        """Return the rule for the ledger and for programs."""
         return {"how": "composed", "since": self.since, "order": str(self.order)}
 
     def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
-        """Return the most that the next release may cost."""
+        """Return the largest cost of the next release."""
         given = tuple(entries)
         before = _before(given, unit, self.since, subset)
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
@@ -189,7 +225,7 @@ class Composed:
         return max(epsilon - by_sum, by_filter, _NOTHING), max(delta / 2 - failures, _NOTHING)
 
     def spent(self, entries: Iterable[Entry], unit: str, budget: Cost) -> Cost:
-        """Return what the releases so far cost together."""
+        """Return the total of the releases so far."""
         given = tuple(entries)
         before = _before(given, unit, self.since, None)
         half = max(budget[1] - before[1], _NOTHING) / 2
@@ -203,7 +239,10 @@ class Composed:
         return before[0] + by_filter, before[1] + failures + half
 
     def _renyi(self, entry: Entry) -> Cost:
-        """An answer counts for itself; what is not known one by one, or not asked yet, for what it may cost."""
+        """Return the Rényi cost of an entry: of its answers, or of its whole cost.
+
+        The whole cost counts where answers are not known one by one, or not given yet.
+        """
         if entry.answers is None:
             return renyi_of(cost_of(entry)[0], self.order), _NOTHING
         return sum((answer.renyi(self.order) * n for answer, n in entry.answers), _NOTHING), _NOTHING
@@ -215,7 +254,7 @@ Counting = FixedSchedule | Composed
 def planned_budget(
     entries: tuple[Entry, ...], unit: str, since: int, releases: int, each: Cost, delta: Fraction
 ) -> tuple[FixedSchedule, Cost]:
-    """Return a plan that begins now, and what all of it costs at ``delta`` with what was released before."""
+    """Return a plan that begins now, and its total at ``delta`` with earlier releases."""
     if isinstance(releases, bool) or not isinstance(releases, int) or not 1 <= releases <= MOST_RELEASES:
         raise ParameterError(
             "plan-releases-out-of-range", parameter="releases", most_releases=MOST_RELEASES, releases=releases
@@ -241,7 +280,7 @@ def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: C
 
 
 def read(text: str | None) -> Counting | None:
-    """Return the rule that was kept; None: by the sum. :class:`ValueError` for what is none."""
+    """Return the rule from its text; None for the sum. :class:`ValueError` for others."""
     if text is None:
         return None
     try:
@@ -258,17 +297,18 @@ def read(text: str | None) -> Counting | None:
 
 @dataclass(frozen=True)
 class ComposedCost:
-    """What releases cost together at a delta; None where that delta is not above their own."""
+    """Total of releases at a delta; None where that delta is below the sum of theirs."""
 
     delta: Fraction
     planned: Fraction | None
-    """If what each may cost was settled before the first."""
+    """Epsilon if the cost of each was settled before the first."""
     composed: Fraction | None
-    """If each was chosen after seeing earlier ones: the smallest composed limit that admits them in their order."""
+    """Epsilon if each was chosen after seeing earlier ones: the smallest composed limit that admits them in their
+    order."""
 
 
 def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> ComposedCost:
-    """Return what these releases, each with a bound, cost together at ``delta``."""
+    """Return the total of these releases, each with a bound, at ``delta``."""
     epsilon, failures = most_of_a_case(entries, unit, cost_of)
     if failures > delta:
         return ComposedCost(delta, None, None)
@@ -278,10 +318,11 @@ def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Composed
 
 
 def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> Fraction:
-    """Return the smallest composed budget, set before the first of these releases, that admits each in its turn.
+    """Return the smallest composed budget, set before them, that admits each release.
 
-    The order of a filter follows from its limit (:func:`composed_budget`), so each limit is tried at its own order: the
-    order that would suit the releases best is known after them only, and at that order the bound does not hold.
+    Each is admitted in its turn. The order of a filter follows from its limit (:func:`composed_budget`), so each limit
+    is tried at its own order. The order that would suit the releases best is known only after them, and at that order
+    the bound does not hold.
     """
     half = delta / 2
     before = before_each(entries, unit, cost_of)
@@ -307,13 +348,15 @@ def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> F
 
 
 def _rounded_up(epsilon: Fraction) -> Fraction:
-    """An epsilon that :func:`_largest` does not round below this one."""
+    """Return an epsilon that :func:`_largest` does not round below this one."""
     return Fraction(math.ceil(epsilon * _DIGITS) + 1, _DIGITS)
 
 
 def _dearest(entries: Iterable[Entry], unit: str) -> Counter[Cost]:
-    """Costs that are no smaller than those of any case, one by one: of each rule the dearest release of any subset, the
-    second, and so on."""
+    """Return costs that are no smaller than those of any case, one by one.
+
+    They are, for each rule, the dearest release of any subset, the second, and so on.
+    """
     found: Counter[Cost] = Counter()
     subsets: dict[str, dict[str, list[Cost]]] = defaultdict(lambda: defaultdict(list))
     entries = list(entries)
@@ -338,12 +381,12 @@ def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
 
 
 def _before(entries: Iterable[Entry], unit: str, number: int, subset: str | None) -> Cost:
-    """What was released until then costs, by the sum."""
+    """Return the cost of the releases until then, by the sum."""
     return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, subset)
 
 
 def _largest(room: Fraction, order: Fraction) -> Fraction:
-    """The largest epsilon, rounded down, whose cost fits into what there is room for."""
+    """Return the largest epsilon, rounded down, whose cost fits into the room."""
     low, high = _NOTHING, Fraction(1)
     if room <= 0:
         return low

@@ -1,12 +1,12 @@
-"""The file of a ledger: SQLite, opened by short transactions that are whole or not at all, also after a crash.
+"""File of a ledger: SQLite, in short transactions that a crash leaves whole.
 
-The rollback journal (SQLite's default) and not the write-ahead log: all of a ledger is one file beside the log, which
-people move, copy and keep on network drives, and a write-ahead log would be two more files, one of them shared memory.
-``synchronous=EXTRA`` makes a commit durable when it returns, including the removal of the journal.
+It uses the rollback journal (SQLite's default) and not the write-ahead log. So all of a ledger is one file beside the
+log, which people move, copy and keep on network drives. A write-ahead log would be two more files, one of them shared
+memory. ``synchronous=EXTRA`` makes a commit durable when it returns, including the removal of the journal.
 
-The file is sealed: a keyed digest over every row is checked before anything is believed, so that a damaged file is
-refused and never read as an account with less in it. The key lies in the same file: the seal finds damage, and the
-digests of data tell nothing to those who see them elsewhere; whoever has the file itself must be trusted with it.
+The file is sealed: a keyed digest over every row is checked before anything is believed. So a damaged file is refused
+and never read as an account with less in it. The key lies in the same file. The seal finds damage, and the digests of
+data reveal nothing to those who see them elsewhere. Everyone with the file itself must be trusted with it.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from veilog.logs.files import AnyLog
 
 Waiting = Callable[[str, float | None], None]
-"""Told what is being waited for."""
+"""Function that is called with a text on the wait, and a fraction or None."""
 
 PATIENCE = 10.0
-"""Seconds to wait, unless something else is said, for a ledger that another process is writing."""
+"""Default number of seconds to wait for a ledger that another process is writing."""
 _APPLICATION = 0x7665696C
 _VERSION = 6
 _TABLES = (
@@ -75,10 +75,10 @@ _TABLES = (
 _NAMES = tuple(table.split()[2] for table in _TABLES)
 _SETTINGS = ("PRAGMA synchronous = EXTRA", "PRAGMA trusted_schema = OFF")
 _ONCE = 0.25
-"""Seconds that SQLite itself waits for a lock, before we say that we wait and try again."""
+"""Seconds that SQLite itself waits for a lock, before veilog reports it."""
 _STATES = ("reserved", "charged", "written", "withdrawn")
 _HEADER = 16
-"""Bytes of what a file of SQLite begins with."""
+"""Number of bytes at the start of a file of SQLite."""
 _ENDS = re.compile(r"[0-9]{1,300}(/[1-9][0-9]{0,299})?")
 
 
@@ -93,17 +93,17 @@ class Book:
     data: dict[str, int]
     entries: tuple[Entry, ...]
     runs: dict[int, str]
-    """Of releases that are kept in checkpoints, the mark of the last one."""
+    """Mark of the last checkpoint, for runs with checkpoints."""
     uncounted: tuple[Entry, ...] = ()
     """Releases that were made without this ledger, each under the account of its data."""
 
     def digest(self, fingerprint: bytes) -> str:
-        """What data are recognised by here: without the key nothing can be told from it."""
+        """Return the keyed digest of data; without the key it reveals nothing."""
         return hmac.new(self.key, fingerprint, hashlib.sha256).hexdigest()
 
 
 def located(path: str | os.PathLike[str]) -> Path:
-    """Where the ledger really is, links followed: one ledger must not be locked under two names."""
+    """Return the real path of the ledger: no ledger may be locked under two names."""
     try:
         place = Path(os.path.realpath(path))
         if place.is_dir():
@@ -118,7 +118,10 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 
 def create(place: Path) -> None:
-    """A new, empty ledger that only its owner may read. It appears whole; if another process was first, that stays."""
+    """Create an empty ledger that only its owner may read.
+
+    It appears whole; if another process was first, that one stays.
+    """
     if not place.parent.is_dir():
         raise OutputError("folder-not-there", path=place, parent=place.parent)
     temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.new")
@@ -144,9 +147,9 @@ def create(place: Path) -> None:
 
 @contextlib.contextmanager
 def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting | None) -> Iterator[Book]:
-    """The ledger's content. With ``write`` nobody else writes until the block ends; what it did is then durable.
+    """Yield the ledger's content; with ``write`` no other process writes meanwhile.
 
-    When the block raises, nothing of what it did remains.
+    When the block ends, its changes are durable. When it raises, none of them remains.
     """
     _check_header(place)
     if write:
@@ -177,13 +180,13 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
 
 
 def reread(book: Book) -> Book:
-    """Return what is in the ledger by now, in the same transaction."""
+    """Return the present content of the ledger, in the same transaction."""
     _seal(book.connection)
     return _loaded(book.connection, book.path)
 
 
 def _without_abandoned(book: Book, *, write: bool) -> Book:
-    """The book with the reservations given back of runs that ended before they asked anything."""
+    """Return the book without reservations of runs that ended before any query."""
     left = {entry.number for entry in book.entries if entry.never_asked}
     if not left:
         return book
@@ -198,7 +201,7 @@ def _without_abandoned(book: Book, *, write: bool) -> Book:
 
 
 def give_back(connection: sqlite3.Connection, number: int) -> None:
-    """Withdraw a reservation: nothing was asked, so it costs nothing and its units were in no release."""
+    """Withdraw a reservation: without a query it uses nothing and saw no units."""
     connection.execute(
         "UPDATE releases SET epsilon = '0', delta = '0', state = 'withdrawn' WHERE release = ?", (number,)
     )
@@ -212,8 +215,10 @@ def _connected(place: Path) -> sqlite3.Connection:
 
 
 def _check_header(place: Path) -> None:
-    """Refuse what is not there, may not be read or is too short, without opening it: a process that closes a file
-    loses its locks on it, those of its other threads, too."""
+    """Refuse a missing, unreadable or short file, without opening it.
+
+    A process that closes a file loses its locks on it, those of its other threads, too.
+    """
     try:
         size = place.stat().st_size
     except FileNotFoundError as error:
@@ -227,7 +232,7 @@ def _check_header(place: Path) -> None:
 
 
 def _check_locks(place: Path) -> None:
-    """Refuse a ledger on a file system that grants one lock twice: two writers would both find room for a release."""
+    """Refuse a file system that grants a lock twice: two writers would both find room."""
     if locks_hold(place.parent) is False:
         raise OutputError("ledger-locks-ignored", path=place)
 
@@ -277,13 +282,13 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
         uncounted = tuple(_uncounted(*row) for row in _rows(connection, "uncounted"))
-    except (ValueError, TypeError) as error:  # also what JSON and UTF-8 say of damage
+    except (ValueError, TypeError) as error:  # also errors of JSON and UTF-8 on damage
         raise InputError("ledger-damaged", path=place) from error
     return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
 def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
-    """Return what a table notes, by number."""
+    """Return the notes of a table, by number."""
     return {int(number): str(text) for number, text in _rows(connection, table)}
 
 
@@ -315,7 +320,7 @@ def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: 
 
 
 def _uncounted(number: int, account: int, text: str) -> Entry:
-    """The release that was noted as not counted; its number is that of the note."""
+    """Return the release of an uncounted note; its number is that of the note."""
     kept = dict(json.loads(text))
     names = ("time", "method", "as_published", "parameters", "unit", "epsilon", "delta")
     facts = [kept[name] for name in names[:3]] + [json.dumps(kept["parameters"])] + [kept[name] for name in names[4:]]
@@ -338,19 +343,19 @@ def _cost(epsilon: str | None, delta: str | None) -> Cost | None:
 
 
 def _code(error: sqlite3.Error) -> int | None:
-    """SQLite's primary result code, where the error came from SQLite."""
+    """Return SQLite's primary result code, where the error came from SQLite."""
     code = getattr(error, "sqlite_errorcode", None)
     return None if code is None else int(code) & 0xFF
 
 
 @contextlib.contextmanager
 def _in_words(place: Path) -> Iterator[None]:
-    """What SQLite says, in the user's words."""
+    """Turn SQLite's errors into the user's words."""
     try:
         yield
     except sqlite3.Error as error:
         raise _told(place, error) from error
-    except UnicodeDecodeError as error:  # Python, reading what SQLite says of damage
+    except UnicodeDecodeError as error:  # Python, on a damaged text from SQLite
         raise InputError("ledger-damaged", path=place) from error
 
 
@@ -372,11 +377,11 @@ Data: TypeAlias = EventLog | StoredLog | Variants
 
 
 def fingerprint(data: Data) -> bytes:
-    """What a log is recognised by: SHA-256 over how many cases have which multiset of activities.
+    """Return the fingerprint of a log: SHA-256 over counts of multisets of activities.
 
-    It does not depend on the file or its format, on the order of rows, cases, or events at the same time, on names of
-    cases, further attributes, and cases without events, which not every format can hold. Only a keyed digest of it is
-    ever kept.
+    It does not depend on the file or its format, or on the order of rows, cases, or events at the same time. Nor does
+    it depend on names of cases, further attributes, or cases without events, which not every format can hold. Only a
+    keyed digest of it is ever kept.
     """
     variants = data if isinstance(data, Variants) else data.variants
     owner = np.repeat(np.arange(len(variants)), variants.lengths)
@@ -397,30 +402,36 @@ def fingerprint(data: Data) -> bytes:
 
 
 _WIDTH = 16
-"""Bytes that are kept of a unit."""
+"""Number of bytes that are kept of a unit."""
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a subset that no other subset of its rule had."""
+    """Units of a subset that no other subset of its rule had.
+
+    A digest is keyed (HMAC-SHA256) with the ledger's key, so no name follows from it without the file. Two of n names
+    have the same one with a chance below n**2 / 2**129. Exports hold neither digests nor the key.
+    """
 
     digests: bytes = field(repr=False)
-    """Theirs, in order, so that nothing follows from the order of cases."""
+    """Digests of the units, sorted, so that nothing follows from the order of cases."""
     new: BoolArray = field(repr=False)
-    """Which cases of the subset are of these. A unit without a name cannot be recognised in another, so it is none."""
+    """True for each case of these units; a unit without a name cannot be recognised, so it is none."""
     subset: str
     compared: tuple[int, ...]
-    """The releases whose units they were compared with."""
+    """Numbers of the releases whose units they were compared with."""
 
     def check(self, book: Book, account: int) -> None:
-        """Refuse to reserve where another release of the rule was entered since these were compared. That follows from
-        the ledger alone, and from no unit."""
+        """Refuse to reserve if another release of the rule was entered meanwhile.
+
+        This follows from the ledger alone, and from no unit.
+        """
         if _others(book, account, self.subset) != self.compared:
             raise BudgetError("ledger-subset-units-unknown", account=account)
 
 
 def unseen(book: Book, account: int | None, subset: str, kind: str, names: Sequence[str | None]) -> Units:
-    """Return which units, named case by case, no other subset of the rule of this one had on the account."""
+    """Return the units, named case by case, that no other subset of this rule had."""
     others = _others(book, account, subset)
     before: set[bytes] = set()
     for number in others:
@@ -433,7 +444,7 @@ def unseen(book: Book, account: int | None, subset: str, kind: str, names: Seque
 
 
 def _others(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
-    """The releases of other subsets of this rule whose units are kept."""
+    """Return the releases of other subsets of this rule whose units are kept."""
     rule = subset.partition("=")[0]
     return tuple(
         entry.number
@@ -447,18 +458,18 @@ def _others(book: Book, account: int | None, subset: str) -> tuple[int, ...]:
 
 
 def _digest(book: Book, kind: str, name: str) -> bytes:
-    """The digest of a unit: of what it is, and its name."""
+    """Return the digest of a unit's kind and name."""
     text = json.dumps(["unit", kind, name]).encode()
     return hmac.digest(book.key, text, "sha256")[:_WIDTH]
 
 
 Given: TypeAlias = "AnyLog | StoredLog | bytes"
-"""What data are told by: a log however it is given, or what it is recognised by."""
+"""Data as a log in any form, or as its fingerprint."""
 _MOST_ANSWERS = 500
 
 
 def held(data: Given) -> Data | bytes:
-    """Return the data of an account as they are known by: what was not read yet is read."""
+    """Return the data or their fingerprint; a file is read."""
     if isinstance(data, EventLog | StoredLog | Variants | bytes):
         return data
     from veilog.logs.files import as_log  # readers are loaded where there is something to read
@@ -468,12 +479,12 @@ def held(data: Given) -> Data | bytes:
 
 
 def mark_of(data: Data | bytes) -> bytes:
-    """Return what data are recognised by; who has nothing else of them gives that."""
+    """Return the fingerprint of data, which may be one already."""
     return data if isinstance(data, bytes) else fingerprint(data)
 
 
 def account_of(book: Book, number: int) -> Account:
-    """Return an account with its entries, and which others there are beside it."""
+    """Return an account with its entries, and the numbers of the others beside it."""
     row = book.accounts[number]
     own = tuple(entry for entry in book.entries if entry.account == number)
     uncounted = tuple(entry for entry in book.uncounted if entry.account == number)
@@ -502,10 +513,11 @@ def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
 
 
 def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
-    """Put data on another account, with all that was spent of the old one, and with its limit if there is none yet.
+    """Put data on another account, with all that was spent on the old one.
 
-    Releases that come to those of a limit were not entered under its rule: what is composed begins anew, and a plan is
-    over, as these were none of its releases. Its limit then counts by the sum, with all that there was.
+    Its limit comes along if the other has none. Releases that join a limit were not entered under its rule. So a
+    composition begins anew, and a plan is over, as these were none of its releases. Its limit then counts by the sum,
+    with all earlier releases.
     """
     if account not in book.accounts:
         known = ", ".join(str(number) for number in sorted(book.accounts))
@@ -530,7 +542,7 @@ def put_together(book: Book, mark: bytes, old: int | None, account: int) -> int:
 
 
 def rule_with(book: Book, limited: Account, added: Iterable[Entry]) -> Counting | None:
-    """Return how the limit of an account counts when releases come to it that were not made under its rule."""
+    """Return the counting of a limited account that takes in others' releases."""
     if all(entry.state == "withdrawn" for entry in added):
         return limited.counting
     if isinstance(limited.counting, Composed):
@@ -539,12 +551,15 @@ def rule_with(book: Book, limited: Account, added: Iterable[Entry]) -> Counting 
 
 
 def check_together(kept: Account, added: Account) -> None:
-    """:class:`ParameterError` where one of two accounts has a budget, and their releases are not for the same unit and
-    kind of case: nothing bounds their sum, and they cannot be taken apart again."""
+    """Refuse to join two accounts whose releases do not add up, if one has a budget.
+
+    Their releases are not for the same unit and kind of case, so nothing bounds their sum, and they cannot be separated
+    again.
+    """
     both = replace(kept, entries=(*kept.entries, *added.entries))
     made = [entry for entry in both.entries if entry.state != "withdrawn"]
     if kept.budget is None and added.budget is None:
-        return  # the account says that nothing bounds what was spent
+        return  # the account reports that nothing bounds the spent budget
     if len({entry.unit for entry in made}) < 2 and len(both.kinds) < 2:
         return
     code = "account-units-differ-within" if kept.number == added.number else "account-units-differ"
@@ -552,7 +567,7 @@ def check_together(kept: Account, added: Account) -> None:
 
 
 def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
-    """Put data that are on no account yet on the one of this name; None where there is none of this name yet."""
+    """Put data without an account on the one of this name; None if there is none yet."""
     found = [number for number, row in book.accounts.items() if row.name == name]
     if len(found) > 1:
         numbers = ", ".join(map(str, sorted(found)))
@@ -572,7 +587,7 @@ def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | Non
 
 
 def limit(book: Book, account: int, budget: Cost | None, counting: Counting | None = None) -> None:
-    """Limit what an account may spend in all, counted by the sum or by a rule; None takes the limit away."""
+    """Limit the total of an account, by the sum or by a rule; None takes it away."""
     execute = book.connection.execute
     execute("DELETE FROM counting WHERE account = ?", (account,))
     if counting is not None:
@@ -581,7 +596,7 @@ def limit(book: Book, account: int, budget: Cost | None, counting: Counting | No
 
 
 def usual_unit(book: Book, number: int) -> str | None:
-    """Whom the releases of an account that has no limit yet protect, if they agree."""
+    """Return the unit of the releases of an account without a limit, if they agree."""
     account = account_of(book, number)
     units = {entry.unit for entry in account.entries if entry.state != "withdrawn"}
     return units.pop() if account.budget is None and len(units) == 1 else None
@@ -599,7 +614,7 @@ def reserved(
     subset: str | None,
     way: str = "",
 ) -> int:
-    """Enter what a release may cost, with the way its log was read, and return the number of the entry."""
+    """Enter a reservation, with the way its log was read, and return its number."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     row = book.connection.execute(
         "INSERT INTO releases VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, 'reserved', NULL, '')",
@@ -614,7 +629,7 @@ def reserved(
 
 
 def change(book: Book, number: int, changes: str, values: tuple[str | None, ...], *states: State) -> None:
-    """Change an entry that is in one of these states, or say that the ledger lost it."""
+    """Change an entry that is in one of these states, or raise that it is lost."""
     held = {entry.number: entry.state for entry in book.entries}
     if held.get(number) not in states:
         raise lost(book)
@@ -622,7 +637,7 @@ def change(book: Book, number: int, changes: str, values: tuple[str | None, ...]
 
 
 def derived_cost(guarantee: Guarantee) -> Cost | None:
-    """Return what a release cost, exactly where its charges just add up; None without a guarantee."""
+    """Return the cost of a release, exact where its charges add up, or None."""
     if not guarantee.proven or guarantee.epsilon is None or guarantee.delta is None:
         return None
     epsilon, delta = compose(guarantee.charges)
@@ -632,7 +647,7 @@ def derived_cost(guarantee: Guarantee) -> Cost | None:
 
 
 def note_answers(book: Book, number: int, charges: Iterable[Charge]) -> None:
-    """Note what a release answered, where it composes answer by answer and is not too long to keep."""
+    """Note the answers of a release, if they compose singly and are not too many."""
     answers = answers_of(charges)
     if answers is not None and len(answers) <= _MOST_ANSWERS:
         text = json.dumps([[answer.kept, times] for answer, times in answers])
@@ -650,5 +665,5 @@ def plain(text: str) -> str:
 
 
 def texts(cost: Cost | None) -> tuple[str | None, str | None]:
-    """Return a cost as it is kept."""
+    """Return a cost as texts for the ledger."""
     return (None, None) if cost is None else (str(cost[0]), str(cost[1]))
