@@ -214,10 +214,7 @@ def _person_cases(asked: int | None, unit: Unit) -> int:
 
 
 def _kinds(pairs: Sequence[Attempt], guarantee: Guarantee, most_cases: int) -> dict[Broken | None, list[Attempt]]:
-    """Return the attempts by why the guarantee does not cover them, if so.
-
-    The covered ones come first.
-    """
+    """Return the attempts by why the guarantee does not cover them, covered first."""
     codes = {condition.code for condition in guarantee.conditions}
     kinds: dict[Broken | None, list[Attempt]] = {None: []}
     for pair in pairs:

@@ -10,6 +10,25 @@ with the exact bounds of Clopper and Pearson ("The use of confidence or fiducial
 probabilities. Audits with such bounds follow Jagielski, Ullman, Oprea, "Auditing differentially private machine
 learning", NeurIPS 2020. The event is chosen on runs of its own, so the bound needs no correction for the events that
 were considered.
+
+*Curves* (:func:`curve`). For two logs that differ by one case, a pair of distributions on numbers dominates each
+charge. The product of these pairs dominates all answers together (Dong, Roth, Su, "Gaussian Differential Privacy", JRSS
+B 2022; Zhu, Dong, Wang, "Optimal accounting of differential privacy via characteristic function", AISTATS 2022). Later
+queries may depend on earlier answers, as long as their budgets do not. The pairs:
+
+- a Laplace mechanism whose answers one case changes by S in the L1 norm: noise around 0 and around S;
+- a charge that rests on a threshold or is not known better: the pair of exactly (epsilon, delta), which dominates all;
+- noised steps: Gaussian numbers around 0 and, with the chance of being sampled, around 1;
+- queries on a Poisson sample: their product, mixed with the one where the case is not in the sample.
+
+A pair is held as the distribution of its privacy loss, ``ln(upper / lower)`` under ``upper``, on a grid. Losses are
+rounded up, so the curve allows rather too much, and an audit proves a little less by it. The account composes losses
+too (:mod:`veilog.privacy.account.losses`). An audit must not take the numbers that it compares with from its target, so
+this module works them out by itself; a test compares the two.
+
+*Evidence* of an answer is the logarithm of its likelihood with the case over that without. An attacker who knows both
+logs can compute it. An audit is right even if a likelihood is not exact, only less sharp. A new kind of mechanism needs
+a line in :func:`log_probability`, and one in :func:`log_at_most` if it is thresholded.
 """
 
 from __future__ import annotations
@@ -87,10 +106,7 @@ def priced(charge: Charge) -> Priced:
 
 @dataclass(frozen=True, eq=False)
 class _Losses:
-    """Probabilities of the losses ``first * step``, ``(first + 1) * step``, ...
-
-    The last is that of an infinite loss.
-    """
+    """Probabilities of the losses ``first * step``, ``(first + 1) * step``, ..., inf."""
 
     step: float
     first: int
@@ -319,10 +335,7 @@ def _cumulative(mechanism: KTruncatedGeometric) -> FloatArray:
 
 
 def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
-    """Return the evidence of noisy numbers with these exact ones.
-
-    It is ``nan`` where neither log can give them.
-    """
+    """Return the evidence of noisy numbers; ``nan`` where neither log can give them."""
     noisy, one, other = (np.atleast_1d(np.asarray(a, dtype=np.float64)).reshape(-1) for a in (answer, without, with_))
     differ = one != other
     likely_with = float(log_probability(mechanism, noisy[differ] - other[differ]).sum())
@@ -366,10 +379,7 @@ def evidence_of_maximum(mechanism: NoisyMaximum, answer: int, without: npt.Array
 
 
 def _log_largest(noise: Laplace, place: int, scores: IntArray) -> float:
-    """Return the log probability that the number at this place is the largest.
-
-    Noise is added to each number. Of equal ones the first counts.
-    """
+    """Return the log chance that noise makes this place the first largest number."""
     decay = float(noise.decay)
     reach = math.ceil(_BEYOND / decay)
     steps = np.arange(-reach, reach + 1, max(1, reach // _PLACES))  # for wide noise a grid of the numbers
@@ -566,10 +576,7 @@ _FINEST = 1e-5
 
 
 def _chances(seen: float, slope: float, n1: int, n0: int, p1: FloatArray, p0: FloatArray) -> FloatArray:
-    """Return at least ``P(K1/n1 - slope K0/n0 >= seen)`` for binomial numbers.
-
-    K1 and K0 are independent, with each of the probabilities.
-    """
+    """Return at least ``P(K1/n1 - slope K0/n0 >= seen)`` for independent binomials."""
     k0 = np.arange(n0 + 1)
     needed = np.ceil(n1 * (seen + slope * k0 / n0) - 1e-9)  # of K1, for each K0
     use = needed <= n1

@@ -318,10 +318,7 @@ def factor_bound(
     with_: FloatArray,
     confidence: float,
 ) -> float:
-    """Return the largest factor that these runs refute through the event.
-
-    It is right to about a thousandth, rounded down.
-    """
+    """Return the largest factor that these runs refute, to a thousandth, rounded down."""
     if not shape:
         return 0.0
     k1, k0 = (event.seen(with_), len(with_)), (event.seen(without), len(without))

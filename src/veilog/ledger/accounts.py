@@ -229,10 +229,7 @@ class Account:
         return replace(self, entries=tuple(entry for entry in self.entries if entry.number < number))
 
     def falls_to(self, after: Account) -> Strength | None:
-        """Return the level of all releases after one more, where it falls; otherwise None.
-
-        None also for a first release, whose level is its own.
-        """
+        """Return the level after one more release where it falls; None also for a first."""
         if not self.releases or STRENGTHS.index(after.strength) <= STRENGTHS.index(self.strength):
             return None
         return after.strength

@@ -94,10 +94,7 @@ def of_rule(rule: str, way: str) -> str | None:
 
 
 def _partly(said: Mapping[str, Any]) -> bool:
-    """Return True if some times had a zone and others not, or if that is unknown.
-
-    It is unknown for several logs before.
-    """
+    """Return True if only some times had a zone, or if several logs leave it unknown."""
     before = said.get("before")
     if said.get("zones") == "partly" or before is None:
         return said.get("zones") == "partly"

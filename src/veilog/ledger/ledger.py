@@ -221,10 +221,7 @@ class Reservation:
         return held
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
-        """Return the reservation for the run whose checkpoints now have this ``mark``.
-
-        It is for no other run.
-        """
+        """Return the reservation for the run with this ``mark`` from here on, only."""
         with self.ledger._writing() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
                 raise lost(book)
@@ -342,10 +339,7 @@ class Ledger:
             return None if number is None else account_of(book, number)
 
     def accounts_of(self, marks: Iterable[bytes]) -> dict[bytes, Account]:
-        """Return the accounts of data with these fingerprints, by one read of the ledger.
-
-        Data without an account are left out.
-        """
+        """Return the accounts of known data with these fingerprints, by one read."""
         if self.create and not self.path.exists():
             return {}
         with self._reading() as book:
@@ -354,10 +348,7 @@ class Ledger:
             return {mark: accounts[number] for mark, number in found.items() if number is not None}
 
     def proven(self, files: Collection[str]) -> dict[str, frozenset[str]]:
-        """Return the files of proven releases, with the codes of their conditions.
-
-        ``files`` are SHA-256 digests. The releases have a guarantee, and this ledger adds up their cost.
-        """
+        """Return the files (SHA-256) of proven releases in the sums, with condition codes."""
         return {
             digest: frozenset(condition["code"] for condition in entry.guarantee["conditions"])
             for account in (self.show() if files else ())
@@ -475,10 +466,7 @@ class Ledger:
         as_published: bool = False,
         subset: Partition | None = None,
     ) -> Account:
-        """Note a release without this ledger; it counts after :meth:`count_uncounted`.
-
-        A note bounds nothing: no sum has it until it is counted.
-        """
+        """Note a release without this ledger: no sum has it until :meth:`count_uncounted`."""
         epsilon, delta = texts(derived_cost(guarantee))
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}
         entry = {

@@ -118,10 +118,7 @@ def located(path: str | os.PathLike[str]) -> Path:
 
 
 def create(place: Path) -> None:
-    """Create an empty ledger that only its owner may read.
-
-    It appears whole; if another process was first, that one stays.
-    """
+    """Create an empty ledger for its owner only; it appears whole, unless one exists."""
     if not place.parent.is_dir():
         raise OutputError("folder-not-there", path=place, parent=place.parent)
     temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.new")

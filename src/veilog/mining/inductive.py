@@ -8,6 +8,10 @@ mined in turn. Where there is no cut, rare edges are left out of the graph. Wher
 possible fall-through is taken. Without a noise threshold every trace of the log is a trace of the tree.
 
 The trees are those of pm4py 2.7: it has the same cuts in the same order, and the same fall-throughs.
+
+Within discovery a log is a dict from traces to numbers of cases, and a trace is a string with one character an
+activity. The character 0 stands for none, so it can be the border of traces: an activity after it starts a trace, one
+before it ends one.
 """
 
 from __future__ import annotations

@@ -42,10 +42,7 @@ T = TypeVar("T")
 
 
 def answered(function: Callable[[B], object], read: Callable[[object, int], T | None], block: B) -> T:
-    """Return the function's answer for a block, as ``read`` understands it.
-
-    It refuses an answer that ``read`` does not understand (None).
-    """
+    """Return the function's answer for a block as ``read`` takes it, or refuse it."""
     try:
         found = read(function(block), len(block))
     except Exception:  # noqa: BLE001 - its text may reveal data
@@ -56,10 +53,7 @@ def answered(function: Callable[[B], object], read: Callable[[object, int], T | 
 
 
 def bins_of(function: Callable[[B], object], block: B, size: int, *, check: bool) -> IntArray:
-    """Return the bin of each case, -1 for none; with ``check`` some run twice.
-
-    A bin out of range counts as none.
-    """
+    """Return each case's bin, -1 for none or out of range; ``check`` runs some twice."""
 
     def read(answer: object, cases: int) -> IntArray | None:
         bins = np.asarray(answer)
@@ -76,10 +70,7 @@ def bins_of(function: Callable[[B], object], block: B, size: int, *, check: bool
 
 
 def triples_of(function: Callable[[B], object], block: B, size: int, largest: int, *, check: bool) -> Triples:
-    """Return the vectors of the cases, with values cut to ``largest`` on either side.
-
-    Places out of range are left out.
-    """
+    """Return the cases' vectors within ``size``, their values cut to ``largest``."""
 
     def read(answer: object, cases: int) -> Triples | None:
         if not isinstance(answer, tuple | list) or len(answer) != 3:

@@ -229,10 +229,7 @@ class RawCases:
         return np.where(known, days / _DAY, np.nan)
 
     def values(self, name: str) -> tuple[tuple[str, ...], IntArray, npt.NDArray[np.integer]]:
-        """Return an attribute's raw values and its (cases, values), each pair once.
-
-        The pairs stand in the order of the events.
-        """
+        """Return raw values and (cases, values), each pair once, in the order of events."""
         labels, codes = _dictionary(attribute_column(self.log, name))
         if attribute_level(self.log, name) == "event":
             codes = codes[self._kept]
@@ -261,10 +258,7 @@ def attribute_kind(log: EventLog, name: str) -> Kind:
 
 
 def _decimals(column: pa.ChunkedArray, most: int) -> IntArray:
-    """Return the decimals with which each number is written, by itself.
-
-    It is one beyond the most for more, -1 for none.
-    """
+    """Return each number's decimals as written: ``most + 1`` for more, -1 for none."""
     if pa.types.is_temporal(column.type):
         moments = _microseconds(column)
         numbers = np.where(moments != UNKNOWN_TIME, moments / _DAY, np.nan)
@@ -296,10 +290,7 @@ def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
 
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], npt.NDArray[np.integer]]:
-    """Return a column's distinct values as text, and the code of each row.
-
-    A row without a value has the code one beyond the last.
-    """
+    """Return a column's distinct texts and each row's code, the next one for none."""
     found = listed(column)
     labels, codes = found.dictionary.to_pylist(), found.indices
     if found.null_count:
@@ -388,10 +379,7 @@ class AllCases:
     def firsts(
         self, features: CaseFeatures, ends: IntArray, alphabet: Sequence[str], codings: Sequence[Coding]
     ) -> IntArray:
-        """Return the number of cases in each cell, of tables that end at ``ends``.
-
-        Each case counts in its first cell in each table.
-        """
+        """Return the cases in each cell of tables, each case at its first cell in each."""
         size = int(ends[-1])
         table = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
 
@@ -421,10 +409,7 @@ class AllCases:
 
 
 def found_in(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
-    """Return what ``work`` finds in a piece, or raise an error with a fixed text.
-
-    The original error may reveal data.
-    """
+    """Return what ``work`` finds in a piece, or raise an error that reveals no data."""
     try:
         return work(raw(), first)
     except (VeilogError, MemoryError, OSError):
@@ -442,10 +427,7 @@ def _sums(found: Iterable[Addends], size: int) -> IntArray:
 
 
 def _firsts(rows: IntArray, columns: IntArray, values: IntArray, table: IntArray) -> IntArray:
-    """Return the first column of each row in each table where its value is above 0.
-
-    ``table`` holds the table of each column.
-    """
+    """Return each row's first column with a value above 0 in each ``table``."""
     if bool((values <= 0).any()):
         rows, columns = rows[values > 0], columns[values > 0]
     tables = int(table[-1]) + 1

@@ -122,10 +122,7 @@ def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, reso
 def _scaled(
     rows: IntArray, values: IntArray, above: npt.NDArray[np.bool_], norms: IntArray, bound: int, resolution: int
 ) -> IntArray:
-    """Return the entries times ``resolution``, scaled down in vectors ``above`` it.
-
-    Such vectors are above the bound. Scaled entries are rounded towards 0.
-    """
+    """Return entries times ``resolution``, scaled towards 0 where ``above`` the bound."""
     if not above.any():
         return values * resolution
     changed = np.flatnonzero(above[rows])

@@ -112,10 +112,7 @@ class Curator:
 
     @property
     def activities(self) -> tuple[str, ...]:
-        """Public alphabet: declared, found privately, or the log's.
-
-        The log's rests on the data owner's word, which is a condition of the guarantee.
-        """
+        """Public alphabet: declared, found privately, or the log's under a condition."""
         if self._whole is not None:
             return self._whole.activities
         if self.domain.activities == FROM_LOG:
@@ -127,10 +124,7 @@ class Curator:
 
     @property
     def max_length(self) -> int:
-        """Public bound on the length of a trace: declared, or the log's.
-
-        The log's rests on the data owner's word, which is a condition of the guarantee.
-        """
+        """Public bound on the length of a trace: declared, or the log's under a condition."""
         if self._whole is not None:
             return self._whole.max_length
         if self.domain.max_length == FROM_LOG:
@@ -414,10 +408,7 @@ class Curator:
         return self._variants
 
     def peek_log(self, reason: str | Message) -> EventLog:
-        """Return the raw log with times and attributes; from here on there is no guarantee.
-
-        ``reason`` is listed in the guarantee.
-        """
+        """Return the raw log; from here on the guarantee is none, for ``reason``."""
         if self._log is not None and not isinstance(self._log, EventLog):
             raise ParameterError("method-needs-memory", parameter="log")
         if self._log is None:
@@ -443,17 +434,11 @@ class Curator:
 
     @property
     def noise_only(self) -> bool | None:
-        """True if no answer so far stands out of its noise; None if none could.
-
-        It follows from noisy answers alone.
-        """
+        """True if no noisy answer so far stands out of its noise; None if none could."""
         return self._totals.noise_only
 
     def carry(self, charges: Iterable[Charge]) -> None:
-        """Add the charges of an interrupted run whose answers are used here.
-
-        Charges can only be added.
-        """
+        """Add the charges of an interrupted run whose answers are used; none is removed."""
         self._account.carry(charges)
 
     def state(self, statement: Statement) -> None:

@@ -134,10 +134,7 @@ class Domain:
     def keeps(
         self, labels: Sequence[str], codes: npt.NDArray[np.integer], owner: IntArray, offsets: IntArray
     ) -> BoolArray:
-        """Return True for each event that sequences made to fit keep.
-
-        ``owner`` is the sequence of each event.
-        """
+        """Return True for each event that fits, given the sequence (``owner``) of each."""
         keep: BoolArray = np.ones(len(codes), dtype=np.bool_)
         if self.alphabet is not None and len(codes):
             declared = set(self.alphabet)

@@ -111,10 +111,7 @@ def check_size(size: int, mechanism: Laplace | DiscreteGaussian, keep_above: int
 
 
 def cases_in_bins(variants: Variants, assign: Assign, size: int) -> tuple[IntArray, IntArray]:
-    """Return the bins that ``assign`` gives, in blocks, and the cases in each.
-
-    Sequences without a bin are left out.
-    """
+    """Return the bins of ``assign`` with their cases; sequences without one drop out."""
     sequences = variants.sequences
     parts = [
         bins_of(assign, sequences.rows(start, min(start + _BLOCK, len(sequences))), size, check=start == 0)

@@ -30,10 +30,7 @@ IntArray = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """Persons; person ``i`` has the cases ``offsets[i]`` up to ``offsets[i + 1]``.
-
-    The cases of a person are in the order of their starts.
-    """
+    """Persons; ``offsets`` delimit the cases of each, in the order of their starts."""
 
     kinds: IntArray
     """Kind of each case; -1 for none."""
@@ -118,10 +115,7 @@ def histories_in(people: PersonCases, domain: Domain, kinds: KindRule | None, al
 
 
 def histories_of(owner: IntArray, kinds: IntArray, starts: IntArray, ends: IntArray) -> Histories:
-    """Return the persons of cases with these numbers; numbers below 0 are left out.
-
-    There is no person without cases.
-    """
+    """Return the persons of cases with these numbers, without numbers below 0."""
     order = np.lexsort((starts, starts == UNKNOWN_TIME, owner))
     order = order[owner[order] >= 0]
     first = np.flatnonzero(np.diff(owner[order], prepend=-1))

@@ -247,10 +247,7 @@ class Partition:
 
 
 def names_of_units(log: EventLog | StoredLog, column: str | None) -> list[str | None]:
-    """Return the name of each case's unit; None where there is none.
-
-    The unit is the person in this column, or, without one, the case.
-    """
+    """Return each case's name of its unit, a person in ``column`` or itself, or None."""
     columns = [ACTIVITY] if column is None else list(columns_of_persons(log.shape, column))
     found = log.each(lambda piece, _first: _named(piece, column), columns)
     return [name for names in found for name in names]
@@ -296,10 +293,7 @@ def _check_time(rule: str, value: str) -> None:
 
 
 def _days(rule: str, value: str) -> tuple[int, int]:
-    """Return the first day and the day after the last, counted from 1970.
-
-    :class:`ValueError` for an invalid value.
-    """
+    """Return the first day and the day after the last, from 1970, or raise ValueError."""
     if rule == SPAN:
         texts = value.split("..")
         start, stop = (datetime.date.fromisoformat(text) for text in texts)
@@ -348,10 +342,7 @@ def _has_texts(kind: pa.DataType) -> bool:
 
 
 def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.int64], list[int]]:
-    """Return the values as numbers, equal where spelled alike, and that of ``value``.
-
-    A missing value is -1.
-    """
+    """Return equal numbers for equal spellings, -1 for none, and that of ``value``."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     encoded = as_dictionary(column)
@@ -405,10 +396,7 @@ def stated_subset(log: EventLog) -> Partition | None:
 
 
 def of_same_cases(original: EventLog | StoredLog | Variants, released: object) -> EventLog | StoredLog | Variants:
-    """Return the cases of an original that a release is of.
-
-    They are all, unless the release is of a subset that the original has.
-    """
+    """Return the cases of an original that a release is of: a known subset, or all."""
     subset = stated_subset(released) if isinstance(released, EventLog) else None
     if subset is None or isinstance(original, Variants):
         return original

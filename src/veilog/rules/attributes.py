@@ -78,10 +78,7 @@ def _dated(kind: pa.DataType) -> bool:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number in a text; for a date it is the microseconds since 1970.
-
-    None where it is neither.
-    """
+    """Return a text's number, a date's microseconds since 1970, or None."""
     try:
         return float(text)
     except ValueError:
@@ -217,10 +214,7 @@ class AttributeTable:
         return all(self._name(name) not in self.of_events for name in rule.attributes)
 
     def broken(self, rule: AttributeRule, rows: IntArray | None = None) -> BoolArray:
-        """Return True for each of these cases, or of its events, that breaks a rule.
-
-        It is for events where the rule is about attributes of these.
-        """
+        """Return True for each of these cases that breaks a rule, or each of its events."""
         of_case = self.of_case(rule)
         number = len(self.starts) if of_case else len(self.owners)
         rows = np.arange(number) if rows is None else rows

@@ -104,10 +104,7 @@ class Automata:
 
     @cached_property
     def _open(self) -> BoolArray:
-        """``_open[r, s, a]``: True if automaton r can accept after activity a.
-
-        The last column is True if it accepts.
-        """
+        """``_open[r, s, a]``: True if r can accept after a; last, True if it accepts."""
         rows = np.arange(len(self.after))[:, None, None]
         return np.concatenate([np.isfinite(self.left)[rows, self.after], self.accepting[:, :, None]], axis=2)
 

@@ -35,10 +35,7 @@ RulesChoice: TypeAlias = "ReleaseRules | str | Path | Iterable[RuleEntry]"
 
 @dataclass(frozen=True)
 class BrokenRules:
-    """Numbers of cases of a log that break each rule, and that break any.
-
-    None for a rule whose attributes or times the log lacks.
-    """
+    """Numbers of cases that break each rule (None if it cannot apply), and any."""
 
     cases: int
     each: tuple[int | None, ...]
@@ -46,10 +43,7 @@ class BrokenRules:
 
     @property
     def obeyed(self) -> tuple[float | None, ...]:
-        """Shares of the cases that obey all rules, and that obey each.
-
-        None where the log lacks what a rule is about, or has no case.
-        """
+        """Shares of cases that obey all rules and each; None where none can be computed."""
         broken = (self.any, *self.each)
         return tuple(None if of is None or not self.cases else 1 - of / self.cases for of in broken)
 

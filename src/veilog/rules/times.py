@@ -59,10 +59,7 @@ class TimeRule:
     def broken(
         self, labels: Sequence[str], codes: Codes, owners: IntArray, times: FloatArray
     ) -> tuple[IntArray, BoolArray]:
-        """Return the case of each pair, and True if its time breaks the rule.
-
-        A pair without a time does not break it.
-        """
+        """Return each pair's case, and True if its time is known and breaks the rule."""
         one, other = self.pairs(labels, codes, owners)
         passed = times[other] - times[one]
         return owners[one], (passed < self.least) | (passed > self.most)

@@ -77,10 +77,7 @@ def _pairs() -> Iterator[tuple[str, _Log, _Log]]:
 
 
 def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]) -> Iterator[tuple[str, str]]:
-    """Yield the rules that a measure breaks on two logs, and how.
-
-    ``valued`` learns where it has a value.
-    """
+    """Yield the rules that a measure breaks, and how; ``valued`` learns of values."""
     before = _content(first), _content(second)
     found = _taken(measure, first, second)
     if (_content(first), _content(second)) != before:

@@ -42,7 +42,11 @@ NOT_PER_CASE = "of a case by itself it makes something else than among others"
 class Tape:
     """Recorder of queries in their order, which can replay their answers.
 
-    ``position`` is the next query to be replayed, None while recording.
+    While recording, every query draws its noise from a source of its own, so a method's own draws use the same random
+    bits in both runs. In the replay each query must be the recorded one: equal numbers, and functions that map every
+    case of a fixed log as before. The raw log then matters only if the method keeps cases that its functions see. So
+    in the replay they see the other log's cases, too, with no effect. ``position`` is the next query to be replayed,
+    None while recording.
     """
 
     probe: Log
@@ -135,10 +139,7 @@ class Tape:
             holder._randomness = own
 
     def _asked(self, holder: Any, name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """Return the name and all arguments, functions replaced by their results on cases.
-
-        The cases are those of the recorded log.
-        """
+        """Return the name and arguments, functions replaced by results on recorded cases."""
         bound = inspect.signature(getattr(holder, name)).bind(*given, **named)
         bound.apply_defaults()
         arguments = dict(bound.arguments)

@@ -137,10 +137,7 @@ def _badly_batched(reader: Reader, given: Given, log: EventLog) -> Iterator[tupl
 
 
 def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
-    """Yield wrong errors about a damaged or missing file.
-
-    They are no InputError, or do not name the file.
-    """
+    """Yield errors about a damaged or missing file that are wrong or do not name it."""
     content = path.read_bytes()
     middle = len(content) // 2
     damaged = {
@@ -203,10 +200,7 @@ def _names(log: EventLog) -> list[str]:
 
 
 def _cases(log: EventLog, *, whole: bool = False) -> Counter[tuple[str, tuple[Any, ...]]]:
-    """Return the count of each case: its name, and its activities and times in order.
-
-    ``whole`` takes all columns.
-    """
+    """Return each case's count, by name, activities and times; ``whole``: all columns."""
     names = [name for name in log.events.column_names if name not in (CASE_INDEX, EVENT_INDEX)] if whole else []
     columns = [log.events.column(name).to_pylist() for name in (ACTIVITY, TIMESTAMP, *names)]
     events = [repr(row) for row in zip(*columns, strict=True)]

@@ -69,10 +69,7 @@ class ChargeAccount:
         return mechanism
 
     def carry(self, charges: Iterable[Charge]) -> None:
-        """Enter the charges of an interrupted run whose answers are used here.
-
-        Charges can only be added.
-        """
+        """Enter the charges of an interrupted run whose answers are used; none is removed."""
         for charge in charges:
             self._enter(replace(charge))  # made anew, so checked anew
 

@@ -250,10 +250,7 @@ def in_floats(sums: IntegerSums, clip: float, dtypes: Sequence[npt.DTypeLike]) -
 
 
 def clipped_sums(factors: Factors, clip: float, counts: npt.ArrayLike) -> Gradients:
-    """Return noiseless sums of clipped gradients, for examples that depend on no case.
-
-    Example i counts ``counts[i]`` times.
-    """
+    """Return noiseless sums, ``counts[i]`` times example i, which depends on no case."""
     sums = integer_sums(clipped(factors, clip), np.asarray(counts, np.int64))
     return in_floats(sums, clip, [terms[0].errors.dtype for terms in factors])
 

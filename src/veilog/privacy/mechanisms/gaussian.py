@@ -101,10 +101,7 @@ def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArra
 
 @lru_cache(maxsize=256)
 def tail(variance: Fraction, above: int) -> Real:
-    """Return ``P(Y > above)`` for Y of ``N_Z(0, variance)`` and ``above >= 0``.
-
-    It is the sum of the terms beyond ``above`` over the sum of all terms.
-    """
+    """Return ``P(Y > above)`` for Y of ``N_Z(0, variance)`` and ``above >= 0``."""
     if not 0 < variance <= LARGEST_VARIANCE_OF_TAILS:
         raise ValueError("the variance is too large for sums of its terms")
 

@@ -152,10 +152,7 @@ def pay_for(
 
 
 def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
-    """Return the factors of these columns, or refuse without the function's own error.
-
-    An error of the caller's function may reveal data, so its text is dropped.
-    """
+    """Return the factors of these columns, or refuse without a text that reveals data."""
     found: Factors = []
     try:
         found = factors(columns.copy())

@@ -68,10 +68,7 @@ class Laplace:
 
     @property
     def variance(self) -> float:
-        """Variance in units of ``1/grid``, never quite 0.
-
-        It is ``2 a / (1 - a)**2`` with ``a = exp(-decay)``.
-        """
+        """Variance ``2 a / (1 - a)**2`` in units of ``1/grid``, a = exp(-decay); above 0."""
         decay = float(self.decay)
         return max(2 * math.exp(-decay) / math.expm1(-decay) ** 2, 1e-12)
 
@@ -137,10 +134,7 @@ class GaussianRounds:
 
 @dataclass(frozen=True)
 class KTruncatedGeometric:
-    """k-truncated symmetric geometric noise (k-TSGD), ~ ``exp(-epsilon |x|)``.
-
-    Its numbers lie on [-k, k].
-    """
+    """k-TSGD noise: symmetric geometric, ~ ``exp(-epsilon |x|)`` on [-k, k]."""
 
     epsilon: Fraction
     k: int
@@ -152,10 +146,7 @@ class KTruncatedGeometric:
 
     @property
     def delta(self) -> Fraction:
-        """``P(k)``, rounded up: at most the delta that k was found for.
-
-        It is often far less, as k is a whole number.
-        """
+        """``P(k)``, rounded up: at most the delta that k was found for, often far less."""
         return noise.tsgd_failure(self.epsilon, self.k)
 
     def draw(self, n: int, source: noise.Randomness) -> IntArray:
@@ -240,10 +231,7 @@ class DiscreteGaussianSteps:
 
 @dataclass(frozen=True)
 class Subsampled:
-    """Mechanism on a Poisson sample of the cases.
-
-    See :mod:`veilog.privacy.mechanisms.sampling`.
-    """
+    """Mechanism on a Poisson sample (:mod:`veilog.privacy.mechanisms.sampling`)."""
 
     mechanism: Mechanism
     rate: Fraction

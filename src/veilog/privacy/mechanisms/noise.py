@@ -43,10 +43,7 @@ WORD_BITS = 32
 LARGEST = 2**62
 """Largest number; larger ones are cut to it, far above counts, far below overflow."""
 _LEAST = Fraction(200, LARGEST)
-"""Least epsilon: below it a cut at ``LARGEST`` has more than exp(-200) < 2**-288.
-
-A cut is a number that reveals the exact one.
-"""
+"""Least epsilon: below it a cut, which reveals the exact number, has a chance of more than exp(-200) < 2**-288."""
 _AT_ONCE = 2**18
 _NEGLIGIBLE = 45
 """Exponent beyond which one coin decides the remaining digits: it practically never falls, as exp(-45) < 2**-64."""
@@ -285,10 +282,7 @@ def tsgd_tail(epsilon: Fraction, k: int) -> Real:
 
 @lru_cache(maxsize=256)
 def tsgd_failure(epsilon: Fraction, k: int) -> Fraction:
-    """Return the delta of k-TSGD noise: ``P(X = k)``, rounded up.
-
-    It is rounded in the 32nd binary digit after the first.
-    """
+    """Return the delta of k-TSGD noise, ``P(X = k)``, rounded up at 32 binary digits."""
     bits = 64
     while tsgd_tail(epsilon, k)(bits)[0] < 2**32:
         bits *= 2

@@ -49,10 +49,7 @@ _FINE_GRID = 10**15
 
 @lru_cache(maxsize=1024)
 def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
-    """Return ``ln(1 + rate (exp(epsilon) - 1))``, rounded up to 12 decimals.
-
-    Queries on the whole log (rate 1) are not amplified.
-    """
+    """Return ``ln(1 + rate (exp(epsilon) - 1))``, rounded up to 12 decimals."""
     if rate == 1 or epsilon == 0:
         return epsilon
     guess = max(0, math.floor(_estimate(float(epsilon), float(rate)) * _GRID) - 2)
@@ -89,10 +86,7 @@ def _estimate_back(epsilon: float, rate: float) -> float:
 
 
 def _suffices(epsilon: Fraction, rate: Fraction, bound: Fraction) -> bool:
-    """Return True if ``1 + rate (e**epsilon - 1) <= e**bound`` is proved.
-
-    Both sides are divided by ``e**(epsilon + bound)``.
-    """
+    """Return True if ``1 + rate (e**epsilon - 1) <= e**bound`` is proved."""
     rest = quotient(exp_minus(epsilon + bound), rational(1 / (1 - rate)))
     ratio: Real = quotient(total(rest, quotient(exp_minus(bound), rational(1 / rate))), exp_minus(epsilon))
     return is_at_most(ratio, Fraction(1))
