@@ -268,7 +268,7 @@ Counts = Mapping[object, int]
 
 def log_probability(mechanism: Noise, noise: npt.ArrayLike) -> FloatArray:
     """Return the log probability of each number of noise; impossible ones have -inf."""
-    if isinstance(mechanism, GaussianRounds):  # of sums, which are one question
+    if isinstance(mechanism, GaussianRounds):  # sums are one query
         (mechanism,) = mechanism.noises
     x = np.asarray(noise, dtype=np.float64)
     whole = x == np.rint(x)
@@ -296,7 +296,7 @@ def log_at_most(mechanism: Noise, most: int) -> float:
             return 0.0 if most > 0 else IMPOSSIBLE
         return float(_cumulative(mechanism)[most + mechanism.k])
     if isinstance(mechanism, DiscreteGaussian):
-        beyond = most if most >= 0 else -most - 1  # P(Y > m) of the whole, or of what is below a negative number
+        beyond = most if most >= 0 else -most - 1  # P(Y > m), or the tail below a negative number
         tail = mechanism.tail(beyond)(256)[1] / 2.0**256
         return math.log1p(-tail) if most >= 0 else math.log(max(tail, 5e-324))
     raise TypeError(f"nothing is known of the tails of a {type(mechanism).__name__}")

@@ -148,7 +148,7 @@ class Account:
         """Return the account as it would be with one more release."""
         way = next((entry.way for entry in self._made), "")
         entry = Entry(_LATER, self.number, "", "", False, {}, self.unit, *cost, "reserved", None, (), subset, way=way)
-        entry = replace(entry, remembered=subset is not None)  # of persons only such subsets come here
+        entry = replace(entry, remembered=subset is not None)  # for persons only such subsets come here
         return replace(self, entries=(*self.entries, entry))
 
     @property

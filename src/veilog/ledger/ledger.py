@@ -196,6 +196,7 @@ class Reservation:
 
         Raises:
             BudgetError: It was given back meanwhile, or the ledger lost it.
+            InputError: The ledger lost this note.
 
         """
         if self.holder is None or self.holder.asked:
@@ -242,7 +243,7 @@ class Reservation:
                 raise BudgetError("release-over-reservation")
             derived = min(short(derived[0]), self.cost[0]), min(short(derived[1]), self.cost[1])
             derived = self.cost if whole else derived
-        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # what its delta is judged by
+        cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # the number that judges its delta
         said = json.dumps(guarantee.to_json() | cases)
         with self._changing(
             "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
@@ -315,7 +316,7 @@ class Ledger:
         if account is not None and not account.strip():
             raise ParameterError("account-name-empty", parameter="account")
         fresh = create and not place.exists()
-        ledger = Ledger(place, patience, waiting, name, account, create=fresh)  # one that was there is never made anew
+        ledger = Ledger(place, patience, waiting, name, account, create=fresh)  # an existing file is never made anew
         if fresh:
             check_writable(place)
         else:
@@ -416,7 +417,7 @@ class Ledger:
             if not composed:
                 return budget, None
             kept = found.counting if isinstance(found.counting, Composed) else None
-            # A limit that is lowered for what there was begins anew: it was none when that was released.
+            # A limit that is lowered begins anew: it was no limit for the releases before.
             if kept is not None and found.budget is not None and all(map(ge, budget, found.budget)):
                 composed_budget(found.bounded_entries(), found.unit, kept.since, budget)
                 return budget, kept

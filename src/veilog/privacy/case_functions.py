@@ -47,7 +47,7 @@ def answered(function: Callable[[B], object], read: Callable[[object, int], T | 
         found = read(function(block), len(block))
     except Exception:  # noqa: BLE001 - its text may reveal data
         found = None
-    if found is None:  # raised here, not above: an error must not carry the other one
+    if found is None:  # raised here, not above: it must not carry the original error
         raise QuestionError("question-function-failed", parameter="question")
     return found
 

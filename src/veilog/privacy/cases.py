@@ -202,7 +202,7 @@ class RawCases:
         elif coding.edges:
             if pa.types.is_temporal(column.type):
                 column = pa.chunked_array([pa.array(self._days(_microseconds(column), of_events=of_events))])
-            # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the question.
+            # Whole numbers beyond 2^53 are rounded, each by itself: no value of one case may stop the query.
             numbers = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
             known = ~np.isnan(numbers)
             bins = _last_below(np.where(known, numbers, 0.0), np.array(coding.edges))

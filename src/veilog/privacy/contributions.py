@@ -95,7 +95,7 @@ def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, reso
     ``resolution bound``. Entries with equal places only cancel, so adding them up later cannot raise the norm.
     """
     owners = np.asarray(rows, dtype=np.int64)
-    # So that no norm and no product overflows.
+    # Entries are cut, so that no norm and no product overflows.
     entries = np.clip(np.asarray(values, dtype=np.int64), -LARGEST_VALUE, LARGEST_VALUE)
     norms = np.zeros(n, dtype=np.int64)
     np.add.at(norms, owners, np.abs(entries))

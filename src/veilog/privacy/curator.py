@@ -166,7 +166,7 @@ class Curator:
         if not 0 < rate <= 1:
             raise ParameterError("question-sampling-rate-invalid", parameter="rate", rate=float(rate))
         sampled = poisson_sample(self._variants, rate, self._randomness)
-        # A subset of a log in which everybody's cases are bounded is one.
+        # A sample of a log with bounded cases of each person is bounded, too.
         sample = Curator(Bounded(sampled, self.unit), domain=self.domain, randomness=self._randomness)
         sample._whole, sample._account = self, self._account.of_sample(rate)
         sample._totals = self._totals

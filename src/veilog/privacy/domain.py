@@ -194,7 +194,7 @@ def _time(value: object) -> datetime.datetime | None:
             return None
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         value = datetime.datetime.combine(value, datetime.time())
-    # What pandas has for no time is a datetime, too, and not equal to itself.
+    # The missing time of pandas is a datetime, too, and not equal to itself.
     return value if isinstance(value, datetime.datetime) and value == value else None
 
 

@@ -254,7 +254,7 @@ class EventQuestions:
             "event rounds",
             so_many(purpose, len(weights), "question"),
             paid,
-            Sensitivity.of(1, "L2", "clipped"),  # in units of the bound of each question
+            Sensitivity.of(1, "L2", "clipped"),  # in units of the bound of each query
             eps,
             failure,
         )

@@ -326,9 +326,9 @@ class Totals:
 
 
 def exceeded_by_noise(answers: Sequence[AnswerTotal], rate: float, *, weighted: bool = False) -> float:
-    """Return the level that these totals' noise together exceeds with about ``rate``.
+    """Return the level that the noise of these totals exceeds with about this chance.
 
-    ``weighted`` weights them by the inverse of their variances.
+    The chance is ``rate``, for all totals together, ``weighted`` by the inverse of their variances.
 
     It is the saddlepoint approximation: ``P(S > K'(s)) = exp(K(s) - s K'(s) + l**2 / 2) Q(l)`` with
     ``l = s sqrt(K''(s))``. Q is the upper tail of the normal distribution, and K the logarithm of the moment generating
@@ -405,7 +405,7 @@ def rounds_pay(weights: Sequence[Fraction], epsilon: Fraction, delta: Fraction) 
 
 @lru_cache(maxsize=256)
 def strength_within(epsilon: float, delta: float) -> float:
-    """Return a mu, hardly below the largest, that is (epsilon, delta)-private."""
+    """Return a mu of an (epsilon, delta)-private Gaussian, hardly below the largest."""
     within, failure = epsilon * (1 - _KEPT_BACK), math.log(delta * (1 - _KEPT_BACK))
     low, high = 0.0, 1.0
     while _log_delta(within, high) <= failure:

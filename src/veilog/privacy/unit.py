@@ -2,9 +2,9 @@
 
 A person's cases are bounded to m before anything is measured, or it is known from elsewhere that no person has more.
 The method then makes its queries at a budget for one case. Group privacy turns their total for a case into the total
-for a person. This is theorem 2.2, in its (epsilon, delta) form (Dwork, Roth, "The Algorithmic Foundations of
-Differential Privacy", 2014). Logs that differ by a person differ by at most m cases. So they are joined by a chain of m
-+ 1 logs that differ by one case each, and
+for a person (Dwork, Roth, "The Algorithmic Foundations of Differential Privacy", 2014, theorem 2.2 and its (epsilon,
+delta) form). Logs that differ by a person differ by at most m cases. So a chain of m + 1 logs joins them, of which
+neighbours differ by one case, and
 
     P(A) <= exp(e) P(B) + d along each step gives P(A) <= exp(m e) P(B) + d (1 + exp(e) + ... + exp((m-1) e)).
 

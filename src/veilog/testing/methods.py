@@ -188,7 +188,7 @@ def recorded_and_replayed(planned: ReleaseRequest, one: Log, other: Log) -> tupl
     tape = Tape(one, other, planned.public)
 
     def beside(curator: Curator) -> Curator:
-        # Which cases of a person count was drawn before: from more bits where there are more people.
+        # The cases of a person that count were drawn before, from more bits where there are more people.
         curator._randomness = noise.seeded(1)
         return watched(curator, tape)
 

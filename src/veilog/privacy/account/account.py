@@ -116,7 +116,7 @@ class ChargeAccount:
         if not charges and not reasons:
             reasons.append(Message("nothing-asked"))
         if self.seeded:
-            reasons.append(Message("noise-seeded"))  # goes out, so without the seed
+            reasons.append(Message("noise-seeded"))  # recipients see it, so without the seed
             numerics = Message("noise-of-a-seed")
         if delta >= 1:
             reasons.append(Message("deltas-reach-one"))
