@@ -15,7 +15,7 @@ With two rules c is in one subset of each, so their largest sums add up.
 of all of them together. It can distinguish D from D' only if c starts within it. So c loses the releases of spans that
 hold its first day, with those of the whole log. That is at most the largest sum of any day.
 
-That c is in one subset only is meant of all that is ever released of it. Where a log grows or is corrected, a case must
+The claim that c is in one subset only concerns all that is ever released of it. Where a log grows or is corrected, a case must
 keep its subset (condition ``cases-keep-their-subset``). A case that started in March still did when April's events have
 been added to it. An extract by the date of events breaks this: a case of March and April is in both, and loses both.
 
@@ -26,9 +26,9 @@ Privacy
 *Remembered units.* At the data owner's wish the ledger keeps a digest of the name of every unit that a release of a
 subset looked at. A unit is a case or a person. A unit whose digest stands with another subset of the rule is left out
 of this one. Let u be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of
-u. Claim: before each release, first, the digests in the ledger are equal but for that of u. Second, the log that the
-release looks at is equal but for the cases of u. Both hold before the first. Suppose that the digests are equal but for
-that of u. Then any other unit is left out of the one log if and only if it is left out of the other. The reason is that
+u. Claim: two things hold before each release. First, the digests in the ledger are equal but for that of u. Second, the
+log that the release looks at is equal but for the cases of u. Both hold before the first release. Suppose that the
+digests are equal but for that of u. Then any other unit is left out of the one log if and only if it is left out of the other. The reason is that
 this depends on its own digest and its own subset. So the second holds. The digests of the units looked at are kept, so
 the first holds after the release. The choice of the next subset may follow from earlier releases. So u is looked at in
 at most one subset of the rule, and loses the cost of its releases and no more. A release of another subset has the same
