@@ -15,9 +15,10 @@ With two rules c is in one subset of each, so their largest sums add up.
 of all of them together. It can distinguish D from D' only if c starts within it. So c loses the releases of spans that
 hold its first day, with those of the whole log. That is at most the largest sum of any day.
 
-The claim that c is in one subset only concerns all that is ever released of it. Where a log grows or is corrected, a case must
-keep its subset (condition ``cases-keep-their-subset``). A case that started in March still did when April's events have
-been added to it. An extract by the date of events breaks this: a case of March and April is in both, and loses both.
+The claim that c is in one subset only concerns all that is ever released of it. Where a log grows or is corrected, a
+case must keep its subset (condition ``cases-keep-their-subset``). A case that started in March still did when April's
+events have been added to it. An extract by the date of events breaks this: a case of March and April is in both, and
+loses both.
 
 Persons have cases in several subsets, so for them releases of subsets add up as those of whole logs do.
 
@@ -28,13 +29,13 @@ subset looked at. A unit is a case or a person. A unit whose digest stands with 
 of this one. Let u be the unit by which two neighbours differ: the logs of all releases are equal but for the cases of
 u. Claim: two things hold before each release. First, the digests in the ledger are equal but for that of u. Second, the
 log that the release looks at is equal but for the cases of u. Both hold before the first release. Suppose that the
-digests are equal but for that of u. Then any other unit is left out of the one log if and only if it is left out of the other. The reason is that
-this depends on its own digest and its own subset. So the second holds. The digests of the units looked at are kept, so
-the first holds after the release. The choice of the next subset may follow from earlier releases. So u is looked at in
-at most one subset of the rule, and loses the cost of its releases and no more. A release of another subset has the same
-law with u and without it. The digests are kept in the transaction that reserves. A release is refused if its ledger has
-a new entry of another subset since they were compared. This follows from the entries and not from any unit. All this
-holds for persons, too, whose cases of a subset are cut to M first.
+digests are equal but for that of u. Then any other unit is left out of the one log if and only if it is left out of the
+other. The reason is that this depends on its own digest and its own subset. So the second holds. The digests of the
+units looked at are kept, so the first holds after the release. The choice of the next subset may follow from earlier
+releases. So u is looked at in at most one subset of the rule, and loses the cost of its releases and no more. A release
+of another subset has the same law with u and without it. The digests are kept in the transaction that reserves. A
+release is refused if its ledger has a new entry of another subset since they were compared. This follows from the
+entries and not from any unit. All this holds for persons, too, whose cases of a subset are cut to M first.
 
 A unit is known by its name alone, so it must keep it, and share it with no other (condition
 ``units-keep-their-names``). A case without a name is left out, which follows from that case. Only the data owner sees
