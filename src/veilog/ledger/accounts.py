@@ -96,7 +96,7 @@ class Account:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """Kinds of case in the releases for cases: the columns, or types of objects, that name them.
+        """Kinds of case in releases for cases: the columns or object types that name them.
 
         Costs of several kinds do not add up: for one case of one kind, a release of another may count more than once.
         """

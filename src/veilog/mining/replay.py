@@ -422,7 +422,7 @@ class Replay:
         self._number({net.source: 1})
 
     def _silent_ways(self) -> dict[tuple[int, int], tuple[int, ...]]:
-        """Return the shortest way by silent transitions between each two places, where there is one."""
+        """Return the shortest silent way between each two places that have one."""
         ways: dict[tuple[int, int], tuple[int, ...]] = {}
         for begin in range(self.net.places):
             front: list[tuple[int, tuple[int, ...]]] = [(begin, ())]
@@ -497,7 +497,7 @@ class Replay:
         return Step(self._number(marking), tokens, tuple(fired))
 
     def _approach(self, target: int, marking: Marking, fired: list[int], seen: set[int], depth: int) -> None:
-        """Fire silent transitions that may bring the tokens that a transition lacks, each at most once."""
+        """Fire silent transitions that may bring a transition's missing tokens, each once."""
         lacking = [place for place in self._inputs[target] if place not in marking]
         ways = self._ways_between(marking, lacking)
         for way in ways:

@@ -103,7 +103,7 @@ def parallel(*children: ProcessTree) -> ProcessTree:
 
 
 def loop(do: ProcessTree, redo: ProcessTree) -> ProcessTree:
-    """Return the tree that does the first, and any number of times the second and again the first."""
+    """Return the tree that does ``do``, then any number of times ``redo`` and ``do``."""
     return ProcessTree(Operator.LOOP, (do, redo))
 
 
