@@ -311,7 +311,7 @@ _before: list[dict[str, str | None]] = []
 
 @contextlib.contextmanager
 def child_environment() -> Iterator[None]:
-    """Let processes that start here use one thread, and no module of this folder.
+    """Start processes in here on one thread, without modules of the current folder.
 
     One thread is for linear algebra. On the small matrices of a release, more threads mostly wait for each other, and
     on idle cores that waiting is busy. A release of a log of 150 cases with libra took 0.19 s of processor time, and

@@ -325,7 +325,7 @@ def _bin(seconds: int) -> str:
 
 
 def _step(highest: int) -> int:
-    """Return a round step such that about two to six of them reach ``highest``."""
+    """Return a round step of which three to six reach ``highest``, if it is over 2."""
     step = 1
     while True:
         for factor in (1, 2, 5):

@@ -43,7 +43,7 @@ class VeilogError(Exception):
 
     def __init__(self, problem: str | Message, *, advice: str | Message | None = None, **values: Any) -> None:
         self.message = problem if isinstance(problem, Message) else Message(problem, **values)
-        """Code of what is wrong, in the catalogue, with its values."""
+        """Message with the code of what is wrong, and its values."""
         self.advice_given = advice
         super().__init__(self.message.code)
 

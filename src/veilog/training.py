@@ -797,10 +797,7 @@ def _asked(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
 def _reserved(
     account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
 ) -> Reservation:
-    """Return the reservation of an earlier part of this run, or a new one.
-
-    The former needs that no other run went on from its checkpoint.
-    """
+    """Return the earlier reservation of this run, if no other resumed it, or a new one."""
     if before.entry is not None:
         return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
     return account.reserve(

@@ -271,10 +271,7 @@ def _unknown_option(error: CycloptsError) -> str:
 
 
 def _without_option(option: str, command: str, app: App) -> str:
-    """Return a hint for an option of other programs that is a word here.
-
-    The word names a log, or a file to write to.
-    """
+    """Return a hint if an option for a file, as in other programs, is a word here."""
     for word in command.split():
         app = app[word]
     arguments = app.assemble_argument_collection()

@@ -102,10 +102,7 @@ def say_person(out: Output, person: str | None, whose: Whose) -> None:
 
 
 def _say_groups(out: Output, original: EventLog | Variants, released: EventLog | Variants) -> None:
-    """Show a warning if a release has groups of activities that its original lacks.
-
-    As they are, the two differ in all activities.
-    """
+    """Show a warning if a release has groups of activities that its original lacks."""
     variants = original if isinstance(original, Variants) else original.variants
     if original.mapped or isinstance(released, Variants) or {*released.variants.labels} <= {*variants.labels}:
         return
@@ -214,8 +211,8 @@ def compare(
 ) -> None:
     """Measure the utility of a release. The numbers are confidential: they come from the raw log.
 
-    veilog measures only the variants of an original in several files or in a table of an engine, and of Parquet files
-    of more than 5,000,000 events. The similarity of logs of many variants is bounded unless you ask for --exact.
+    veilog measures only the variants of an original in several files, in a table of an engine, or in Parquet files of
+    more than 5,000,000 events. The similarity of logs of many variants is bounded unless you ask for --exact.
     """
     out = Output(json, original, released)
     _check_chart(chart)
@@ -314,10 +311,7 @@ def _show(
 
 
 def _check_chart(chart: Path | None) -> None:
-    """Refuse a chart that cannot be written, before any work.
-
-    No log ends in .svg, so none is overwritten.
-    """
+    """Refuse a chart that cannot be written. No log ends in .svg, so none is lost."""
     if chart is None:
         return
     if chart.suffix.lower() != ".svg":

@@ -263,10 +263,7 @@ def _together_json(found: ComposedCost | None) -> dict[str, object]:
 
 
 def _existing(log: Path | None, ledger: Path | None) -> Ledger:
-    """Return the ledger that is named, that of a log, or that of the user.
-
-    The user's may have no entry yet.
-    """
+    """Return the ledger that is named, a log's, or the user's (perhaps without entry)."""
     if ledger is not None:
         return Ledger.open(ledger)
     if log is not None and _is_ledger(log):

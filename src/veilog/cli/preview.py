@@ -187,7 +187,7 @@ def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
 def _asked(
     log: EventLog | StoredLog | Variants, epsilon: str, keeping: Keeping, path: Path, declared: dict[str, Any]
 ) -> Twin:
-    """Return the twin of the log's noisy answers, which use epsilon."""
+    """Return the synthetic log of the log's noisy answers, which use epsilon."""
     with shown_progress() as progress:
         ledger = keeping.of(path, progress)
         with report_cost_on_interrupt("twin", log, ledger, parse_epsilon(epsilon)):
@@ -197,7 +197,7 @@ def _asked(
 
 
 def _show(screen: Output, found: Twin) -> None:
-    """Show a twin, and the epsilon that its sizes used."""
+    """Show a synthetic log's sizes, and the epsilon that they used."""
     variants = found.log.variants
     screen.show(info_table(Statistics.of(variants, None, None), variants, "a synthetic log"))
     if found.guarantee is None:
@@ -279,10 +279,7 @@ def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]
 
 
 def _sizes_in(path: Path) -> Sizes:
-    """Return the sizes in a file of ``veilog twin --json``, or those of a release.
-
-    An earlier release is public.
-    """
+    """Return the sizes in a file of ``veilog twin --json``, or of a public release."""
     if path.suffix.lower() != ".json":
         if not path.exists() and not glob.has_magic(str(path)):
             raise InputError("sizes-file-missing", path=path, meant=meant(path.name, _beside(path)))

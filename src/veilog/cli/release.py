@@ -265,7 +265,7 @@ def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: 
 
 
 def _beside(original: EventLog | StoredLog | Variants, subset: Partition | None) -> EventLog | Variants:
-    """Return the log to compare with a release: its cases, or variants from the disk."""
+    """Return the log to compare with a release, or the variants of a log on disk."""
     looked_at = original if subset is None else subset.of_log(original)
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 

@@ -126,10 +126,7 @@ def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference |
 def _attacked(
     log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
-    """Return who is found in a log, and what one half reveals beside the other.
-
-    An attack is None if there is nothing to know or no person to attack.
-    """
+    """Return attacks on a log, and on one half beside the other; None if impossible."""
     progress("Finding people", None)
     tried: list[Any] = []
     first, second = halves(log, person=person or False)

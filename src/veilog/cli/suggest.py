@@ -166,10 +166,7 @@ def _view(found: Suggestion) -> Group:
 
 
 def _declared(found: Suggestion, activities: str | None) -> str:
-    """Return the option of a release for the activities that its method needs.
-
-    They are those declared here.
-    """
+    """Return a release's option for declared activities, if its method needs them."""
     method = method_named(found.method)
     needed = "activities" in method.needs(method.parse(dict(found.settings)))
     return f" --activities {shlex.quote(activities or '@FILE')}" if needed else ""

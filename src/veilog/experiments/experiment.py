@@ -456,7 +456,7 @@ def spread(rows: Sequence[Row], measure: str, form: str = ".3f", published: floa
 
 EMPTY = "Nothing was released."
 PREFIXES = 100
-"""Number of prefixes from which precision is estimated if all take too long, or quickly."""
+"""Number of prefixes that estimate precision if all take too long, or in quick profiles."""
 
 
 def released(given: Given, cell: Cell) -> Release:
@@ -488,7 +488,7 @@ def added_columns() -> dict[str, str]:
 
 
 def _columns(measure: Measure) -> list[str]:
-    """Return a column for each number of a measure, with its name if there are several."""
+    """Return a column for each number of a measure, named also after it if several."""
     parts = [quantity.of for quantity in measure.quantities]
     return [measure.name if len(parts) == 1 else f"{measure.name}.{part}" for part in parts]
 
@@ -575,9 +575,9 @@ LOGS = {name: KnownLog(**facts) for name, facts in tables_of(papers.__name__, "l
 def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
     """Return the logs of a folder by name.
 
-    A known log is recognised by its file's name, any other gets that name without suffixes. A ``wanted`` log without a
-    file of its name is also sought by its counts of cases, events, activities and variants, in files with unknown
-    names; these are read for it. A part of a log is found where that log is.
+    A known log is recognised by its file's name, any other gets that name without suffixes. If no file has the name of
+    a ``wanted`` log, files with unknown names are read to find its counts of cases, events, activities and variants. A
+    part of a log is found where that log is.
     """
     if not folder.is_dir():
         raise InputError("experiment-folder-missing", path=folder)

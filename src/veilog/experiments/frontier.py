@@ -205,10 +205,7 @@ def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> 
 
 
 def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
-    """Return the methods whose difference from the best is within chance.
-
-    They are behind by less than two standard errors of the difference.
-    """
+    """Return the methods within two standard errors of the difference from the best."""
     (first, highest), *others = ranked(rows, log, epsilon)
     close = []
     for name, value in others:
@@ -296,10 +293,7 @@ def _use_cases_table(rows: Sequence[Row]) -> list[Table]:
 
 
 def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:
-    """Return the values of the log, evolve, the best other and the baseline.
-
-    It is empty if no release was measured.
-    """
+    """Return the values of the log, evolve, the best other and the baseline, if any."""
     found = {name: values for name in COLUMNS if (values := _means(_column(rows, log, name, _EPSILON), measures))}
     original, leak = (_means(of(rows, log, "", uniform=reading), measures) for reading in ("", "weights"))
     others = [name for name in _OTHERS if name in found]

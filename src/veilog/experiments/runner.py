@@ -261,10 +261,7 @@ def _why_absent(log: str) -> str:
 def _chosen_logs(
     experiment: Experiment, there: Mapping[str, Path], only: tuple[str, ...], quick: bool
 ) -> tuple[str, ...]:
-    """Return the chosen logs, else the paper's that are here, else all.
-
-    On all logs, the experiment answers the paper's questions for other data.
-    """
+    """Return the chosen logs, else the paper's that are here, else all as other data."""
     unknown = [name for name in only if name not in there]
     if unknown:
         raise ParameterError(

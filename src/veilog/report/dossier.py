@@ -1,13 +1,12 @@
 """A dossier about a release, for the people who decide about it.
 
-It has an annex to a data protection impact assessment, the three risks by name, a mapping to NIST SP 800-226, a record
-for the registry of deployments, and sheets for the recipient and for an output check.
+It has an annex to a data protection impact assessment, the three risks by name, and a mapping to NIST SP 800-226. It
+also has a record for the registry of deployments, and sheets for the recipient and for an output check. It helps an
+officer to fill in forms. It decides nothing, and it is no legal advice.
 
-It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
-
-Each part is a template in ``templates``, which is filled with one dictionary of facts
+Each part is a template in ``templates``, filled with one dictionary of facts
 (:func:`veilog.report.facts.dossier_facts`). A template calls :class:`BlockWriter` piece by piece; page and Markdown
-are written from the same pieces.
+come from the same pieces.
 """
 
 from __future__ import annotations

@@ -268,10 +268,7 @@ def dossier_facts(
 
 
 def _odds(g: Guarantee) -> dict[int, tuple[str, str]]:
-    """Return the chances of picking the right one of so many, before and after.
-
-    The latter are the largest possible ones.
-    """
+    """Return the chance to pick the right one of so many, and the most after."""
     pair = g.epsilon or 0.0, g.delta or 0.0
     return {n: (share_of(f"{100 / n:g}"), percent_up(largest([pair], 1 / n))) for n in _PICKED_FROM}
 
@@ -294,10 +291,7 @@ def _attacked(
     control: EventLog | Variants | None,
     person: str | bool,
 ) -> dict[str, Any]:
-    """Return the results of attack tests, and the size of the original.
-
-    ``tried`` has a result for each, or None if one is impossible.
-    """
+    """Return the attack tests and the original's size; an impossible attack is None."""
     before = original if isinstance(original, Variants) else original.variants
     second: EventLog | Variants = released.variants
     if told.timed:
@@ -412,7 +406,7 @@ def durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, s
 
 
 def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
-    """Return the disclosure by few activities, estimated if too much work."""
+    """Return the disclosure by few activities, estimated if exact ones take too long."""
     pairs: list[tuple[RiskResult, RiskResult]] = []
     sizes = (1, 2, 3) if max(len(before), len(after)) <= 4 * COMPARED_AT_ONCE else (1,)
     for kind in ("set", "sequence"):

@@ -387,10 +387,7 @@ def _across(
     layer: Mapping[str, int],
     room: Mapping[str, tuple[float, float]],
 ) -> dict[str, float]:
-    """Return the places from left to right: sorted, near neighbours, without overlap.
-
-    ``room`` is the space of each to its left and right.
-    """
+    """Return the places from left to right, by the ``room`` to each one's sides."""
     from scipy.optimize import isotonic_regression
 
     place = {name: float(i) for row in rows for i, name in enumerate(row)}
@@ -421,7 +418,7 @@ def _mean(values: list[float], otherwise: float) -> float:
 
 
 def curve(way: Way, upwards: bool, half: float) -> list[Bend]:
-    """Return a line from box to box, vertical in every layer, that crosses no box.
+    """Return a line from box to box, vertical in every layer, that crosses no other.
 
     ``half`` is half of the height of a box.
     """

@@ -219,10 +219,7 @@ def _guarantee(
 
 
 def _total(facts: Iterable[Mapping[str, Any]], name: str, parts: Iterable[float]) -> float:
-    """Return the file's total for all operations, or their sum without one.
-
-    A total below one of its parts counts as none.
-    """
+    """Return the file's total for all operations, or their sum if it has no valid one."""
     listed, total = tuple(parts), _first(facts, name)
     return _sum(listed) if total is None or total < max(listed, default=0.0) else float(total)
 

@@ -102,7 +102,7 @@ class LogUploads(Visits):
         return await self._received(request, keep, keeps=False)
 
     async def _received(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
-        """Receive a file; every check that can precede its writing does."""
+        """Receive a file after every check that does not need it."""
         session = self.session(request)
         target = self.settings.folder / "incoming" / secrets.token_hex(16)
         marks: list[str] = []

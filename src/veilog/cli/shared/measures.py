@@ -182,7 +182,7 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: st
 
 
 def _told(results: Sequence[RiskResult]) -> Iterator[str]:
-    """Yield a sentence on the most revealing activities for each alike effect."""
+    """Yield a sentence on the most revealing activities for each distinct effect."""
     outcomes: dict[str, list[tuple[int, str]]] = {}
     for found in results:
         outcomes.setdefault(found.background, []).append((found.size, _outcome(found)))
@@ -194,10 +194,7 @@ def _told(results: Sequence[RiskResult]) -> Iterator[str]:
 
 
 def _outcome(found: RiskResult) -> str:
-    """Return the effect of knowledge of one kind and size.
-
-    If not all knowledge was tried, it is a lower bound.
-    """
+    """Return the effect of some knowledge; a lower bound if not all of it was tried."""
     if not found.exact and found.unique == 0:
         return f"singles out no case in {found.sampled or 0:,} tested combinations"
     if not found.unique:
@@ -267,10 +264,7 @@ def _attacked(
 
 
 def _singled(result: SinglingOut) -> Group:
-    """Return the singling out before and after, for each kind of knowledge.
-
-    A judged difference is red if the release reveals more.
-    """
+    """Return singling out before and after; a release that reveals more is red."""
     names = (
         "events known",
         "attack succeeds",

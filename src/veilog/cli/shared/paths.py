@@ -98,7 +98,7 @@ def send(place: Path) -> None:
 
 
 def without_folder(text: str) -> str:
-    """Return a message about a kept file without the folder, which is an internal."""
+    """Return a message about kept files without their folder, an internal matter."""
     for folder in _folders:
         text = text.replace(f"{folder}/", "")
     return text

@@ -204,10 +204,7 @@ def _losses(released: Release) -> Iterator[tuple[str, Text]]:
 
 
 def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
-    """Yield the first of several texts, and the number of the rest.
-
-    ``brief`` keeps its first sentence.
-    """
+    """Yield the first text (``brief``: its first sentence) and the number of the rest."""
     for text in texts[:1]:
         shown = sentences(text)[0] if brief else text
         rest = f"{len(texts) - 1} more" if len(texts) > 1 else "the rest" if shown != text else ""

@@ -81,7 +81,7 @@ def _asked_for(header: str) -> str:
 
 
 def chosen(language: str, headers: Headers) -> Response:
-    """Return the page on which a language was chosen again, and keep the choice."""
+    """Keep the chosen language, and return to the page on which it was chosen."""
     found = RedirectResponse(_page_before(headers.get("referer", "")), 303)
     found.set_cookie(_COOKIE, language, max_age=_KEPT, path="/", httponly=True, samesite="strict")
     return found

@@ -25,7 +25,7 @@ _STEPS = 25
 
 
 def right_of_50(epsilon: float, delta: float) -> float:
-    """Return the most of 100 guesses that are right with a release, rounded up.
+    """Return the largest number of 100 guesses that can be right with a release.
 
     An attacker guesses whether a person is in the log, and is right 50 times without the release.
     """
@@ -63,7 +63,7 @@ class Outlook:
 
     @property
     def right(self) -> float:
-        """Return the most of 100 even guesses of an attacker that would be right."""
+        """Return the largest number of an attacker's 100 even guesses that can be right."""
         return right_of_50(*map(float, self.cost))
 
     @property

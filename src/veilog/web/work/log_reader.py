@@ -133,10 +133,7 @@ def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
 
 
 def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the column of each role that names reveal, and how it was found.
-
-    A role that is not clear does not hide the others.
-    """
+    """Return the column of each role that names reveal, even if others are unclear."""
     taken: dict[str, str] = {}
     how: dict[str, str] = {}
     for role in ("case", "activity", "timestamp"):
@@ -242,10 +239,7 @@ def _first_rows(source: Source) -> pa.Table:
 
 
 def _understood(source: Source, column: str, order: DayOrder | None) -> tuple[str, ...]:
-    """Return the times of the first rows in words, as they are read.
-
-    It is empty if several columns have this name.
-    """
+    """Return the times of the first rows in words; empty if the name is not unique."""
     rows = _first_rows(source)
     if rows.column_names.count(column) != 1:
         return ()
@@ -409,7 +403,7 @@ def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[PersonColumn, .
 
 
 def _exposed(log: EventLog, person: str | None, progress: Progress) -> Exposure | None:
-    """Return how often an attacker who knows a few events of a person finds it."""
+    """Return how often an attacker finds a person by a few known events."""
     progress("trying what a few known events tell", None)
     try:
         return exposure(log, person=person or False, sizes=_KNOWN_EVENTS)

@@ -1,4 +1,4 @@
-"""The preview of a form: the queries and budget of the release, and the rest.
+"""The preview of a form: a release's queries and budget, and what is left then.
 
 It makes no query and spends nothing. The guarantee is that of a plan on synthetic patients, found in a process beside
 the server. A form may request something large beyond any measure, so that process ends if it takes too long or too much
@@ -64,7 +64,7 @@ _FIELD_OF = {"activities": "labels", "max_length": "longest"}
 
 @dataclass(frozen=True)
 class FormPreview:
-    """The queries and budget of a form's release, and the rest of the account."""
+    """The queries and budget of a form's release, and what is left then."""
 
     plan: ReleaseRequest
     preview: Preview
@@ -106,7 +106,7 @@ def preview_form(
     dry_run: bool = True,
     prior: JobRecord | None = None,
 ) -> FormPreview | Refused:
-    """Return the queries and budget of a form's release, and the rest of the account.
+    """Return the queries and budget of a form's release, and what is left then.
 
     Without a ``dry_run`` it has all but the guarantee. ``prior`` is the job that read the public file which the form
     names.
@@ -206,10 +206,7 @@ def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tupl
 
 
 def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
-    """Return what a list of activities loses, if all of the log's are known.
-
-    For the data owner only.
-    """
+    """Return for the owner what a list of activities loses, if the log's are known."""
     measured = log.measured
     if measured is None or measured.more_labels:
         return []
@@ -218,10 +215,7 @@ def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
 
 
 def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
-    """Return a warning if the whole log lies outside the declared window of starts.
-
-    For the data owner only.
-    """
+    """Return a warning for the owner if no event is in the declared window."""
     window, measured = planned.declared.window, log.measured
     if window is None or measured is None or not (measured.statistics.start and measured.statistics.end):
         return []

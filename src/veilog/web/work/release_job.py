@@ -283,10 +283,7 @@ def _certified(released: Release, out: Path) -> None:
 
 
 def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
-    """Write the certificate and the release, waiting for room on the disk.
-
-    The release is spent, and until then it is in memory alone.
-    """
+    """Write certificate and release, which only memory holds, waiting for disk room."""
     while True:
         try:
             _certified(released, out)
@@ -352,10 +349,7 @@ def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:
 
 
 def _trouble(file: Path, error: VeilogError) -> str:
-    """Return the reason why a file was not written, or not noted by its ledger.
-
-    It reveals no place of either.
-    """
+    """Return the reason why a file was not written or noted, without any folder."""
     if file.exists() and isinstance(error.__cause__, VeilogError):
         reason = _reason(error.__cause__)
         return gettext("{file} is written, but the ledger could not record it: {reason}", file=file.name, reason=reason)
