@@ -98,7 +98,7 @@ _HOMES = {
     }.items()
     for name in names
 }
-"""Where each public name lives: it is imported when it is first used, so that ``import veilog`` takes no second."""
+"""Module of each public name, imported at first use, so that ``import veilog`` is fast."""
 __all__ = [*sorted([*_HOMES, "report"]), "__version__"]  # noqa: PLE0604
 
 

@@ -1,4 +1,7 @@
-"""``python -m veilog``, and the command ``veilog``: it can be stopped while what it needs is still loaded."""
+"""``python -m veilog`` and the command ``veilog``.
+
+Ctrl-C stops the command also while its modules still load.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 
 
 def run() -> int:
-    """Run the command; returns its exit status, also where it is stopped before it has begun."""
+    """Run the command and return its exit status, also if stopped while it loads."""
     try:
         from veilog.cli import main
 
@@ -18,9 +21,10 @@ def run() -> int:
 
 
 def _leave_current_folder() -> None:
-    """Take off the path what ``python -m`` puts there, the current folder; the command ``veilog`` has none there.
+    """Remove the current folder from the path, where ``python -m`` puts it.
 
-    A log may come in a folder with others' modules. Where veilog itself comes from that folder, it stays.
+    A log may come in a folder with others' modules. If veilog itself comes from that folder, it stays. The command
+    ``veilog`` has no such entry.
     """
     if not sys.flags.safe_path and sys.path[0] != os.path.dirname(os.path.dirname(__file__)):  # noqa: PTH120 - pathlib may lie there
         del sys.path[0]

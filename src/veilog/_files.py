@@ -1,4 +1,7 @@
-"""Files that appear whole or not at all: written beside their place under another name, then renamed."""
+"""Files that appear whole or not at all, and the folder for veilog's own data.
+
+A file is written beside its place under another name, and then renamed.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +24,18 @@ from veilog.errors import OutputError, ParameterError, VeilogError
 
 try:
     import fcntl
-except ModuleNotFoundError:  # Windows: nobody can tell there that nobody writes any more
+except ModuleNotFoundError:  # Windows, where no lock shows whether the writer of a file still runs
     fcntl = None  # type: ignore[assignment]
 
 
 Naming = Callable[[str, Callable[[], None]], None]
-"""Told the SHA-256 of a whole file, and what gives it its name: it does that, together with what has to go with it."""
+"""Receives the SHA-256 and the rename of a whole file, and renames it."""
 _PART = ".veilog-{}.part"
 _ABANDONED = 86_400
-"""Seconds after which what nobody locks is nobody's any more: not all file systems tell of locks of other machines."""
+"""Seconds after which an unlocked file is abandoned: some file systems hide other machines' locks."""
 _LARGEST = 64 << 20
 _PATIENCE = 5.0
-"""Seconds in which somebody must write to a pipe that is read."""
+"""Seconds within which a writer must send something through a pipe."""
 _PAUSE = 0.02
 _FIRST = 1 << 16
 
@@ -41,13 +44,13 @@ _FIRST = 1 << 16
 def atomic_target(
     path: str | os.PathLike[str], naming: Naming | None = None, *, private: bool = False, overwrite: bool = True
 ) -> Iterator[BinaryIO]:
-    """A binary file that becomes ``path`` when the block ends well, and vanishes when it does not, whatever the reason.
+    """Yield a binary file that becomes ``path`` only if the block ends well.
 
-    A ``private`` one may be read by its owner alone, whatever was there before.
+    Otherwise it vanishes, whatever the reason. Until then it lies beside ``path``, so that the last step is one rename.
+    If ``naming`` is given, it does that rename. Only its owner may read a ``private`` file, whatever was there before.
 
-    It lies beside ``path`` until then, so that the last step is one rename, which ``naming`` does, if it is given. What
-    a process left there that was killed is removed by one that writes into the folder a day later. Unless ``overwrite``
-    allows it, no file is replaced, nor one that appears while this one is written.
+    A process that writes into the folder a day later removes what a killed one left there. Without ``overwrite``, no
+    file is replaced, not one either that appears during the writing.
     """
     target = check_writable(path, overwrite=overwrite)
     _clear(target.parent)
@@ -79,16 +82,16 @@ def atomic_target(
 
 
 def _held(temporary: Path, mode: int) -> io.BufferedRandom:
-    """A new file, locked as long as it is open, which tells others that somebody writes it."""
+    """Return a new file, locked while it is open, so that others see its writer."""
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is not None:
-        with contextlib.suppress(OSError):  # a file system without locks, on which nobody removes anything
+        with contextlib.suppress(OSError):  # a file system without locks, on which no process removes anything
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     return os.fdopen(descriptor, "w+b")
 
 
 def _clear(folder: Path) -> None:
-    """Remove the unfinished files in a folder that nobody writes any more."""
+    """Remove the unfinished files in a folder that no process writes any more."""
     if fcntl is None:
         return
     with contextlib.suppress(OSError):
@@ -127,7 +130,7 @@ def _named(temporary: Path, target: Path, *, overwrite: bool) -> None:
 
 
 def path_of(given: object, parameter: str, advice: str = "") -> Path:
-    """Return a path that was given as text or as a path; :class:`ParameterError` for what names no file."""
+    """Return the path that text or a path names; :class:`ParameterError` for the rest."""
     if isinstance(given, str | os.PathLike):
         return Path(given)
     code = "file-name-none" if given is None else "file-name-not-path"
@@ -139,13 +142,13 @@ def _taken(path: str | os.PathLike[str]) -> OutputError:
 
 
 def check_absent(path: str | os.PathLike[str]) -> None:
-    """Raise :class:`OutputError` if a file is here already; devices and pipes are no files to replace."""
+    """Raise :class:`OutputError` if a regular file (no device or pipe) exists here."""
     if os.path.isfile(path):  # noqa: PTH113 - which refuses no name that is too long, or holds a zero
         raise _taken(path)
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
-    """Raise :class:`OutputError` now if a file could not be written here later; returns where a link leads."""
+    """Return where a path leads; :class:`OutputError` if no file can be written there."""
     try:
         target = Path(os.path.realpath(path))
         if target.is_dir():
@@ -169,13 +172,12 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
 
 
 def _unfinished(path: Path) -> Path:
-    """A name in the same folder, which nothing has. What is called so, a day old and not locked is removed by whoever
-    writes there next."""
+    """Return a free name in the folder of ``path``, which :func:`_clear` recognises."""
     return path.with_name(_PART.format(secrets.token_hex(8)))
 
 
 def claim(temporary: Path, place: Path) -> None:
-    """Give a whole file its name, unless the name is taken; raises OSError where that cannot be made durable."""
+    """Name a finished file, unless the name is taken; OSError if that is not durable."""
     try:
         os.link(temporary, place)
     except FileExistsError:
@@ -188,8 +190,10 @@ def claim(temporary: Path, place: Path) -> None:
 
 
 def locks_hold(folder: Path) -> bool | None:
-    """Return whether a lock on a file in this folder keeps a second descriptor out, as it does on a file system that
-    heeds locks; None where that cannot be tried."""
+    """Return True if a lock in this folder keeps a second descriptor out.
+
+    A file system that heeds locks does so. None if veilog cannot try it.
+    """
     if fcntl is None:
         return None
     place = folder / _PART.format(secrets.token_hex(8))
@@ -209,7 +213,7 @@ def locks_hold(folder: Path) -> bool | None:
 
 
 def _locked(descriptor: int) -> bool:
-    """Lock a whole file for this descriptor alone; locks of SQLite are of processes, so one process sees none there."""
+    """Lock a whole file for a descriptor: SQLite's locks, of processes, show nothing."""
     try:
         if hasattr(fcntl, "F_OFD_SETLK"):
             whole = struct.pack("@hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
@@ -222,8 +226,11 @@ def _locked(descriptor: int) -> bool:
 
 
 def content_of(path: Path) -> bytes:
-    """Return what is in a file of a kind that people write by hand, a list, a map or a model, or in a pipe, such as a
-    shell makes of ``<(command)``; OSError for a device, which may have no end, and for more than any of these has."""
+    """Return the content of a file that people write by hand, or of a pipe.
+
+    Such a file is a list, a map or a model. A shell makes a pipe of ``<(command)``. OSError for a device, which may
+    have no end, and for more content than any such file has.
+    """
     if path.is_fifo():
         begun, pipe = opened_pipe(path)
         with pipe:
@@ -239,13 +246,13 @@ def content_of(path: Path) -> bytes:
 
 
 def opened_pipe(path: Path) -> tuple[bytes, BinaryIO]:
-    """Open a named pipe to which somebody writes; return what came first, and the rest. OSError where nobody does."""
+    """Open a named pipe; return its first bytes and the rest. OSError if unwritten."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     pipe = os.fdopen(descriptor, "rb")
     until = time.monotonic() + _PATIENCE
     begun = b""
     try:
-        with contextlib.suppress(BlockingIOError):  # somebody will write
+        with contextlib.suppress(BlockingIOError):  # a writer has opened the pipe and sent nothing yet
             while not (begun := os.read(descriptor, _FIRST)):
                 if time.monotonic() > until:
                     raise OSError(errno.EPIPE, "it is a pipe to which nobody writes")
@@ -258,19 +265,19 @@ def opened_pipe(path: Path) -> tuple[bytes, BinaryIO]:
 
 
 def text_of(path: Path) -> str:
-    """Return the text in UTF-8 of such a file; UnicodeDecodeError where it is none."""
+    """Return the UTF-8 text of such a file; UnicodeDecodeError if it is none."""
     return io.TextIOWrapper(io.BytesIO(content_of(path)), encoding="utf-8-sig").read()
 
 
 def mark(path: Path) -> tuple[int, int] | None:
-    """Return what a file is told from an earlier one of its name by; None where there is none."""
+    """Return the inode and time by which a replaced file differs; None without a file."""
     found = path.stat() if path.exists() else None
     return None if found is None else (found.st_ino, found.st_mtime_ns)
 
 
 def sha256_of(path: Path) -> str | None:
-    """Return the SHA-256 of what is in a file; None of what is no file."""
-    if not path.is_file():  # before a pipe is opened, which waits for who writes to it
+    """Return the SHA-256 of a file's content; None if there is no readable file."""
+    if not path.is_file():  # before a pipe is opened, which waits for its writer
         return None
     try:
         with path.open("rb") as file:
@@ -280,7 +287,7 @@ def sha256_of(path: Path) -> str | None:
 
 
 def reason(error: OSError | ValueError) -> str:
-    """Return what the system says went wrong, without numbers and names."""
+    """Return the system's reason for an error, without numbers and names."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -295,17 +302,15 @@ def _sync_folder(folder: Path) -> None:
 
 # Where veilog keeps what outlives a command --------------------------------------------------------------------------
 
-# Where veilog keeps what outlives a command: the data folder of its user, and the ledger in it.
-
 
 LEDGER = "veilog.ledger"
-"""The name of the ledger in a data folder."""
+"""Name of the ledger in a data folder."""
 _NAMED_BY = "VEILOG_LEDGER"
 _NONE = "none"
 
 
 def data_folder() -> Path:
-    """Return the folder of this user for what veilog keeps: of the pages, of the command and of Python."""
+    """Return this user's data folder, for the pages, the command and Python alike."""
     if sys.platform == "win32":
         home = os.environ.get("LOCALAPPDATA") or str(_home() / "AppData" / "Local")
     elif sys.platform == "darwin":
@@ -316,8 +321,10 @@ def data_folder() -> Path:
 
 
 def default_ledger() -> Path | None:
-    """Return the ledger of releases for which none is named: in the data folder, or where the environment variable
-    VEILOG_LEDGER says; None where that is ``none``."""
+    """Return the ledger of releases for which none is named.
+
+    It lies in the data folder, or where the environment variable VEILOG_LEDGER points. None if that is ``none``.
+    """
     named = os.environ.get(_NAMED_BY, "").strip()
     if named.lower() == _NONE:
         return None
@@ -325,7 +332,7 @@ def default_ledger() -> Path | None:
 
 
 def made_folder(ledger: Path) -> Path:
-    """Return the default ledger, in a folder that is there: one that has to be made is for its user alone."""
+    """Return the default ledger; make its folder, if missing, for its user alone."""
     try:
         if not ledger.parent.is_dir():
             ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""What results show in a notebook: data frames, and small cards of HTML that stand for themselves, light and dark.
+"""Results in a notebook: data frames, and cards of HTML for light and dark pages.
 
-Whatever is in a card is escaped here, so that a log's own words are words and nothing else.
+This module escapes the content of a card, so that a log's own words stay mere words.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STYLE = (
     "@media (prefers-color-scheme:dark){.veilog{--i:#e6e9ee;--s:#9aa4b2;--l:#3a4250;--b:#6fa8d6;--p:#171b22}}"
 )
 _BAR = 120
-"""Width of a bar for 1."""
+"""Width of a bar for 1, in pixels."""
 
 
 def frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], what: str = "to_frame()") -> pd.DataFrame:
@@ -40,7 +40,7 @@ def frame(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], what: str =
 
 
 def figure(value: Any) -> str:
-    """Return a value as people read it."""
+    """Return a value as text for people."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -53,24 +53,29 @@ def figure(value: Any) -> str:
 
 
 def card(title: str, *parts: str) -> str:
-    """Return a card with a title, holding parts that are written already."""
+    """Return a card with a title and parts that are HTML already."""
     return element("div", parts=[element("style", _STYLE), element("h4", title), *parts], class_="veilog")
 
 
 def paragraph(text: str, kind: str = "") -> str:
-    """Return a paragraph; a kind is ``s`` (aside), or ``good``, ``fair`` or ``bad``, which marks its edge."""
+    """Return a paragraph of a kind that marks its edge.
+
+    A kind is ``s`` (aside), ``good``, ``fair`` or ``bad``.
+    """
     return element("p", text, **({"class_": kind} if kind else {}))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
-    """Return two columns: what, and its value."""
+    """Return a table of two columns: each fact and its value."""
     rows = (element("tr", parts=[element("th", what), element("td", figure(value))]) for what, value in pairs)
     return element("table", parts=rows)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterable[int] = ()) -> str:
-    """Return a table; columns of ``numbers`` are set right. A cell may be an element that is written already
-    (:func:`bar`)."""
+    """Return a table whose columns ``numbers`` are aligned right.
+
+    A cell may be an element that is HTML already (:func:`bar`).
+    """
     right = set(numbers)
 
     def cell(name: str, place: int, value: object) -> str:
@@ -87,19 +92,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], numbers: Iterab
 
 
 class _Written(str):
-    """An element that is written already."""
+    """An element that is HTML already."""
 
     __slots__ = ()
 
 
 def bar(share: float) -> str:
-    """Return a bar as long as a share of 1."""
+    """Return a bar for a share of 1."""
     return _Written(element("span", class_="r", style=f"width:{round(_BAR * min(max(share, 0.0), 1.0))}px"))
 
 
 # Pictures in SVG as text, element by element; whatever is in an element is escaped here ------------------------------
-
-# Pictures in SVG as text, element by element; whatever is in an element is escaped here.
 
 
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -107,7 +110,7 @@ _ESCAPES_IN_VALUES = _ESCAPES | str.maketrans({'"': "&quot;"})
 
 
 def element(name: str, text: str = "", /, parts: Iterable[str] = (), **attributes: str | float) -> str:
-    """Return an element with its attributes, holding a text and elements that are written already.
+    """Return an element with attributes, a text, and parts that are HTML already.
 
     An attribute's name has ``_`` for ``-``, and one more at its end where it is a word of Python (``class_``). Numbers
     with a fraction are rounded to one place.
@@ -118,19 +121,19 @@ def element(name: str, text: str = "", /, parts: Iterable[str] = (), **attribute
 
 
 def picture(parts: Iterable[str], width: int, height: int, **attributes: str | float) -> str:
-    """Return a picture that stands for itself: a file's content, an element a line."""
+    """Return a self-contained picture, the content of a file, with an element a line."""
     sides: dict[str, str | float] = {"viewBox": f"0 0 {width} {height}", "width": width, "height": height}
     lines = "".join(f"{part}\n" for part in parts)
     return element("svg", parts=["\n", lines], xmlns="http://www.w3.org/2000/svg", **sides, **attributes) + "\n"
 
 
 def points_of(places: Iterable[tuple[float, float]]) -> str:
-    """Return places as the points of a line."""
+    """Return places as the text of a polyline's points."""
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
 def escaped(text: str) -> str:
-    """Return a text as it stands between elements."""
+    """Return a text escaped for a place between elements."""
     return text.translate(_ESCAPES)
 
 

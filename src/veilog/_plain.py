@@ -1,10 +1,10 @@
-"""Dataclasses as plain JSON values: as programs are told them, and exactly, for files that are read again.
+"""Dataclasses as plain JSON values: for programs, and exactly for veilog's files.
 
-:func:`to_json` writes what results tell programs. A class says beside its fields where that is not simply all of them.
-:func:`to_plain` is for what is kept in files that outlive a run (guarantees, configurations), and :func:`from_plain`
-reads it: exact fractions stay exact, and a value of another type than the class declares is refused rather than carried
-along. A class that is kept in another form than its own fields names the dataclass of that form (``Plain``) and the two
-ways between them (``plain``, ``of_plain``).
+:func:`to_json` writes results for programs. A class declares beside its fields where that is not simply all of them.
+:func:`to_plain` is for files that outlive a run (guarantees, configurations), and :func:`from_plain` reads them. There,
+exact fractions stay exact, and a value of another type than the class declares is refused. A class whose file has
+another form than its fields names the dataclass of that form (``Plain``). It also has both conversions (``plain``,
+``of_plain``).
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ class Misfit(ValueError):
 
 @dataclass(frozen=True)
 class InJson:
-    """How a field is told, where it is not told as it is: ``epsilon: Annotated[Fraction, InJson(as_=float)]``."""
+    """Form of a field in JSON: ``epsilon: Annotated[Fraction, InJson(as_=float)]``."""
 
     as_: Callable[[Any], Any] | None = None
-    """What is told in place of the value."""
+    """Function whose result replaces the value."""
     name: str | None = None
-    """What it is called."""
+    """Name in place of the field's."""
     left_out: Literal["never", "always", "at its default"] = "never"
     then: tuple[str, ...] = ()
-    """Properties, and methods without arguments, that are told after it."""
+    """Properties, and methods without arguments, whose values follow the field."""
 
 
 class ToJson:
-    """A dataclass whose fields are told in their order, as :class:`InJson` says where it says something."""
+    """A dataclass whose fields go to JSON in order, in the form of :class:`InJson`."""
 
     def to_json(self) -> dict[str, object]:
-        """Return what programs are told, in dicts, lists, texts, numbers, booleans and None."""
+        """Return the JSON form: dicts, lists, texts, numbers, booleans and None."""
         told: dict[str, object] = {}
         for field, rule in _rules(type(self)):  # type: ignore[arg-type]
             value = getattr(self, field.name)
@@ -59,7 +59,7 @@ class ToJson:
 
 
 def to_json(value: Any) -> Any:
-    """Return a value as programs are told it; a class that has words of its own for that is asked for them."""
+    """Return a value for programs; a class with its own ``to_json`` decides itself."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if hasattr(value, "to_json"):
             return value.to_json()
@@ -70,7 +70,7 @@ def to_json(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a value so that :func:`from_plain` gives it back; a fraction is text such as ``1/3``."""
+    """Return a value for :func:`from_plain`; a fraction is text such as ``1/3``."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         if hasattr(value, "Plain"):
             return to_plain(value.plain())  # type: ignore[attr-defined]
@@ -95,7 +95,7 @@ def _simple(value: Any, inside: Callable[[Any], Any]) -> Any:
 
 @lru_cache(maxsize=256)
 def _rules(kind: type) -> tuple[tuple[dataclasses.Field[Any], InJson], ...]:
-    """The fields of a class, each with how it is told."""
+    """Return the fields of a class, each with its form in JSON."""
     hints = get_type_hints(kind, include_extras=True)
     fields = dataclasses.fields(kind)
     said = ((field, [rule for rule in get_args(hints[field.name]) if isinstance(rule, InJson)]) for field in fields)
@@ -104,12 +104,12 @@ def _rules(kind: type) -> tuple[tuple[dataclasses.Field[Any], InJson], ...]:
 
 @lru_cache(maxsize=256)
 def _hints(kind: type) -> Mapping[str, Any]:
-    """The types that a class declares; working them out takes longer than reading a value."""
+    """Return the types that a class declares, cached, as finding them is slow."""
     return get_type_hints(kind)
 
 
 def _written(hint: Any, value: Any) -> Any:
-    """A whole number where a float is declared is one: it comes back as such, so it goes as such."""
+    """Return a plain value; an int where a float is declared becomes a float."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole and hint is not int and float in (hint, *get_args(hint)) and int not in get_args(hint):
         return float(value)
@@ -117,7 +117,10 @@ def _written(hint: Any, value: Any) -> Any:
 
 
 def from_plain(kind: type[T], value: Any) -> T:
-    """The dataclass of this plain value; :class:`Misfit` where a field is missing, unknown or of another type."""
+    """Return the dataclass of a plain value.
+
+    :class:`Misfit` if a field is missing, unknown or of another type.
+    """
     if hasattr(kind, "Plain"):
         return kind.of_plain(from_plain(kind.Plain, value))  # type: ignore[attr-defined,no-any-return]
     hints = _hints(kind)  # type: ignore[arg-type]
@@ -175,11 +178,9 @@ def _fraction(value: Any) -> Fraction:
 
 # Tables of facts that stand as TOML files beside the code that they are about ----------------------------------------
 
-# Tables of facts that stand as TOML files beside the code that they are about.
-
 
 def tables_of(package: str, name: str) -> dict[str, Any]:
-    """Return what the TOML file of this name in a package has; a list of texts or numbers is a tuple."""
+    """Return the content of a package's TOML file, with tuples for its lists."""
     found: dict[str, Any] = _with_tuples(tomllib.loads((files(package) / f"{name}.toml").read_text(encoding="utf-8")))
     return found
 

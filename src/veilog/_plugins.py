@@ -1,6 +1,6 @@
-"""What other packages add, found by their entry points, and names that are loaded when they are asked for.
+"""Add-ons of other packages, by entry points, and names that load at first use.
 
-What a package adds can be broken: that is said in a warning that names the package, and what is our own works on.
+If an add-on is broken, a warning names its package, and veilog works on without it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class AddOn:
-    """What another package adds: its name, what its entry point names, and the package with its version."""
+    """An add-on: its name, its entry point's object, and its package with version."""
 
     name: str
     value: Any
@@ -25,9 +25,9 @@ class AddOn:
 
 
 def add_ons(group: str, kind: type, own: Mapping[str, str] | None = None) -> tuple[AddOn, ...]:
-    """Return what other packages add to a group of entry points, as far as it can be loaded and is of this kind.
+    """Return the add-ons of a group of entry points that load and are of this kind.
 
-    Where we have names of our ``own``, these are not theirs to give, and theirs are what they call themselves.
+    If veilog has names of its ``own``, an add-on cannot take these, and must call itself by its entry point's name.
     """
     found: dict[str, AddOn] = {}
     for point in sorted(entry_points(group=group), key=lambda point: (point.name, _package(point))):
@@ -36,7 +36,7 @@ def add_ons(group: str, kind: type, own: Mapping[str, str] | None = None) -> tup
             found[point.name] = AddOn(
                 point.name, _loaded(point, kind, (*(own or ()), *found), named=own is not None), package
             )
-        except Exception as error:  # noqa: BLE001 - whatever another package does, ours goes on without it
+        except Exception as error:  # noqa: BLE001 - whatever another package does, veilog goes on without it
             why = f"{type(error).__name__}: {error}"
             warnings.warn(f"{package} adds {point.name!r} to {group}, which is left out: {why}", stacklevel=3)
     return tuple(found.values())
@@ -58,9 +58,9 @@ def _package(point: EntryPoint) -> str:
 
 
 class Registry(Mapping[str, T], Generic[T]):
-    """A mapping of our own names (``module:attribute``) in their order, and then of what other packages add to a group.
+    """A mapping of veilog's names (``module:attribute``), then those of add-ons.
 
-    Nothing is imported before it is asked for. A name of ours cannot be taken by another package.
+    It imports nothing before it is needed. Another package cannot take a name of veilog.
     """
 
     def __init__(self, kind: type[T], group: str, own: Mapping[str, str]) -> None:
@@ -74,7 +74,7 @@ class Registry(Mapping[str, T], Generic[T]):
         return self._held[name]
 
     def load(self, name: str) -> T:
-        """Return what a name stands for; asked once for each name."""
+        """Return the object of a name; called once for each name."""
         if name not in self._own:
             added: T = self.others[name].value
             return added
@@ -90,12 +90,12 @@ class Registry(Mapping[str, T], Generic[T]):
         return len(self._own) + len(self.others)
 
     def added_by(self, name: str) -> str:
-        """Return the package that adds this name, with its version; empty for our own."""
+        """Return the package with version that adds this name; empty for veilog's own."""
         return "" if name in self._own else self.others[name].package
 
     @property
     def others(self) -> Mapping[str, AddOn]:
-        """What other packages add, by name."""
+        """Add-ons of other packages, by name."""
         if self._added is None:
             self._added = {add_on.name: add_on for add_on in add_ons(self._group, self._kind, self._own)}
         return self._added

@@ -1,12 +1,12 @@
-"""Processes beside this one: started with one thread each and out of the way of Ctrl-C, limited, and ended for certain.
+"""Child processes: one thread each, deaf to Ctrl-C, limited, ended for certain.
 
 None of them takes modules from the current folder. A log may come in a folder with others' files, and a ``pickle.py``
 among these would run with the data at hand.
 
-A :class:`Child` runs a function and talks through a pipe; like all processes that multiprocessing starts it first reads
-the main script again. A fresh :func:`interpreter` does not: it runs where the caller's script may be anything, or where
-it must start fast. A :func:`pool` is for many calls of one function of which none may fail, and :class:`Limited` for
-calls that may take more time or memory than there is.
+A :class:`Child` runs a function and talks through a pipe. Like all processes of multiprocessing, it first reads the
+main script again. A fresh :func:`interpreter` does not: it is for callers with any script, or for fast starts. A
+:func:`pool` is for many calls of one function of which none may fail. :class:`Limited` is for calls that may take
+more time or memory than there is.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""What tells the libraries for linear algebra so; they read it when they are loaded."""
+"""Variables by which libraries for linear algebra use one thread, if set before they load."""
 _ENVIRONMENT = {**ONE_THREAD, "PYTHONSAFEPATH": "1"}
-"""Also: no module comes from the current folder, in children and in theirs."""
+"""One thread, and no module from the current folder, in children and in theirs."""
 _MOST = 1024
-"""More processes than that are a slip of the hand, which would bring the machine down."""
+"""Largest number of processes: more are a slip that would bring the machine down."""
 
 
 def check_processes(processes: int) -> None:
-    """Refuse a number of processes that cannot be, or that no machine is for."""
+    """Refuse a number of processes below 1, or above what any machine can run."""
     if not 1 <= processes <= _MOST:
         raise ParameterError("processes-out-of-range", parameter="processes", most=_MOST, processes=processes)
 
 
 class Child:
-    """A process that runs ``target(pipe, *arguments)``. It belongs to one thread of this process."""
+    """A process that runs ``target(pipe, *arguments)``; one thread here owns it."""
 
     def __init__(self, target: Callable[..., None], *arguments: object) -> None:
         context = multiprocessing.get_context("spawn")
@@ -61,28 +61,31 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """True while the process runs."""
         return self._process.is_alive()
 
     @property
     def sentinel(self) -> int:
-        """What ``multiprocessing.connection.wait`` takes, to wait for its end."""
+        """Handle with which ``multiprocessing.connection.wait`` waits for its end."""
         return self._process.sentinel
 
     def ask_to_stop(self) -> None:
-        """Tell it to end; see :func:`exit_when_terminated` for how it ends then."""
+        """Send SIGTERM; :func:`exit_when_terminated` decides how the process ends then."""
         self._process.terminate()
 
     def memory(self) -> int:
-        """Return the bytes that it and the processes of its group take."""
+        """Return the memory of the process and its group in bytes."""
         return memory_of(self._process.pid or 0)
 
     def seconds(self) -> float:
-        """Return the seconds of processor time that it and the processes of its group took."""
+        """Return the processor time of the process and its group in seconds."""
         return seconds_of(self._process.pid or 0)
 
     def end(self, patience: float = 0.5) -> int | None:
-        """End it with everything in its group; return how it ended, if it did so by itself within ``patience``."""
+        """End the process and its group; return its exit code if it ended by itself.
+
+        ``patience`` is the time in seconds that it has for that.
+        """
         self._process.join(patience)
         ended = self._process.exitcode
         if os.name == "posix" and self._process.pid is not None:
@@ -103,7 +106,7 @@ def _begin(target: Callable[..., None], pipe: Connection, *arguments: object) ->
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """What is started here is not hit by Ctrl-C while it starts."""
+    """Keep Ctrl-C from processes that the block starts, while they start."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -117,8 +120,10 @@ def _undisturbed() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unstopped() -> Iterator[Callable[[], None]]:
-    """From the call of what this gives until the block ends Ctrl-C and SIGTERM wait, and are heard then: for two things
-    that go together."""
+    """Yield a function whose call lets Ctrl-C and SIGTERM wait for the block's end.
+
+    The block does two things that belong together. A signal that waited is raised at its end.
+    """
     asked: list[int] = []
     stack = contextlib.ExitStack()
 
@@ -140,7 +145,7 @@ def unstopped() -> Iterator[Callable[[], None]]:
 
 
 def exit_when_terminated() -> None:
-    """Let this process end through its work when it is asked to stop, so that the work cleans up behind itself."""
+    """Let SIGTERM end this process through its work, which then cleans up."""
     signal.signal(signal.SIGTERM, _exit)
 
 
@@ -166,13 +171,13 @@ def interpreter(
             process.kill()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                with contextlib.suppress(OSError):  # what was not written yet has no reader any more
+                with contextlib.suppress(OSError):  # nothing reads the rest any more
                     stream.close()
         process.wait()
 
 
 def ends_in_time(process: subprocess.Popen[bytes], seconds: float) -> bool:
-    """Wait until a process has ended, at most so long; one that has not is killed."""
+    """Wait so many seconds for a process to end, else kill it and return False."""
     try:
         process.wait(timeout=max(0.0, seconds))
     except subprocess.TimeoutExpired:
@@ -183,28 +188,28 @@ def ends_in_time(process: subprocess.Popen[bytes], seconds: float) -> bool:
 
 
 class GivenUp(Exception):
-    """A call that took too much time or memory, or whose caller does not want it any more."""
+    """A call took too much time or memory, or its caller gave it up."""
 
 
 @dataclass(eq=False)
 class Limited:
-    """A function that is called in processes beside this one, each call within limits; an error of veilog raises."""
+    """A function called in child processes, within limits; it raises veilog's errors."""
 
     function: Callable[[Any], Any]
     seconds: float
-    """Of processor time, for each call."""
+    """Seconds of processor time for each call."""
     patience: float
-    """Seconds in all, also where the system does not tell those of a process."""
+    """Seconds in all, also for systems that do not report processor time."""
     memory: int
     look: float = 0.05
     """Seconds between looks at a call."""
     _idle: list[Child] = field(default_factory=list)
     _changing: threading.Lock = field(default_factory=threading.Lock)
     over: threading.Event = field(default_factory=threading.Event)
-    """Set when all calls are given up that know it."""
+    """Set when every call that knows this event is given up."""
 
     def __call__(self, argument: Any, over: threading.Event) -> Any:
-        """Return what the function says; :class:`GivenUp` where that is too much, or ``over``."""
+        """Return the function's result; :class:`GivenUp` beyond a limit or after ``over``."""
         with self._changing:
             child = self._idle.pop() if self._idle else None
         if over.is_set():
@@ -214,7 +219,7 @@ class Limited:
             child.pipe.send(argument)
             found = self._awaited(child, over)
         except (EOFError, OSError) as error:
-            if child.end() == 1:  # of an error that nobody foresaw, which it told the terminal
+            if child.end() == 1:  # an error that no code expected, which the child printed
                 raise
             raise GivenUp from error
         with self._changing:
@@ -230,7 +235,7 @@ class Limited:
             if late or over.is_set() or child.memory() > self.memory:
                 child.end(0)
                 raise GivenUp
-        return child.pipe.recv()  # of this program's own making: it read nothing that anybody brought
+        return child.pipe.recv()  # this program made it, from nothing that a user brought
 
     def give_up(self) -> None:
         """Give up all calls that are under way or wait for their turn."""
@@ -245,9 +250,9 @@ class Limited:
 
 
 def _answering(pipe: Connection, function: Callable[[Any], Any], memory: int) -> None:
-    """What such a process does, until nobody asks any more."""
+    """Answer calls in a child process until the pipe closes."""
     with contextlib.suppress(AttributeError, OSError):
-        os.setpgid(0, 0)  # it is weighed, and ended, by its group
+        os.setpgid(0, 0)  # its memory is measured, and its end is forced, by its group
     limit_memory(memory, reserved=False)
     with contextlib.suppress(EOFError, OSError, MemoryError):
         while True:
@@ -260,7 +265,7 @@ def _answering(pipe: Connection, function: Callable[[Any], Any], memory: int) ->
 
 @contextlib.contextmanager
 def pool(processes: int) -> Iterator[ProcessPoolExecutor | None]:
-    """Processes that are given calls of functions while the block lasts; None where this one suffices.
+    """Yield processes for calls of functions; None if ``processes`` is below 2.
 
     Ctrl-C is for this process alone. A block that ends early, for whatever reason, waits for none of its calls.
     """
@@ -281,7 +286,7 @@ def pool(processes: int) -> Iterator[ProcessPoolExecutor | None]:
 
 
 class _Undisturbed(ProcessPoolExecutor):
-    """Starts its processes, which it does when it is given calls, out of the way of Ctrl-C."""
+    """An executor that starts its processes, at calls, out of the way of Ctrl-C."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         with _undisturbed():
@@ -289,7 +294,7 @@ class _Undisturbed(ProcessPoolExecutor):
 
 
 def main_is_guarded() -> bool:
-    """Return whether the main script can be read again by new processes without doing again what it does."""
+    """Return True if new processes can read the main script without rerunning it."""
     main = sys.modules["__main__"]
     path = getattr(main, "__file__", None)
     if path is None or getattr(main, "__spec__", None) is not None:
@@ -306,10 +311,11 @@ _before: list[dict[str, str | None]] = []
 
 @contextlib.contextmanager
 def child_environment() -> Iterator[None]:
-    """Let processes started in here take no module from the current folder, and one thread each for linear algebra.
+    """Start processes in here on one thread, without modules of the current folder.
 
-    On the small matrices of a release more threads mostly wait for each other, and on idle cores the waiting is busy: a
-    release of a log of 150 cases with libra took 0.19 s of processor time, and 0.075 s with one thread.
+    One thread is for linear algebra. On the small matrices of a release, more threads mostly wait for each other, and
+    on idle cores that waiting is busy. A release of a log of 150 cases with libra took 0.19 s of processor time, and
+    0.075 s with one thread.
     """
     with _started:  # several threads may be in here: the first takes down what there was, the last puts it back
         _before.append({name: os.environ.get(name) for name in _ENVIRONMENT} if not _before else _before[0])
@@ -328,8 +334,10 @@ def child_environment() -> Iterator[None]:
 
 
 def limit_memory(most: int, *, reserved: bool) -> None:
-    """Let this process take so many bytes, of addresses with ``reserved`` and else of data; nothing where the system
-    has no such limit."""
+    """Limit this process to so many bytes, of addresses if ``reserved``, else of data.
+
+    It does nothing where the system has no such limit.
+    """
     try:
         import resource
     except ImportError:  # Windows
@@ -341,9 +349,10 @@ def limit_memory(most: int, *, reserved: bool) -> None:
 
 
 def machine_memory(system: Path = Path("/")) -> int:
-    """Return the bytes of memory that this process and all beside it may take together; 0 where nothing tells it.
+    """Return the bytes of memory for this process and all beside it together.
 
-    A container may have less than its machine: each control group of the process, and each around it, may have a limit.
+    0 if the system reports none. A container may have less than its machine: each control group of the process, and
+    each around it, may have a limit.
     """
     try:
         whole = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -355,7 +364,10 @@ def machine_memory(system: Path = Path("/")) -> int:
 
 
 def machine_cores(system: Path = Path("/")) -> int:
-    """Return how many cores this process may use, at least 1: those it is bound to, and of a container its share."""
+    """Return the number of cores that this process may use, at least 1.
+
+    It may use those it is bound to, and in a container no more than the container's share.
+    """
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     files = {"0": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
     for texts in _told_by_groups(system, "cpu", files):
@@ -366,8 +378,10 @@ def machine_cores(system: Path = Path("/")) -> int:
 
 
 def _told_by_groups(system: Path, controller: str, files: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
-    """What these files of each control group of this process say, in both versions of groups (0 is the second), where
-    all of it is numbers."""
+    """Yield the numbers in these files of each control group of this process.
+
+    It reads both versions of groups (0 is the second), and skips a group whose files hold anything else.
+    """
     try:
         groups = (system / "proc/self/cgroup").read_text().splitlines()
     except (OSError, ValueError):
@@ -391,19 +405,22 @@ def _told_by_groups(system: Path, controller: str, files: Mapping[str, tuple[str
 
 
 def memory_of(group: int) -> int:
-    """Return the bytes in memory of a process group; 0 where the system does not tell."""
+    """Return the memory of a process group in bytes; 0 if the system reports none."""
     pages = sum(int(facts[21]) for facts in _facts_of(group))
     return pages * os.sysconf("SC_PAGE_SIZE") if pages else 0
 
 
 def seconds_of(group: int) -> float:
-    """Return the processor time of a process group, with that of those that ended; 0 where the system does not tell."""
+    """Return the processor time of a process group with its ended children.
+
+    0 if the system reports none.
+    """
     ticks = sum(sum(map(int, facts[11:15])) for facts in _facts_of(group))
     return ticks / os.sysconf("SC_CLK_TCK") if ticks else 0.0
 
 
 def _facts_of(group: int) -> Iterator[list[str]]:
-    """What the system says of each process of a group, from its state on."""
+    """Yield the system's facts on each process of a group, from its state on."""
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError, IndexError):
             facts = stat.read_text().rpartition(")")[2].split()

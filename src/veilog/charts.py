@@ -1,6 +1,6 @@
-"""Charts of a comparison as text: one self-contained SVG, and bars of characters for the terminal.
+"""Charts of a comparison as text: a self-contained SVG, and bars for the terminal.
 
-Nothing here computes a measure, loads anything from elsewhere or writes a file. All text in a chart is ours.
+Nothing here computes a measure, loads anything from elsewhere or writes a file. All text in a chart is veilog's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UNITS = (
     (8_766_000.0, gettext_noop("1000 years")),
     (87_660_000.0, gettext_noop("10000 years")),
 )
-"""Hours, and what they are called on an axis."""
+"""Hours of each tick, and its name on an axis."""
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _PLAIN = " .:-=+*#%@"
 
@@ -57,15 +57,18 @@ _LASTING = (
 
 
 def lasting(hours: float) -> str:
-    """A duration for people: ``3.2 days``."""
+    """Return a duration as text for people: ``3.2 days``."""
     for size, form in _LASTING:
-        if hours >= (2 * size if size > 24 else size):  # "1.2 months" says less than "36.5 days"
+        if hours >= (2 * size if size > 24 else size):  # "1.2 months" is less exact than "36.5 days"
             return gettext(form, number=localised(f"{hours / size:.1f}"))
     return gettext("{number} s", number=localised(f"{hours * 3600:.0f}"))
 
 
 def bars(values: Sequence[int], top: float, width: int, *, plain: bool = False) -> str:
-    """A row of ``width`` characters as high as the values (means of neighbours where there are more), up to ``top``."""
+    """Return at most ``width`` characters as high as the values, up to ``top``.
+
+    If there are more values, a character is the mean of neighbours.
+    """
     steps = _PLAIN if plain else _BLOCKS
     parts = np.array_split(np.asarray(values, dtype=np.float64), min(width, len(values)))
     heights = [float(part.mean()) for part in parts]
@@ -75,7 +78,7 @@ def bars(values: Sequence[int], top: float, width: int, *, plain: bool = False) 
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """Both logs' cases under way as rows of characters, as wide as the terminal allows."""
+    """Both logs' cases under way as rows of characters that fit the terminal."""
 
     active: ActiveCases
 
@@ -90,7 +93,10 @@ class _UnderWay:
 
 
 def times_view(durations: CaseDurations | None, active: ActiveCases | None) -> RenderableType:
-    """Durations in a table, and the cases under way as two rows of bars; nothing where there are no times."""
+    """Return a table of durations, and two rows of bars for the cases under way.
+
+    It is empty if there are no times.
+    """
     parts: list[RenderableType] = []
     if durations is not None:
         table = Table(box=None, padding=(0, 2, 0, 0))
@@ -114,7 +120,7 @@ def times_view(durations: CaseDurations | None, active: ActiveCases | None) -> R
 
 @dataclass(frozen=True)
 class _Panel:
-    """Where a panel's plot lies, and what its axes reach to."""
+    """The place of a panel's plot; shares of its axes become coordinates."""
 
     top: float
     height: float
@@ -129,7 +135,7 @@ class _Panel:
         return [_text(_LEFT, self.top - 28, title, "h"), _text(_LEFT, self.top - 11, subtitle, "s")]
 
     def horizontal(self, ticks: Iterable[tuple[float, str]], label: str) -> list[str]:
-        """The axis to the left, with a line across at each tick."""
+        """Return the axis to the left, with a line across at each tick."""
         out = []
         for share, name in ticks:
             y = self.y(share)
@@ -139,7 +145,7 @@ class _Panel:
         return [*out, _text(16, middle, label, "s", "middle", transform=f"rotate(-90 16 {middle:.1f})")]
 
     def vertical(self, ticks: Iterable[tuple[float, str]], label: str) -> list[str]:
-        """The axis below."""
+        """Return the axis below."""
         bottom = self.y(0)
         out = [_line(_LEFT, bottom, _WIDTH - _RIGHT, bottom, "a")]
         for share, name in ticks:
@@ -154,10 +160,10 @@ class _Panel:
 
 
 def comparison_svg(result: Comparison, *, styled: bool = True) -> str:
-    """Cases under way over time, how long cases last, and the variants kept, lost and added: one picture.
+    """Return one picture of cases under way, case durations and variants.
 
-    Where the logs have no times the picture says why in their place. Not ``styled``, it stands in a page whose own
-    style has the classes.
+    The variants are those kept, lost and added. If the logs have no times, the picture states the reason instead.
+    Without ``styled``, it is for a page whose own style has the classes.
     """
     top, parts = 64.0, []
     if result.active_cases is None or result.case_durations is None:
@@ -221,7 +227,7 @@ def _active(panel: _Panel, active: ActiveCases) -> list[str]:
 
 
 def _times(active: ActiveCases) -> list[tuple[float, str]]:
-    """Some evenly spaced bins with the time at which they start."""
+    """Return some evenly spaced bins with the time at which they start."""
     size = len(active.original)
     places = sorted({round(i * size / 6) for i in range(7)})
     seconds = [place * active.bin_seconds for place in places]
@@ -319,7 +325,7 @@ def _bin(seconds: int) -> str:
 
 
 def _step(highest: int) -> int:
-    """A round number that goes into ``highest`` three to eight times."""
+    """Return a round step of which three to six reach ``highest``, if it is over 2."""
     step = 1
     while True:
         for factor in (1, 2, 5):

@@ -1,9 +1,9 @@
 """The one family of errors that users of veilog can meet.
 
-Every error is raised at the boundary where the mistake can still be named in the user's words: the file, the line,
-the parameter, what is wrong and what to do about it. An error carries its facts as data: a code, and the values that
-its sentence has. Programs compare codes. The sentence is in the catalogue, in the words of whoever reads it: ``str`` of
-an error says ``delta=1e-6`` in Python, ``--delta 1e-6`` in the command and the name of a field on a page.
+veilog raises every error where it can still name the mistake in the user's words: the file, the line, the parameter,
+what is wrong and what to do about it. An error carries its facts as data: a code, and the values of its sentence.
+Programs compare codes. The catalogue has the sentence in the words of each surface. ``str`` of an error has
+``delta=1e-6`` in Python, ``--delta 1e-6`` in the command and the name of a field on a page.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from veilog._language import languages
 from veilog.messages import Message, words
 
 _MOST = 10_000
-"""Among more names none is looked for: it would take longer than reading them."""
+"""Largest number of names to search: among more, that would take longer than reading them."""
 
 
 def meant(wrong: object, possible: Iterable[str]) -> Message | str:
-    """Return "Did you mean ...?" where something that exists is much like what was said; else the empty text.
+    """Return "Did you mean ...?" with the possible name nearest to a wrong one, or "".
 
     >>> str(meant("evolv", ["travas", "evolve"]))
     "Did you mean 'evolve'?"
@@ -31,7 +31,7 @@ def meant(wrong: object, possible: Iterable[str]) -> Message | str:
 
 
 def nearest(wrong: object, possible: Iterable[str]) -> str:
-    """Return what of these is much like what was said; nothing where none is."""
+    """Return the possible name that is nearest to a wrong one; "" if none is near."""
     said, folded = str(wrong).casefold(), {name.casefold(): name for name in reversed(list(possible))}
     near = difflib.get_close_matches(said, folded, n=1, cutoff=0.7) if len(folded) <= _MOST else []
     near += [name for name in reversed(folded) if len(said) > 2 and name.startswith(said)]  # eps
@@ -43,23 +43,23 @@ class VeilogError(Exception):
 
     def __init__(self, problem: str | Message, *, advice: str | Message | None = None, **values: Any) -> None:
         self.message = problem if isinstance(problem, Message) else Message(problem, **values)
-        """What is wrong: a code of the catalogue, and its values."""
+        """Message with the code of what is wrong, and its values."""
         self.advice_given = advice
         super().__init__(self.message.code)
 
     @property
     def code(self) -> str:
-        """What is wrong, for programs."""
+        """Code of what is wrong, for programs."""
         return self.message.code
 
     @property
     def problem(self) -> str:
-        """What is wrong, in a sentence."""
+        """Sentence of what is wrong."""
         return str(self.message)
 
     @property
     def advice(self) -> str | None:
-        """What to do about it; None where nothing can be done."""
+        """Sentence of what to do about it; None if nothing can be done."""
         given = self.advice_given
         if given is None:
             return self.message.advice or None
@@ -77,7 +77,7 @@ class VeilogError(Exception):
 
 
 def _revived(kind: type[VeilogError], facts: dict[str, Any]) -> VeilogError:
-    """The error as it was in another process."""
+    """Return the error as it was in another process."""
     error = kind.__new__(kind)
     error.args = (facts["message"].code,)
     error.__dict__.update(facts)
@@ -85,7 +85,7 @@ def _revived(kind: type[VeilogError], facts: dict[str, Any]) -> VeilogError:
 
 
 class InputError(VeilogError):
-    """The data that came in cannot be used: what, where (file, line, column) and what to do."""
+    """Data cannot be used: what, where (file, line, column) and what to do."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class InputError(VeilogError):
     ) -> None:
         self.path = None if path is None else str(path)
         self.among = tuple(among)
-        """What there is to choose from: the sheets of a workbook, the types of objects."""
+        """Choices that exist: the sheets of a workbook, or the types of objects."""
         self.line = line
         self.column = column
         super().__init__(problem, **values)
@@ -126,11 +126,14 @@ class ParameterError(VeilogError):
 
 
 class QuestionError(ParameterError):
-    """A question failed in the data after it was charged: a fixed text, and all that was reserved is spent."""
+    """A query failed on the data after it was charged: all that was reserved is spent.
+
+    Its text is fixed.
+    """
 
 
 class UndeclaredError(ParameterError):
-    """A method needs facts to be public about which nothing was said; nothing was asked of the data."""
+    """A method needs facts that are not declared public. It made no query."""
 
     def __init__(self, method: str, facts: Sequence[str]) -> None:
         self.facts = tuple(facts)
@@ -151,11 +154,11 @@ class OutputError(VeilogError):
 
 
 class EmptyReleaseError(OutputError):
-    """Nothing survived, so there is nothing to write; what was asked of the data is spent."""
+    """Nothing survived, so there is nothing to write; the queries made are spent."""
 
 
 class BudgetError(VeilogError):
-    """A release is refused because of what its data set has already spent; nothing was asked of the data."""
+    """A release is refused for what its data set has already spent. It made no query."""
 
     def __init__(self, problem: str | Message, *, account: int | None = None, **values: Any) -> None:
         self.account = account
@@ -163,7 +166,10 @@ class BudgetError(VeilogError):
 
 
 class EngineError(VeilogError):
-    """An engine that should group the events cannot be reached, or gave up half way; nothing of it is left."""
+    """An engine that should group the events failed; nothing of its work is left.
+
+    veilog could not reach it, or it gave up half way.
+    """
 
 
 class MissingExtraError(VeilogError):
@@ -179,7 +185,7 @@ class SolverError(VeilogError):
 
 
 def check_language(language: str) -> None:
-    """Before any work; :class:`ParameterError` for a language that there is no catalogue of."""
+    """Raise :class:`ParameterError`, before any work, for an unknown language."""
     if language not in languages():
         raise ParameterError(
             "language-without-catalogue",

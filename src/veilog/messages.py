@@ -1,9 +1,9 @@
-"""What the library has to say, as values: a code, and what fills the sentence of that code.
+"""Messages of the library as values: a code, and the values of its sentence.
 
 Sentences live in the catalogues beside :mod:`veilog._language`, one file a language, English too. Each code has a text
-there and, where something can be done, an advice. Where the words depend on who reads them a catalogue has them
-for a *surface*: Python's (``delta=1e-6``), the command's (``--delta 1e-6``) or the pages' (the name of a field). What
-has no words for the pages is advice that no page can follow, and is left out there.
+there and, where something can be done, an advice. If the words depend on the reader, a catalogue has them for a
+*surface*: Python's (``delta=1e-6``), the command's (``--delta 1e-6``) or the pages' (the name of a field). Advice
+without words for the pages is advice that no page can follow, so they leave it out.
 
 Nothing below the edge reads a sentence: programs compare codes.
 
@@ -31,12 +31,12 @@ Surface = Literal["python", "command", "pages"]
 _surface: ContextVar[Surface] = ContextVar("surface", default="python")
 _ADVICE = "advice"
 _NOTHING = "-"
-"""What a catalogue has where a surface says nothing of a code, though others do."""
+"""Catalogue entry of a surface without words for a code that has words on others."""
 
 
 @contextmanager
 def said_to(surface: Surface) -> Iterator[None]:
-    """For a while, say things in the words of this surface."""
+    """Use the words of this surface while the block lasts."""
     before = _surface.set(surface)
     try:
         yield
@@ -66,12 +66,12 @@ class _Coded:
         object.__setattr__(self, "values", MappingProxyType(values))
 
     def __str__(self) -> str:
-        """Its sentence."""
+        """Return its sentence."""
         return words(self.code, self.values)
 
     @property
     def advice(self) -> str:
-        """What to do about it; nothing where there is nothing to do."""
+        """Sentence of what to do about it; empty if nothing can be done."""
         return words(self.code, self.values, _ADVICE)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -79,7 +79,7 @@ class _Coded:
 
     @property
     def english(self) -> str:
-        """Its sentence in English, as files have it, whoever they are written for."""
+        """Its sentence in English, as in files, for readers of any language."""
         with spoken(ENGLISH):
             return str(self)
 
@@ -100,17 +100,19 @@ class _Coded:
 
 
 class Message(_Coded):
-    """One thing that the library says to everybody: what it is of is public, was asked for, or is a noisy answer."""
+    """A message for all readers: its values are public, requested, or noisy answers."""
 
     @staticmethod
     def joined(messages: Iterable[Message]) -> Message:
-        """Return one message that says these, at least one, one after the other."""
+        """Return one message with the sentences of these, at least one, in their order."""
         return reduce(lambda first, rest: Message("sentences", first=first, rest=rest), messages)
 
 
 class OwnerMessage(_Coded):
-    """One thing that only the owner of the log may read: it was computed from the raw log. It is no :class:`Message`,
-    so nothing that is made for others takes it."""
+    """A message for the data owner alone, computed from the raw log.
+
+    It is no :class:`Message`, so nothing that veilog makes for others takes it.
+    """
 
 
 def _restored(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
@@ -118,25 +120,25 @@ def _restored(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
 
 
 def as_text(said: str | Message) -> str:
-    """Return a text as it is, and of a message its sentence in English."""
+    """Return a text as it is, or the English sentence of a message."""
     return said.english if isinstance(said, Message) else said
 
 
 def as_message(text: str | Message) -> Message:
-    """Return a message as it is, and of a sentence of another package one that has no code."""
+    """Return a message as it is, or one without a code of another package's sentence."""
     return text if isinstance(text, Message) else Message(text)
 
 
 def message_from(told: Mapping[str, Any]) -> Message:
-    """Return the message that ``to_json`` wrote; :class:`ValueError` where it did not."""
+    """Return the message that ``to_json`` wrote; :class:`ValueError` for the rest."""
     code, values = told.get("code"), told.get("values")
     if not isinstance(code, str) or not isinstance(values, Mapping) or not _printable(code, *values.values()):
-        raise ValueError("a message has a code and values")  # of a file
+        raise ValueError("a message has a code and values")  # about a file
     return Message(code, **{name: message_from(v) if isinstance(v, Mapping) else v for name, v in values.items()})
 
 
 def _printable(*values: Any) -> bool:
-    """Whether nothing of a file steers the terminal that it is shown on."""
+    """Return True if no text of a file can steer the terminal that shows it."""
     return all(value.isprintable() for value in values if isinstance(value, str))
 
 
@@ -147,12 +149,13 @@ def _plain(value: Any) -> Any:
 
 
 def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
-    """Return what the catalogue says of a code, on the surface and in the language that are spoken now.
+    """Return the catalogue's text of a code, for the current surface and language.
 
-    What is no code of the catalogue is a sentence already: that of a method of another package, or of a file."""
+    A code that the catalogue lacks is a sentence already: of another package's method, or of a file.
+    """
     surface = _surface.get()
     for language in dict.fromkeys((current(), ENGLISH)):
-        own = surface if language == ENGLISH else "pages"  # what only the command or Python says is English
+        own = surface if language == ENGLISH else "pages"  # words for the command or Python alone are English
         for context in (f"{part} {own}".strip(), part):
             found = sentence(language, context, code)
             if found == _NOTHING:
@@ -163,17 +166,20 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
 
 
 _WORD = re.compile(r"(?:^| )\{(\w+)\}(?=[ .,;:!?)]|$)")
-"""A value that stands in a sentence as a word of its own, with the space before it."""
+"""A value that stands in a sentence as a separate word, with the space before it."""
 
 
 def _without_empty(text: str, values: Mapping[str, Any]) -> str:
-    """Take out of a sentence the words that are empty, each with its space; what is filled in keeps its own spaces."""
+    """Remove a sentence's empty words, each with its space; values keep theirs."""
     return _WORD.sub(lambda found: found[0] if str(values.get(found[1], "…")) else "", text)
 
 
 class _Filling(Formatter):
-    """Fills numbers in as the language writes them, and messages with their own words: ``{what!u}`` begins with a
-    capital letter, ``{what!l}`` with a small one, ``{what!p}`` has no full stop at its end."""
+    """Formatter of sentences: numbers as the language writes them, messages in words.
+
+    ``{what!u}`` begins with a capital letter, ``{what!l}`` with a small one, and ``{what!p}`` has no full stop at its
+    end.
+    """
 
     def convert_field(self, value: Any, conversion: str | None) -> Any:
         if conversion not in ("u", "l", "p"):
@@ -186,7 +192,7 @@ class _Filling(Formatter):
     def format_field(self, value: Any, format_spec: str) -> str:
         try:
             text = str(format(str(value) if isinstance(value, _Coded) else value, format_spec))
-        except (TypeError, ValueError):  # of a file in which it is something else
+        except (TypeError, ValueError):  # a file has something else there
             text = str(value)
         is_number = isinstance(value, int | float | Fraction | Decimal) and not isinstance(value, bool)
         return localised(text) if is_number else text

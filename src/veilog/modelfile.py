@@ -1,13 +1,14 @@
-"""One safe file for arrays and facts: what trained models and checkpoints are kept in.
+"""One safe file for arrays and facts, of trained models and of checkpoints.
 
-The layout is that of safetensors: 8 bytes with the length of the header (little-endian), the header (JSON: type, shape
-and place of every array, and texts under ``__metadata__``), and the arrays' bytes, one after the other. So a file can
-be opened elsewhere too, and nothing in it can run. The texts are ours: ``veilog.kind``, ``veilog.version``,
-``veilog.facts`` (JSON) and ``veilog.sha256``, the digest of the whole file in which the digest itself is 64 zeros.
+The layout is that of safetensors. First come 8 bytes with the length of the header (little-endian). The header is JSON
+with type, shape and place of every array, and texts under ``__metadata__``. The arrays' bytes follow, one after the
+other. So other programs can open a file too, and nothing in it can run. The texts are veilog's: ``veilog.kind``,
+``veilog.version``, ``veilog.facts`` (JSON) and ``veilog.sha256``. The last is the digest of the whole file with 64
+zeros in the digest's place.
 
-Reading trusts nothing: every length is compared with the size of the file before memory is taken for it, the digest
-must be right and the header exactly the one that :func:`encoded` would write, numbers must be finite. Equal content
-gives equal bytes.
+Reading trusts nothing. Every length is compared with the size of the file before memory is taken for it. The digest
+must be right, the header exactly the one that :func:`encoded` would write, and numbers finite. Equal content gives
+equal bytes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from veilog.errors import InputError, VeilogError
 
 VERSION = 1
 LARGEST = 4 << 30
-"""Bytes of the largest file that is read: far above any model that fits this method."""
+"""Bytes of the largest file that is read, far above any model that fits this method."""
 _LARGEST_HEADER = 64 << 20
 _MAGIC = b'{"__metadata__":{"veilog.facts":'
 _UNSIGNED = "0" * 64
@@ -38,7 +39,7 @@ _NAMES = {np.dtype(code): name for name, code in _TYPES.items()}
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What is in a file: its kind (model, checkpoint), facts that JSON can hold, and arrays of numbers by name."""
+    """Content of a file: kind (model, checkpoint), facts for JSON, and named arrays."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -46,11 +47,11 @@ class Content:
 
 
 class Damaged(VeilogError):
-    """What a file says does not fit together; :func:`read` and its callers say it with the file's name."""
+    """A file's content does not fit together; :func:`read` adds the file's name."""
 
 
 def encoded(content: Content) -> bytes:
-    """The bytes of the file."""
+    """Return the bytes of the file."""
     arrays = {name: _plain(name, array) for name, array in content.arrays.items()}
     arrays = dict(sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])))  # so that all are aligned
     body = b"".join(array.tobytes() for array in arrays.values())
@@ -60,7 +61,10 @@ def encoded(content: Content) -> bytes:
 
 
 def write(content: Content, path: str | Path, naming: Naming | None = None, *, overwrite: bool = True) -> None:
-    """Write the file, atomically: on any failure nothing is left, or the old file stays. ``naming`` names it then."""
+    """Write the file whole or not at all; a failure leaves nothing, or the old file.
+
+    ``naming`` does the last rename, as in :func:`veilog._files.atomic_target`.
+    """
     data = encoded(content)
     with atomic_target(path, naming, overwrite=overwrite) as file:
         file.write(data)
@@ -73,7 +77,7 @@ def is_model_file(path: Path) -> bool:
 
 
 def kind_of(path: str | Path) -> str | None:
-    """Return what kind a file says that it is; None for one of another program, or that is damaged."""
+    """Return the kind that a file declares; None if it is damaged or not veilog's."""
     try:
         data = _bytes(Path(path), "")
         metadata = _json(data[8 : 8 + int.from_bytes(data[:8], "little")], "header")["__metadata__"]
@@ -83,7 +87,7 @@ def kind_of(path: str | Path) -> str | None:
 
 
 def read(path: str | Path, kind: str) -> Content:
-    """What is in a file of this kind; an :class:`InputError` for any other, however it came about."""
+    """Return the content of a file of this kind; :class:`InputError` for any other."""
     data = _bytes(Path(path), kind)
     try:
         return _decoded(data, kind)
@@ -112,7 +116,7 @@ def _bytes(path: Path, kind: str) -> bytes:
 
 
 def _plain(name: str, array: AnyArray) -> AnyArray:
-    """The array in one of the types of a file, little-endian and in rows; numbers that are not finite are refused."""
+    """Return an array in a type of files, little-endian, by rows, if all is finite."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in _NAMES:
         raise Damaged("model-array-type-unknown", name=name, kind=str(array.dtype))
@@ -181,7 +185,7 @@ def _decoded(data: bytes, kind: str) -> Content:
 
 
 def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, AnyArray]:
-    """The arrays as views of the file's bytes; they must fill it exactly, in the order of the header."""
+    """Return the arrays as views of a file; they fill it in the order of the header."""
     arrays: dict[str, AnyArray] = {}
     place = 0
     for name, entry in header.items():

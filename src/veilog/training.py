@@ -1,4 +1,4 @@
-"""Training: models that are made from a log once and drawn from without it, their files and their checkpoints."""
+"""Trained models: made from a log once, then drawn from; files and checkpoints."""
 
 from __future__ import annotations
 
@@ -54,27 +54,27 @@ from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import Operation, OwnerOnly, Release, as_released
 from veilog.releasing.run import entry_of
 
-# A trained model: draws as many cases as wanted, as often as wanted, and never sees the log again.
+# A trained model draws any number of cases, any number of times, and never sees the log again.
 #
-# What is drawn from a model is post-processing of it: it costs nothing, and the guarantee of the training holds for
-# everything together that is ever drawn, also with a known seed.
+# Draws from a model are post-processing of it: they spend nothing, and the guarantee of the training holds for
+# all of them together, also with a known seed.
 
 _MODEL = "model"
 _MOST_CASES = 10**12
 _MOST_EVENTS = 100_000_000
-"""Of a release that is made in memory; more are drawn and written piece by piece."""
+"""Largest number of events of a release in memory; more are written piece by piece."""
 _FRESH = 1_000_000
-"""So many cases are drawn through the networks; of more, the others repeat the shares of these."""
+"""Number of cases drawn through the networks; any more repeat their shares."""
 _WHOLE = 50_000
-"""Cases that are written as one log; more are in pieces."""
+"""Largest number of cases that are written as one log; more are in pieces."""
 _PIECE = 50_000
 _FIRST = 1_000
-"""Cases of the first piece of a stream, which should come at once, and of a probe of how large a file gets."""
+"""Cases of a stream's first piece, which should come at once, and of a probe of a file's size."""
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the file of a model says, beside the trained generator and remarks."""
+    """The facts in a model's file, beside the trained generator and warnings."""
 
     method: str
     as_published: bool
@@ -85,8 +85,10 @@ class _Facts:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A generator of variants with the guarantee of its training. Nothing in it was computed from raw data outside a
-    charged question, unless the guarantee says so."""
+    """A generator of variants with the guarantee of its training.
+
+    Nothing in it was computed from raw data outside a charged query, unless the guarantee states so.
+    """
 
     method: str
     as_published: bool
@@ -95,31 +97,34 @@ class Model:
     guarantee: Guarantee
     remarks: tuple[Message, ...] = ()
     software: str = ""
-    """What trained it, with its version."""
+    """Name and version of the software that trained it."""
     entry: EntryRef | None = None
-    """Where its training is entered in the ledger of its data, if it is; not part of its file."""
+    """Entry of its training in the ledger of its data, if any; not part of its file."""
 
     def __repr__(self) -> str:
         return f"Model({self.method}, {len(self.columns)} variants, {self.guarantee.in_words()!r})"
 
     @property
     def columns(self) -> Sequences:
-        """The variants that can be drawn; there are no others."""
+        """Variants that can be drawn; there are no others."""
         return self.trained.columns
 
     @property
     def cases(self) -> int:
-        """How many cases a log of about the original's size has, from a noisy count; at least 1."""
+        """Number of cases of a log of about the original's size, from a noisy count.
+
+        At least 1.
+        """
         return max(1, self.trained.cases)
 
     # Drawing --------------------------------------------------------------------------------------------------------
 
     def sample(self, cases: int | None = None, *, seed: int | None = None) -> Variants:
-        """So many cases (:attr:`cases` of them by default), as variants. A ``seed`` makes the draw repeatable and
-        weakens nothing.
+        """Draw so many cases (by default :attr:`cases`) and return them as variants.
 
-        The first million are drawn through the networks, each by itself. Any beyond are drawn by the shares that these
-        have, which takes no time and changes shares by no more than a million draws leave open.
+        A ``seed`` makes the draw repeatable and weakens nothing. The first million cases are drawn through the
+        networks, each by itself. Any more are drawn by the shares of these. That takes no time, and changes shares by
+        no more than a million draws leave open.
         """
         number, rng = self._number(cases), _generator(seed)
         fresh = min(number, _FRESH)
@@ -129,7 +134,7 @@ class Model:
         return self.trained.variants(counts)
 
     def release(self, cases: int | None = None, *, seed: int | None = None) -> Release:
-        """So many cases as a release, whose log is made in memory; :meth:`write` has no need of that."""
+        """Draw so many cases as a release in memory, which :meth:`write` does not need."""
         started = time.perf_counter()
         variants = self.sample(cases, seed=seed)
         if variants.events > _MOST_EVENTS:
@@ -139,7 +144,10 @@ class Model:
         return self._released(variants, shuffled(variants, _generator(seed)), time.perf_counter() - started)
 
     def draws(self, cases: int | None, *, seed: int | None = None) -> Iterator[IntArray]:
-        """So many cases, without end where that is None, as places in :attr:`columns`, in pieces of limited size."""
+        """Yield so many cases, as places in :attr:`columns`, in pieces of limited size.
+
+        None means without end.
+        """
         left, rng, size = None if cases is None else self._number(cases), _generator(seed), _FIRST
         seen, done = np.zeros(len(self.columns), dtype=np.int64), 0
         while left is None or left > 0:
@@ -154,7 +162,7 @@ class Model:
             size = _PIECE
 
     def traces(self, *, seed: int | None = None) -> Iterator[tuple[str, ...]]:
-        """Cases without end, one after the other, each a tuple of activities."""
+        """Yield cases without end, each a tuple of activities."""
         known = list(self.columns)
         for owner in self.draws(None, seed=seed):
             yield from (known[i] for i in owner.tolist())
@@ -168,10 +176,10 @@ class Model:
         overwrite: bool = False,
         progress: Progress | None = None,
     ) -> Variants:
-        """Draw so many cases into a log file, piece by piece in constant memory; returns what was drawn.
+        """Draw so many cases into a log file, in constant memory; return their variants.
 
-        The suffix says how, as for :func:`veilog.write`. Refused where the disk has no room for it. A file that is
-        there is replaced only with ``overwrite``.
+        The suffix decides the format, as for :func:`veilog.write`. veilog refuses if the disk has no room for the file.
+        It replaces an existing file only with ``overwrite``.
         """
         number = self._number(cases)
         suffix = files.check_target(path, overwrite=overwrite)
@@ -219,13 +227,13 @@ class Model:
         )
 
     def _metadata(self) -> Metadata:
-        """What a release from this model says about itself."""
+        """Return the metadata that a release from this model has."""
         one = np.zeros(len(self.columns), dtype=np.int64)
         one[0] = 1
         return self._released(self.trained.variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
-        """These cases as an event log, their names counting on from so many before."""
+        """Return these cases as an event log, named in continuation of so many before."""
         return as_released(assembled(Details(self.columns.take(owner)), Metadata(), before=before), metadata)
 
     def _check_room(self, number: int, path: Path, suffix: str, metadata: Metadata) -> None:
@@ -248,8 +256,10 @@ class Model:
     # Keeping --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model to one file, whole or not at all; equal models give equal bytes. A file that is there is
-        replaced only with ``overwrite``."""
+        """Write the model to one file, whole or not at all; equal models give equal bytes.
+
+        An existing file is replaced only with ``overwrite``.
+        """
         trained, arrays = trained_to(self.trained)
         facts = to_plain(_Facts(self.method, self.as_published, self.parameters, self.guarantee, self.software))
         facts |= {"remarks": [remark.to_json() for remark in self.remarks], "trained": trained}
@@ -258,7 +268,7 @@ class Model:
 
     @staticmethod
     def load(path: str | Path) -> Model:
-        """The model in a file; an :class:`~veilog.InputError` where the file is damaged, or no model."""
+        """Return the model in a file; :class:`~veilog.InputError` if damaged or none."""
         content = modelfile.read(path, _MODEL)
         facts = dict(content.facts)
         try:
@@ -289,7 +299,7 @@ def _gigabytes(size: int) -> str:
 
 
 def _check_printable(value: Any) -> None:
-    """What is shown on a terminal as it is must not steer it."""
+    """Raise :class:`Misfit` if a text could steer the terminal that shows it."""
     items = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
     for item in items:
         _check_printable(item)
@@ -300,13 +310,13 @@ def _check_printable(value: Any) -> None:
 # From a log to a trained model: choose a method, train within a budget, derive the guarantee, keep checkpoints.
 
 ONE_RUN = Condition("one-run", "program", Message("one-run-only"))
-"""What the guarantee of a run rests on that was kept in checkpoints without a ledger."""
+"""Condition of a guarantee whose run was kept in checkpoints without a ledger."""
 _CHECKPOINT = "checkpoint"
 _KEY_BYTES = 32
 
 
 class CheckpointFile:
-    """Keeps the checkpoint of one run: finds what there is to resume, writes, and clears up at the end."""
+    """The checkpoint of one run: it finds what to resume, writes, and clears up."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = check_writable(path)
@@ -329,25 +339,25 @@ class CheckpointFile:
 
     @property
     def found(self) -> bool:
-        """Whether there is a run to go on with."""
+        """True if there is a run to go on with."""
         return self._found is not None
 
     @property
     def written(self) -> bool:
-        """Whether this run has written a checkpoint of its own."""
+        """True if this run has written a checkpoint."""
         return self._mark is not None
 
     def digest(self, log: Variants) -> str:
-        """What the log is recognised by; says nothing about it to those who do not have the key."""
+        """Return a keyed digest of the log, which reveals nothing without the key."""
         keyed = hmac.new(self.key, digestmod=hashlib.sha256)
         for part in (json.dumps(log.labels).encode(), log.codes.tobytes(), log.offsets.tobytes(), log.counts.tobytes()):
             keyed.update(len(part).to_bytes(8, "little") + part)
         return keyed.hexdigest()
 
     def begin(self, log: Variants, request: Mapping[str, Any]) -> Content | None:
-        """Take the checkpoint for this run, if there is one; refuses that of another log or request.
+        """Take the checkpoint for this run, if any; refuse that of another log or request.
 
-        ``request`` holds plain values: what was asked for, all of it.
+        ``request`` holds plain values: the whole request.
         """
         digest = self.digest(log)
         self._identity = {"log": digest, "request": dict(request)}
@@ -377,7 +387,7 @@ class CheckpointFile:
         return self._found
 
     def save(self, facts: Mapping[str, Any], arrays: Mapping[str, AnyArray]) -> None:
-        """Write the checkpoint, whole or not at all; the one that was taken is gone once this is there."""
+        """Write the checkpoint, whole or not at all; then the taken one is removed."""
         self._refuse_foreign()
         if self._mark is None and self._found is None:
             self._write_key()
@@ -386,7 +396,7 @@ class CheckpointFile:
         self.taken_path.unlink(missing_ok=True)
 
     def give_back(self) -> None:
-        """Put back the checkpoint that was taken, where this run has written none of its own: nothing was spent."""
+        """Put back the taken checkpoint if this run wrote none: nothing was spent."""
         if self._mark is None and self.taken_path.exists() and not self.path.exists():
             with contextlib.suppress(OSError):
                 self.taken_path.rename(self.path)
@@ -396,13 +406,13 @@ class CheckpointFile:
             raise OutputError("checkpoint-taken", path=self.taken_path, name=self.path.name)
 
     def _refuse_foreign(self) -> None:
-        """Stop where the file is not the one that this run wrote: another run has taken over."""
+        """Refuse to write if the file is not this run's: another run has taken over."""
         if self._mark != _mark(self.path):
             raise OutputError("checkpoint-taken-or-replaced", path=self.path)
 
     def _write_key(self) -> None:
         try:
-            self.key_path.unlink(missing_ok=True)  # of a run that never came to its first checkpoint
+            self.key_path.unlink(missing_ok=True)  # from a run that never came to its first checkpoint
             descriptor = os.open(self.key_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(self.key)
@@ -411,7 +421,7 @@ class CheckpointFile:
 
 
 def remove(path: str | Path) -> None:
-    """Remove a checkpoint and its key: the run is complete and its result is kept elsewhere."""
+    """Remove a checkpoint and its key after the run is complete and its result kept."""
     place = Path(os.path.realpath(path))
     for old in (place, place.with_name(place.name + ".key")):
         with contextlib.suppress(OSError):
@@ -419,7 +429,7 @@ def remove(path: str | Path) -> None:
 
 
 def _mark(path: Path) -> tuple[int, int, int] | None:
-    """What a file on disk is recognised by without reading it; None where there is none."""
+    """Return the mark that recognises a file without reading it, or None."""
     try:
         found = path.stat()
     except OSError:
@@ -433,14 +443,14 @@ def _said(value: Any) -> str | Message:
 
 @dataclass
 class Interrupts:
-    """Whether somebody wants a run to stop, and whether it may be stopped at any moment."""
+    """The state of a run that a user may stop, at once or at its next checkpoint."""
 
     hold: bool = False
-    """A first Ctrl-C is only noted: the run stops by itself where it can be gone on with. A second does not wait."""
+    """True if a first Ctrl-C waits until the run can be resumed. A second does not wait."""
     noted: bool = False
 
     def release(self) -> None:
-        """From here on any moment is a good one, also for a Ctrl-C that was noted."""
+        """Allow a stop at any moment from here on, also for a Ctrl-C that was noted."""
         self.hold = False
         if self.noted:
             raise KeyboardInterrupt
@@ -448,7 +458,10 @@ class Interrupts:
 
 @contextlib.contextmanager
 def held_interrupts() -> Iterator[Interrupts]:
-    """Within the block Ctrl-C does what :class:`Interrupts` says; elsewhere than in the main thread nothing changes."""
+    """Yield the :class:`Interrupts` that Ctrl-C obeys within the block.
+
+    Outside the main thread nothing changes.
+    """
     state = Interrupts()
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -467,31 +480,31 @@ def held_interrupts() -> Iterator[Interrupts]:
 
 
 _BLOCKS = 50
-"""About so many checkpoints are written in a run."""
+"""Approximate number of checkpoints in a run."""
 
 
 @dataclass(frozen=True)
 class ResumedState:
-    """What earlier parts of this run left: nothing, where it starts."""
+    """The state that earlier parts of this run left: empty at its start."""
 
     state: TrainingState | None = None
     remarks: tuple[Message, ...] = ()
     reasons: tuple[Message, ...] = ()
-    """Why there is no guarantee: holds for the rest of the run, whatever it does."""
+    """Reasons for no guarantee, which hold for the rest of the run, whatever it does."""
     conditions: tuple[Condition, ...] = ()
     entry: int | None = None
     """Its number in the ledger."""
     marks: tuple[str | None, ...] = ()
-    """What the ledger knows the checkpoint by: its own mark, and that of the one it went on from."""
+    """Marks of the checkpoint in the ledger: its own, and that of the one before it."""
 
     @property
     def complete(self) -> bool:
-        """Whether no question is left to be asked."""
+        """True if no query is left to make."""
         return self.state is not None and self.state.step == self.state.steps
 
 
 def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
-    """What a checkpoint says; an :class:`~veilog.InputError` where that does not fit together."""
+    """Return the state in a checkpoint; :class:`~veilog.InputError` if inconsistent."""
     if found is None:
         return ResumedState()
     try:
@@ -509,7 +522,10 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
 
 
 def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
-    """What chooses the cases of people who have too many: the same ones in all parts of a run."""
+    """Return the randomness that chooses the cases of people who have too many.
+
+    It chooses the same ones in all parts of a run.
+    """
     if seed is not None:
         return noise.seeded(seed)
     if keeper is None:
@@ -519,7 +535,7 @@ def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomnes
 
 
 def source(seed: int | None, state: TrainingState | None) -> noise.Randomness:
-    """Where noise comes from: never again the noise that an earlier part of the run had."""
+    """Return the source of noise: never again the noise of an earlier part of the run."""
     if seed is None:
         return noise.operating_system()
     if state is None:
@@ -530,11 +546,11 @@ def source(seed: int | None, state: TrainingState | None) -> noise.Randomness:
 
 @dataclass
 class Saver:
-    """Called by a training with its state between steps: writes a checkpoint before the steps that it counts, and
-    stops the run where that was asked for.
+    """A writer of checkpoints that a training calls with its state between steps.
 
-    The file counts steps as spent that are still to come: a run that is killed cannot be resumed to take any of them
-    again. A run that stops by itself leaves a file that counts what it took and no more.
+    It writes a checkpoint before the steps that it counts, and stops the run if a user wants that. The file counts
+    steps as spent that are still to come: a killed run cannot be resumed to take any of them again. A run that stops by
+    itself leaves a file that counts what it took and no more.
     """
 
     keeper: CheckpointFile
@@ -544,9 +560,9 @@ class Saver:
     before: ResumedState
     entry: Reservation | None = None
     mark: str | None = None
-    """Of this run's checkpoints, for the ledger: the first of them takes the entry over from the run before."""
+    """Mark of this run's checkpoints in the ledger; the first takes over the earlier run's entry."""
     gap: int = 1
-    """Steps between two calls, at most."""
+    """Largest number of steps between two calls."""
     _counted: int = field(default=-1, init=False)
     _complete: bool = field(default=False, init=False)
 
@@ -587,7 +603,7 @@ class Saver:
 
 
 def _ahead(state: TrainingState, steps: int) -> TrainingState:
-    """The state with so many more steps counted as taken, in the order of the plan."""
+    """Return the state with so many more steps counted as taken, in the plan's order."""
     taken = []
     for had, part in zip(state.taken, state.plan, strict=True):
         more = min(steps, part.steps - had)
@@ -606,11 +622,11 @@ def settling(
     *,
     again: bool,
 ) -> Iterator[None]:
-    """Charge what a run claims to its ledger when it is complete (``again``: it was before, and may be charged
-    already).
+    """Charge what a run claims to its ledger when it is complete.
 
-    When it fails and its checkpoint can be gone on with, all that was reserved stays so; otherwise what was asked until
-    then (``so_far``) is charged, or, if nothing was, the reservation withdrawn.
+    ``again`` means that it was complete before, and may be charged already. If it fails and its checkpoint can be
+    resumed, all that was reserved stays so. Otherwise the queries until then (``so_far``) are charged or, if there were
+    none, the reservation is withdrawn.
     """
     try:
         yield
@@ -631,8 +647,10 @@ def settling(
 def claimed(
     guarantee: Guarantee, before: ResumedState, keeper: CheckpointFile | None, *, checked: bool = False
 ) -> Guarantee:
-    """The guarantee with the conditions of all earlier parts of the run, and that no part ran twice, unless a ledger
-    has ``checked`` that."""
+    """Return the guarantee with the conditions of all earlier parts of the run.
+
+    One of them is that no part ran twice, unless a ledger has ``checked`` that.
+    """
     if keeper is None:
         return guarantee
     conditions = dict.fromkeys([*before.conditions, *guarantee.conditions, *(() if checked else (ONE_RUN,))])
@@ -643,7 +661,7 @@ TRAINABLE = ("travag",)
 
 
 def trainable(name: str) -> Method:
-    """The method of this name, if it trains a model that can be kept."""
+    """Return the method of this name, if it trains a model that can be kept."""
     chosen = method_named(name)
     if name not in TRAINABLE:
         raise ParameterError("method-without-model", parameter="method", name=name, names=", ".join(TRAINABLE))
@@ -659,11 +677,24 @@ def train(
     progress: Progress | None = None,
     **options: Unpack[Keywords],
 ) -> Model:
-    """Train a model on a log; from then on cases are drawn from the model, at no further cost.
+    """Train a model on a log; drawing cases from the model spends nothing more.
 
-    The arguments are those of :func:`veilog.release`. With a ``checkpoint`` (a file) the run survives being stopped:
-    the same call goes on where it was, and spends no more than one run would have. The file stays when the training
-    is complete, so that the model is not lost before it is saved; remove it (and ``.key`` beside it) then.
+    Args:
+        log: the log, as for :func:`veilog.release`.
+        method: name of a method that trains a model, or a whole request.
+        ledger: as for :func:`veilog.release`.
+        checkpoint: a file by which the run survives being stopped. The same call goes on where it was, and spends no
+            more than one run would have. The file stays when the training is complete, so that the model is not lost
+            before it is saved. Then remove it, and ``.key`` beside it.
+        progress: called with a text and the fraction that is done.
+        options: further arguments of :func:`veilog.release`, such as ``epsilon``.
+
+    Returns:
+        The model, with the guarantee of its training.
+
+    Raises:
+        ParameterError: if the method trains no model, or a checkpoint is of another log or request.
+
     """
     chosen = method if isinstance(method, ReleaseRequest) else trainable(method).name
     planned = ReleaseRequest.of(chosen, "train", options)
@@ -732,7 +763,7 @@ def _train(
 
 
 def _request(planned: ReleaseRequest, progress: Progress | None, remarks: list[Message]) -> Request:
-    """What the method is asked for: the budget of one case."""
+    """Return the request to the method, with the budget of one case."""
     epsilon, delta = planned.unit.of_one_case(planned.epsilon, planned.delta)
     return Request(
         epsilon=epsilon,
@@ -745,7 +776,7 @@ def _request(planned: ReleaseRequest, progress: Progress | None, remarks: list[M
 
 
 def _asked(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
-    """What a run was asked for, by which its checkpoint is known again."""
+    """Return the request of a run, by which its checkpoint is recognised."""
     domain, unit = planned.public, planned.unit
     return {
         "method": planned.method.name,
@@ -766,7 +797,7 @@ def _asked(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
 def _reserved(
     account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
 ) -> Reservation:
-    """What an earlier part of this run reserved, if nobody else went on from its checkpoint, or one of its own."""
+    """Return the earlier reservation of this run, if no other resumed it, or a new one."""
     if before.entry is not None:
         return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
     return account.reserve(

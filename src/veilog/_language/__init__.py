@@ -1,12 +1,12 @@
-"""The language that pages are written in: sentences are said in English and looked up in its catalogue.
+"""The language of pages and messages: sentences are English and looked up here.
 
-A catalogue is one file in gettext's format, ``de.po``, beside this one; adding a language is adding a file. It has its
+A catalogue is one file in gettext's format, ``de.po``, beside this one; a new file adds a language. It has its
 sentences, how it counts (``Plural-Forms``) and, under the context *locale*, how it writes numbers, dates and quotes.
-Where no language was chosen everything is English. A sentence that a catalogue lacks stays English.
+Without a chosen language everything is English. A sentence that a catalogue lacks stays English.
 
 Sentences are whole, with placeholders by name: ``gettext("{n} more variants", n=12)``. A whole number is written as the
-language writes it; whatever else is filled in is text. ``{unit}`` is *case* or *person*, whose article and endings
-follow the language, so it is filled in before the lookup: a catalogue has such a sentence twice.
+language writes it; any other value is text. ``{unit}`` is *case* or *person*, whose article and endings follow the
+language. So it is filled in before the lookup, and a catalogue has such a sentence twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from veilog._language.catalogue import Catalogue, parsed
 
 ENGLISH = "en"
 UNITS = ("case", "person")
-"""What a guarantee can protect, one of it; of another one, which only a file can state, sentences stay English."""
+"""Units of a guarantee that sentences know; for any other, from a file, they stay English."""
 
 _SUFFIX = ".po"
 _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
@@ -31,19 +31,19 @@ _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 @lru_cache(maxsize=1)
 def languages() -> tuple[str, ...]:
-    """Return the languages there are, English first."""
+    """Return the languages that have a catalogue, English first."""
     files = (file.name for file in resources.files(__name__).iterdir() if file.name.endswith(_SUFFIX))
     return (ENGLISH, *sorted({name.removesuffix(_SUFFIX) for name in files} - {ENGLISH}))
 
 
 def current() -> str:
-    """Return the language that is spoken now."""
+    """Return the current language."""
     return _current.get()
 
 
 @contextmanager
 def spoken(language: str) -> Iterator[None]:
-    """Speak a language for a while, one of :func:`languages`."""
+    """Use a language, one of :func:`languages`, while the block lasts."""
     before = _current.set(language)
     try:
         yield
@@ -52,12 +52,15 @@ def spoken(language: str) -> Iterator[None]:
 
 
 def gettext(text: str, /, **values: str | int) -> str:
-    """Return a sentence in the language that is spoken, with these values in it."""
+    """Return a sentence in the current language, with these values in it."""
     return pgettext("", text, **values)
 
 
 def pgettext(context: str, text: str, /, **values: str | int) -> str:
-    """Return what :func:`gettext` does; the context tells apart what is one word in English and two elsewhere."""
+    """Return a sentence as :func:`gettext` does, with a context.
+
+    The context distinguishes meanings that are one word in English and two elsewhere.
+    """
     if values.get("unit") in UNITS:
         text = text.replace("{unit}", str(values["unit"]))
     found = None if current() == ENGLISH else _catalogue(current()).one.get((context, text))
@@ -65,7 +68,7 @@ def pgettext(context: str, text: str, /, **values: str | int) -> str:
 
 
 def sentence(language: str, context: str, code: str) -> str | None:
-    """Return what a language's catalogue says of a code of a :class:`veilog.messages.Message`; None for nothing."""
+    """Return the text of a language for a message code, or None."""
     return _catalogue(language).one.get((context, code)) or None
 
 
@@ -81,7 +84,7 @@ def counted(number: int, what: str, many: str = "") -> str:
 
 
 def gettext_noop(text: str) -> str:
-    """Return the text as it is: a sentence of a table, which is looked up where it is shown."""
+    """Return the text as it is: a sentence that is looked up where it is shown."""
     return text
 
 
@@ -104,26 +107,28 @@ def percent(number: str) -> str:
 
 
 def share_in_percent(share: float) -> str:
-    """Return a share in whole per cent, or in as many digits as tell it from nothing and from all; below a billionth it
-    is what rounding left of either."""
+    """Return a share in per cent, in enough digits to distinguish it from 0 and 100.
+
+    A share within a billionth of either is what rounding left of it, so it is written without digits.
+    """
     digits = range(1 if min(share, 1 - share) < 1e-9 else 12)
     written = [f"{100 * share:.{number}f}" for number in digits]
     return percent(next((number for number in written if 0 < float(number) < 100), written[0]))
 
 
 def in_two_digits(number: float) -> str:
-    """Return a number in about two digits, as the language writes it, without a power of ten."""
+    """Return a number in about two digits, as the language writes it, no exponent."""
     return localised(f"{number:,.0f}" if number >= 10 else f"{Decimal(f'{number:.2g}'):f}")
 
 
 def dated(date: str) -> str:
-    """Return a date, as ISO 8601 writes it, as the language does."""
+    """Return a date in ISO 8601 as the language writes it."""
     year, month, day = date.split("-")
     return pgettext("locale", "{year}-{month}-{day}", year=year, month=month, day=day)
 
 
 def day_in_words(day: date) -> str:
-    """Return a date with its month in words, which nobody takes for another."""
+    """Return a date with its month in words, which leaves no doubt about the day."""
     month = gettext(_MONTHS[day.month - 1])
     return pgettext("locale", "{day} {month} {year}", day=str(day.day), month=month, year=str(day.year))
 

@@ -1,4 +1,4 @@
-"""A reader of gettext's .po files: what translators write, read as it is, so that nothing has to be compiled."""
+"""A reader of gettext's .po files as translators write them, without compiling."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class CatalogueEntry:
     context: str
     text: str
     plural: str
-    """What it is in English for more than one; empty where it does not count."""
+    """English text for more than one; empty if the sentence does not count."""
     said: tuple[str, ...]
-    """The translation, or one for each plural form; empty strings where it is not there yet."""
+    """Translation, or one for each plural form; empty strings if there is none yet."""
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What one language says, by context and English text."""
+    """Sentences of one language, by context and English text."""
 
     one: Mapping[tuple[str, str], str]
     many: Mapping[str, tuple[str, ...]]
     form: Callable[[int], int]
-    """Which of its forms fits a number."""
+    """Index of the form that fits a number."""
 
     def counted(self, text: str, n: int) -> str | None:
         """Return the form of a sentence that fits the number; None where there is none."""
@@ -53,7 +53,7 @@ _PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def entries(text: str) -> Iterator[CatalogueEntry]:
-    """Yield the entries of a .po file in their order, the head (of an empty text) first."""
+    """Yield the entries of a .po file in order, first the head (of an empty text)."""
     for block in text.split("\n\n"):
         fields = {name: _unquoted(value) for name, value in _FIELD.findall(block)}
         if "msgid" in fields:

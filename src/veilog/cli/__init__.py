@@ -1,8 +1,8 @@
-"""The command ``veilog``: every job of the library for people (tables) and for machines (--json).
+"""The command ``veilog``: every job of the library, as tables or JSON (--json).
 
-Exit status: 0 success; 1 input that cannot be used, and whatever else goes wrong; 2 wrong usage; 3 refused by a budget;
-4 a release that is empty, and paid for; 5 nowhere to write; 130 interrupted, 143 by SIGTERM. Of
-1 to 5 one message is on stderr.
+Exit status: 0 success; 1 unusable input, and any other failure; 2 wrong usage; 3 refused by a budget; 4 an empty
+release, whose budget is spent; 5 no place to write; 130 interrupted, 143 by SIGTERM. For 1 to 5 one message is on
+stderr.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ _COMMANDS = {
         "completion": "Write a script to stdout that lets a shell complete veilog's commands and options.",
     },
 }
-"""What each command does, by groups, so that a list of all loads none."""
+"""Help of each command, by groups, so that a list of all loads none."""
 _MODULES = {
     "logs": ("info", "validate", "map", "convert"),
     "release": ("methods", "release"),
@@ -90,20 +90,20 @@ _MODULES = {
     "compare": ("compare",),
     "audit": ("audit",),
 }
-"""Where commands live that are not alone in a module of their name; it is imported when one of them is called."""
+"""Module of each command that shares one, imported when the command is called."""
 _PLACES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names}
 _PLACES |= {name: f"{name}:{name}" for names in _COMMANDS.values() for name in names if name not in _PLACES}
 _PLACES["ledger"] = "ledger:app"
 
 _QUIET, _OVERWRITE = "--quiet", "--overwrite"
 _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
-"""The first that fits: refused by a budget; paid for, and nothing came of it; nowhere to write; wrong usage; input."""
+"""Exit status of each error; the first that fits counts."""
 _KINDS: dict[type[BaseException], str] = {
     KeyboardInterrupt: "Interrupted",
     MemoryError: "MemoryError",
     CycloptsError: "UsageError",
 }
-"""What the errors of others are called; of memory NumPy has kinds of its own."""
+"""Kinds of errors of other packages; for memory NumPy has kinds of its own."""
 _MEMORY = (
     "The memory was not enough. Help: use a smaller log or a subset of its cases, or give the program more memory. "
     "The ledger, if there is one, has the budget of the queries until then."
@@ -112,7 +112,7 @@ _FOR_WHAT_IS_WRITTEN, _FOR_WHAT_IS_READ = (
     {"-o", "--output", "--out", "--output-file"},
     {"-i", "--input", "--input-file"},
 )
-"""Options that other programs have for files, which are words without an option here."""
+"""Options of other programs for files, which are words without an option here."""
 _MORE = (
     "With every command: --quiet prints errors, and what a release left out; --overwrite replaces files "
     "that are there, which is refused otherwise; --json FILE (or -) writes the result or the error as JSON."
@@ -140,8 +140,10 @@ _EXAMPLES = {
 
 
 def application(command: str = "", *, whole: bool = False) -> App:
-    """Return the command, with examples of what is called; without any it can list what there is. ``whole`` imports all
-    of its parts at once."""
+    """Return the command, with examples of the one that is called.
+
+    Without one, it can list all commands. ``whole`` imports all of its parts at once.
+    """
     examples = "\n".join(f"  veilog {example}" for example in _EXAMPLES.get(command, ()))
     groups = {title: Group(title, sort_key=place) for place, title in enumerate(_COMMANDS)}
     app = App(
@@ -175,10 +177,13 @@ def application(command: str = "", *, whole: bool = False) -> App:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status. Without ``arguments`` it is this process's, which ends with it."""
+    """Run the command and return its exit status.
+
+    Without ``arguments`` it is this process's command, with which the process ends.
+    """
     if arguments is None:
         open_closed()
-    for stream in (sys.stdout, sys.stderr):  # what it cannot write in its letters fails no command that has released
+    for stream in (sys.stdout, sys.stderr):  # characters that it cannot write fail no command
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     errors = SafeConsole(stderr=True, highlight=False)
@@ -188,22 +193,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     app = application(_called(given).partition(" ")[0])
     before = CALL.set(Call(_called(given), _QUIET in chosen, _OVERWRITE in chosen))
     try:
-        # A server ends by itself when it is told to.
+        # A server ends by itself after a signal.
         ends = contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(last=arguments is None)
         with ends, plain_warnings(), said_to("command"):
             try:
                 with cleared():
                     return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else at_once())
-            except KeyboardInterrupt as error:  # between the command and its end, or a second one while it was told
+            except KeyboardInterrupt as error:  # after the command, or during the report
                 return _interrupted(given, errors, error)
     finally:
         CALL.reset(before)
 
 
 def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractContextManager[None]) -> int:
-    """Run it; what goes wrong is told, and is a status."""
+    """Run the command; report an error and return its status."""
     try:
-        with imports:  # of the command, with all that it computes with
+        with imports:  # of the command, with all that it needs to compute
             command, bound, _ = app.parse_args(given, exit_on_error=False, print_error=False)
         check_formats(bound.arguments)
         check_places(bound.arguments)
@@ -222,20 +227,20 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
         error_line(errors, message)
         return _failed(given, 1, error, message)
     except BrokenPipeError:
-        nowhere(sys.stdout)  # the reader of our output went away (a pager, head): not our error
+        nowhere(sys.stdout)  # the reader of the output went away (a pager, head), which is no error
         return 0
     return status if isinstance(status, int) else 0
 
 
 def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:
-    """Say what a command that was stopped leaves, and what it cost; returns the status."""
+    """Report what a stopped command leaves and has spent, and return the status."""
     message = " ".join(map(str, [Message("interrupted-cleanly"), *CALL.get().done]))
     error_line(errors, message)
     return _failed(given, stopped_by(), error, message)
 
 
 def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
-    """What is wrong with the words of a command, and where to look."""
+    """Return the error in the words of a command, with a pointer to its help."""
     said, command = str(error), _called(given)
     unknown = _unknown_option(error)
     if unknown == "-":
@@ -244,7 +249,7 @@ def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
         said = f"There is no option {unknown}. {instead}"
     missing = error.argument if isinstance(error, MissingArgumentError) else None
     own = ("-", *(missing.names if missing is not None else ()))
-    # Of an option that is mistyped cyclopts says what was meant.
+    # For a mistyped option, cyclopts suggests the right one.
     slips = any(word.startswith("-") and word not in own for word in error.unused_tokens or ())
     if missing is not None and missing.parameter.name and not slips:
         by_name = missing.field_info.kind is missing.field_info.KEYWORD_ONLY
@@ -258,7 +263,7 @@ def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
 
 
 def _unknown_option(error: CycloptsError) -> str:
-    """The option that there is not, also where it stands in place of a file; nothing for another error."""
+    """Return the unknown option, also in place of a file, or an empty text."""
     token = error.token if isinstance(error, UnknownOptionError) else None
     if isinstance(error, ValidationError) and error.argument is not None:
         token = error.argument.tokens[0]
@@ -266,7 +271,7 @@ def _unknown_option(error: CycloptsError) -> str:
 
 
 def _without_option(option: str, command: str, app: App) -> str:
-    """Where a log, or a file to write to, is named, if other programs have such an option for it."""
+    """Return a hint if an option for a file, as in other programs, is a word here."""
     for word in command.split():
         app = app[word]
     arguments = app.assemble_argument_collection()
@@ -280,13 +285,13 @@ def _without_option(option: str, command: str, app: App) -> str:
 
 
 def _called(given: Sequence[str]) -> str:
-    """The command that was called: "release", or "ledger set"."""
+    """Return the command that was called: "release", or "ledger set"."""
     words = list(itertools.takewhile(lambda word: word.isidentifier(), given))
     return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _PLACES else ""
 
 
 def _failed(given: Sequence[str], status: int, error: BaseException, message: str = "") -> int:
-    """Write what went wrong as JSON, where that was asked for; returns the status."""
+    """Write the error as JSON, if requested, and return the status."""
     places = [word.partition("=")[2] for word in given if word.startswith("--json=")]
     after = [word for option, word in itertools.pairwise(given) if option == "--json"]
     places += [word for word in after if word == "-" or not word.startswith("-")]  # not the next option
@@ -303,7 +308,7 @@ def _failed(given: Sequence[str], status: int, error: BaseException, message: st
         "status": status,
         "message": without_folder(str(error) if isinstance(error, VeilogError) else message),
     }
-    with contextlib.suppress(VeilogError):  # nowhere to write to, which the line on stderr says
+    with contextlib.suppress(VeilogError):  # no place to write to, which the line on stderr reports
         if places[-1] != "-":
             check_named_once(places[-1], given)
         write_json({"error": said | facts, "about": about()}, places[-1])

@@ -25,7 +25,7 @@ from veilog.cli.shared.requests import RequestOptions, options_of
     max_length="Longest trace of the releases: a number, or log.",
 )
 class AuditOptions(RequestOptions):
-    """What the releases are asked for that are attacked."""
+    """Options of the attacked releases."""
 
 
 OF_RELEASES = AuditOptions()

@@ -1,4 +1,4 @@
-"""The command that compares a release with its original, and how measuring commands read logs."""
+"""The command that compares a release with its original, and logs for measuring."""
 
 from __future__ import annotations
 
@@ -47,14 +47,16 @@ from veilog.report.release_facts import told_by_file
 from veilog.rules.rules import ReleaseRules
 
 WHOLE = 128 << 20
-"""Tables up to so many bytes are read with their times and attributes; of larger ones the variants do."""
+"""Bytes up to which tables are read with times and attributes; larger ones give variants."""
 _PACKED = 8
-"""How many times larger a file is that is packed, or Parquet."""
+"""Factor by which a packed or Parquet file grows when it is read."""
 
 
 def _read_released(path: Path, reading: Reading, grouping: Grouping) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
-    """A release, by its own columns where the original's are called otherwise: a table that we wrote has the usual
-    ones. Of a large file the variants alone; and what was noticed."""
+    """Return a release, or a large one's variants, with its findings.
+
+    If the original's columns have other names, the release is read by the usual ones, as veilog writes them.
+    """
     source = named(path, reading, released=True)
     tabular = table_reader_of(source)
     names = {CASE, ACTIVITY} if tabular is None else set(tabular.columns(source))
@@ -74,8 +76,10 @@ def _read_released(path: Path, reading: Reading, grouping: Grouping) -> tuple[Ev
 def read_to_measure(
     source: Source, reading: Reading, grouping: Grouping, *, most: int | None = WHOLE
 ) -> tuple[EventLog | Variants, tuple[Finding, ...]]:
-    """The log, or its variants alone where it has more than ``most`` bytes, or another engine or less memory was asked
-    for; and what was noticed."""
+    """Return the log, or its variants alone, with the findings.
+
+    It is the variants if the log has more than ``most`` bytes, or if another engine or less memory was chosen.
+    """
     larger = _PACKED if source.packed or source.suffix == ".parquet" else 1
     small = source.is_file and (most is None or source.size * larger <= most)
     if engine_of(source) is None or (grouping == DEFAULT_GROUPING and small):
@@ -86,23 +90,23 @@ def read_to_measure(
 
 
 def say_narrow(out: Output, person: str | None) -> None:
-    """What the intervals of attacks on people, held against others who were held out, do not take into account."""
+    """Show a warning on intervals of attacks that are held against other persons."""
     if person is not None:
         out.show(Text(str(Message("intervals-perhaps-too-narrow", column=person)), style="dim"))
 
 
 def say_person(out: Output, person: str | None, whose: Whose) -> None:
-    """Which column was taken for people where nobody said so: a wrong guess must be seen."""
+    """Show the column taken for persons if none was chosen: the guess may be wrong."""
     if person is not None and whose.person is None:
         out.show(Text(str(Message("people-seem-told-by", column=person)), style="yellow"))
 
 
 def _say_groups(out: Output, original: EventLog | Variants, released: EventLog | Variants) -> None:
-    """That a release has groups of activities which its original has not: compared as they are they differ in all."""
+    """Show a warning if a release has groups of activities that its original lacks."""
     variants = original if isinstance(original, Variants) else original.variants
     if original.mapped or isinstance(released, Variants) or {*released.variants.labels} <= {*variants.labels}:
         return
-    with suppress(VeilogError):  # it says nothing of itself, or of no method that we know
+    with suppress(VeilogError):  # without a guarantee, or of a method that veilog does not know
         for condition in told_by_file(released).guarantee.conditions:
             if condition.code == "activities-mapped":
                 out.show(Text(str(Message("groups-not-of-original", said=condition.text)), style="yellow"))
@@ -114,7 +118,7 @@ Another = Annotated[Path | None, Parameter(help="Another release of the same log
 @Parameter(name="*")
 @dataclass(frozen=True)
 class MeasureOptions:
-    """What is measured beyond the usual, and for which use cases."""
+    """Options of measuring beyond the usual, and its use cases."""
 
     models: Annotated[
         bool, Parameter(negative="--no-models", help="Quality of the process model discovered from the release.")
@@ -158,11 +162,11 @@ class MeasureOptions:
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """The use cases by name."""
+        """Return the use cases by name."""
         return use_cases_named([name.strip() for name in self.use_cases.split(",") if name.strip()])
 
     def asked(self, person: str | bool) -> UseCaseOptions:
-        """What use cases are told; an option that none of them hears, or that cannot be served, is refused at once."""
+        """Return the options of use cases; refuse at once those that no use case takes."""
         wanted = self.wanted
         for given, option, use_case in (
             (self.model, "--model", "conformance"),
@@ -177,7 +181,7 @@ class MeasureOptions:
                     "use-case-not-asked-for", parameter=parameter, option=option, use_case=use_case, names=names
                 )
         if self.model is not None:
-            from veilog.measures.use_cases.conformance import read_model  # only who has a model waits for it
+            from veilog.measures.use_cases.conformance import read_model  # here, as only a model needs it
 
             read_model(self.model)
         if self.alignments:
@@ -207,8 +211,8 @@ def compare(
 ) -> None:
     """Measure the utility of a release. The numbers are confidential: they come from the raw log.
 
-    Of an original in several files or in a table of an engine, and of Parquet files of more than 5,000,000 events, only
-    the variants are measured. The similarity of logs of many variants is bounded unless you ask for --exact.
+    veilog measures only the variants of an original in several files, in a table of an engine, or in Parquet files of
+    more than 5,000,000 events. The similarity of logs of many variants is bounded unless you ask for --exact.
     """
     out = Output(json, original, released)
     _check_chart(chart)
@@ -253,7 +257,7 @@ def compare(
 
 
 def _similarity(original: EventLog | Variants, released: EventLog | Variants, prior: Variants, exact: bool) -> Line:
-    """The similarity of a prior that nothing was asked for: what a release has beyond it is what its budget bought."""
+    """Return the similarity of a prior by itself, which no query has improved."""
     name, same = "relative_log_similarity", of_same_cases(original, released)
     assert isinstance(same, EventLog | Variants)
     found = MEASURES[name].found(Pair(same, prior, exact=exact))
@@ -264,7 +268,7 @@ def _similarity(original: EventLog | Variants, released: EventLog | Variants, pr
 def _obedience(
     rules: ReleaseRules, original: EventLog | Variants, released: EventLog | Variants
 ) -> list[dict[str, Any]]:
-    """The share of the cases of both logs that obey all rules, and each."""
+    """Return the shares of cases in both logs that obey all rules, and each."""
     words = [None, *(rule.message for rule in rules.items)]
     shares = (rules.broken_in(log).obeyed for log in (original, released))
     return [
@@ -280,7 +284,7 @@ def _draw(out: Output, result: Comparison, chart: Path) -> None:
 
 
 def _lacking(result: Comparison) -> Iterator[str]:
-    """The measures that need the events of the original, by their titles."""
+    """Yield the titles of the measures that need the events of the original."""
     for name, reason in result.not_computed.items():
         of_variants = reason.code in ("measure-of-variants-only", "durations-of-variants")
         if of_variants and isinstance(reason, VeilogError) and reason.message.values["name"] == "original":
@@ -295,7 +299,7 @@ def _show(
     told: dict[str, Any],
     *read: tuple[Path, tuple[Finding, ...]],
 ) -> None:
-    """What was measured, and what was noticed in the original and in the release."""
+    """Show the measurements, and the findings in the original and in the release."""
     findings = {
         name: [finding.to_json() for finding in found]
         for name, (_, found) in zip(("original", "released"), read, strict=True)
@@ -307,7 +311,7 @@ def _show(
 
 
 def _check_chart(chart: Path | None) -> None:
-    """Before any work. No log ends in .svg, so none is written over."""
+    """Refuse a chart that cannot be written. No log ends in .svg, so none is lost."""
     if chart is None:
         return
     if chart.suffix.lower() != ".svg":

@@ -1,4 +1,4 @@
-"""The command that writes what a shell needs to complete commands and options."""
+"""The command that writes a shell's script to complete commands and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a release is paid for, and where its command is stopped: what is shown, confirmed, refused and said."""
+"""Questions and reports before a release spends its budget, and at a stop."""
 
 from __future__ import annotations
 
@@ -50,20 +50,23 @@ class Foreseen:
 
     @property
     def line(self) -> Text:
-        """What is said of it."""
+        """Line about it for the user."""
         if self.after is None:
             return Text(f"veilog would refuse the release. {self.refused}", style="bold red")
         said = " ".join([account_line(self.after) + ".", *map(str, self.warnings)])
         return Text(f"after the release: {said}" if self.warnings else f"after the release: {said[:-1]}")
 
     def totals(self) -> dict[str, Any]:
-        """Return the account for programs, with the codes of what its owner is warned of."""
+        """Return the account for programs, with the codes of its owner's warnings."""
         told = {"warnings": to_json(self.warnings)} if self.warnings else {}
         return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
 
 
 def foreseen(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
-    """Return what this ledger would say to the release of this log, by its own rules; it is only read."""
+    """Return the account after the release of this log, by the ledger's own rules.
+
+    The ledger is only read.
+    """
     unit = planned.unit.column or planned.unit.name
     cost = (short(planned.epsilon), short(planned.delta)) if planned.bounded else None
     by_subsets = unit == "case" or planned.remember_units
@@ -75,14 +78,14 @@ def foreseen(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
     except VeilogError as error:
         return Foreseen(None, getattr(error, "problem", str(error)))
     if cost is None or unit != account.unit or (kind is not None and account.kinds not in ((), (kind,))):
-        # It has no budget, so it takes what nothing bounds, or what does not add up.
+        # It has no budget, so it takes a release without a bound, or one whose epsilon does not add up.
         return Foreseen(account, warnings=_warnings(account, STRENGTHS[-1]))
     after = account.with_release(cost, subset)
     return Foreseen(after, warnings=_warnings(account, after.strength))
 
 
 def _account(ledger: Ledger, log: Data, unit: str) -> Account:
-    """The account that the release would be entered in; a new one where one would be opened."""
+    """Return the account for the release, or the new one that it would open."""
     known, every = ledger.account(log), ledger.show()
     name, found = ledger.account_name, known
     if name is not None:
@@ -98,7 +101,7 @@ def _account(ledger: Ledger, log: Data, unit: str) -> Account:
 
 
 def _warnings(before: Account, level: Strength) -> tuple[OwnerMessage, ...]:
-    """What the account's owner has to know before a release after which all together have this level."""
+    """Return warnings for the owner before a release that leads to this level."""
     falls = before.releases and STRENGTHS.index(level) > STRENGTHS.index(before.strength)
     found = [level_falls(before.strength, level)] if falls else []
     if not before.number and before.budgets_beside:
@@ -107,8 +110,10 @@ def _warnings(before: Account, level: Strength) -> tuple[OwnerMessage, ...]:
 
 
 def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, log: Data) -> None:
-    """Ask whoever is at a terminal where a release takes the sum of its account to a lower protection level;
-    :class:`BudgetError` if that is not what they want. A script goes on, and its JSON has the code."""
+    """Ask the user at a terminal before a release that lowers its account's level.
+
+    :class:`BudgetError` if the user declines. A script goes on, and its JSON has the code.
+    """
     if ledger is None or not at_a_terminal():
         return
     for warning in foreseen(ledger, planned, log).warnings:
@@ -120,8 +125,10 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, l
 
 
 def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants) -> None:
-    """Show a person at a terminal what their release would leave out, and go on only if they say so. A script goes on:
-    no release stops by itself because of raw data."""
+    """Show the user at a terminal the losses of a release, and ask whether to go on.
+
+    A script goes on: no release stops by itself because of raw data.
+    """
     if CALL.get().quiet or not at_a_terminal():
         return
     found = planned.losses(log)
@@ -139,8 +146,11 @@ def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredL
 
 
 def warn_dropped(released: Release) -> None:
-    """Say in one line on stderr what was left out, if the command is quiet: of a job that runs every night nobody reads
-    anything else, and a new activity, or a list that was mistyped, would be left out each night unseen."""
+    """Print the losses in one line on stderr, if the command is quiet.
+
+    They are the only output of a nightly job that people read. Otherwise a new activity, or a mistyped list, would be
+    left out each night unseen.
+    """
     if not CALL.get().quiet:
         return
     found = [str(loss.message) for loss in released.owner_only.losses if loss.code == "declared-activities-absent"]
@@ -154,12 +164,14 @@ _BYTES = {".xes": 400, ".csv": 120, ".tsv": 120}
 
 
 _PACKED_BYTES = 40
-"""Of an event in a file that is not compressed, and of one in any that is; as a rule it takes less."""
+"""Bytes of an event in an uncompressed file, and in a compressed one, usually fewer."""
 
 
 def check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole: bool) -> None:
-    """Refuse, before anything is paid for, what the disk or a sheet will hardly hold: a release of the whole log is
-    about as large as that."""
+    """Refuse what the disk or a sheet will hardly hold, before the budget is spent.
+
+    A release of the whole log is about as large as the log.
+    """
     events = variants_of(original).events
     if whole and suffix_of(target) == ".xlsx" and events > MOST_EVENTS:
         raise OutputError("room-sheet-too-small", path=target, most_events=MOST_EVENTS)
@@ -169,7 +181,7 @@ def check_room(target: Path, original: EventLog | StoredLog | Variants, *, whole
 
 
 def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog | Variants) -> None:
-    """Refuse, before anything is paid for, labels and values that the format cannot hold, as far as they are known."""
+    """Refuse known labels and values that the format cannot hold, before any spending."""
     labels = declared.alphabet or ()
     if declared.activities == FROM_LOG:
         labels = variants_of(original).labels
@@ -180,8 +192,10 @@ def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog |
 def confirmed(
     out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants, target: Path, ledger: Ledger | None
 ) -> ReleaseRequest:
-    """Return the request with the public facts that whoever is at a terminal agreed to, and go on with it: before
-    anything is paid for, what cannot be written is refused, and what they may not want is shown to them."""
+    """Return the request with the public facts that the user at a terminal confirms.
+
+    Before the budget is spent, veilog refuses what cannot be written, and shows the user what they may not want.
+    """
     if planned.undeclared:
         planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, log))
     check_room(target, log, whole=planned.subset is None)
@@ -192,7 +206,7 @@ def confirmed(
 
 
 def cannot_be_undone(code: str, **values: object) -> None:
-    """Remember what is to be said, should the command fail or be stopped from now on."""
+    """Remember a message for the case that the command fails or is stopped later."""
     CALL.get().done.append(Message(code, **values))
 
 
@@ -206,9 +220,11 @@ def report_cost_on_interrupt(
     files: Sequence[Path] = (),
     goes_on: bool = False,
 ) -> Iterator[None]:
-    """Ask and write in this block; where that is stopped, what was asked until then is spent, and is said. The entry is
-    of this method; ``epsilon`` is what it may cost at most, None where nothing bounds it. Which of these ``files`` are
-    written by then is said, too. A run that ``goes_on`` was entered when it began."""
+    """Report, if this block is stopped, the epsilon that its queries used.
+
+    The ledger's entry is of this method. ``epsilon`` is the most that it may use, None without a bound. The report
+    names which of these ``files`` are written. A run that ``goes_on`` was entered when it began.
+    """
     before = [mark(file) for file in files]
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     try:
@@ -222,7 +238,7 @@ def report_cost_on_interrupt(
         CALL.get().done.extend([_asked(epsilon)] if ledger is None else _charged(method, ledger, log, since))
         raise
     except OutputError:
-        if ledger is None:  # one of a ledger is kept beside it, which its error says
+        if ledger is None:  # with a ledger the release is kept beside it, which the error states
             CALL.get().done.append(_asked(epsilon))
         raise
 
@@ -234,10 +250,10 @@ def _asked(epsilon: Fraction | None) -> Message:
 
 
 def _charged(method: str, ledger: Ledger, log: Data, since: str) -> list[Message]:
-    """What the ledger says of what was asked of this log since then by this method."""
+    """Return the ledger's facts on queries of this log since then by this method."""
     try:
         account = ledger.account(log)
-    except (VeilogError, KeyboardInterrupt):  # who waits for a ledger, and stops that, too, is told all the same
+    except (VeilogError, KeyboardInterrupt):  # the user interrupted the wait for the ledger, too
         return [Message("spent-by-ledger", ledger=ledger.path)]
     entries: tuple[Entry, ...] = () if account is None else account.entries
     begun = [entry for entry in entries if entry.method == method and entry.time >= since]
@@ -252,7 +268,10 @@ def _charged(method: str, ledger: Ledger, log: Data, since: str) -> list[Message
 
 
 def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants) -> Domain:
-    """Return the domain with what the owner says is public, shown what the log holds; nothing has been asked of it."""
+    """Return the domain with the facts that the owner calls public after seeing them.
+
+    No query has been made yet.
+    """
     variants = variants_of(log)
     lacking = domain.lacks(needed)
     if "activities" in lacking:
@@ -265,5 +284,5 @@ def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | 
         return domain
     answer = out.console.input(Text("Is all of that public, and the same without any one case? [y/N] "))
     if answer.strip().lower() not in ("y", "yes"):
-        return domain  # the release refuses, and says what else can be done
+        return domain  # the release refuses, and states the other ways
     return domain.taken_from_log(lacking)

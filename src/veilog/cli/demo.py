@@ -1,4 +1,4 @@
-"""The command demo: the main job once, on a made-up log, with everything it did said and left in a folder."""
+"""The command demo: the main steps once on a synthetic log, kept in a folder."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from veilog.releasing.run import run_plan
 CASES = 2000
 METHOD, EPSILON = "evolve", "1"
 WRITTEN = ("hospital.xes", "activities.txt", "release.xes", "internal-report.html", "recipient-report.html")
-"""The files that it writes."""
+"""Names of the files that it writes."""
 
 
 def demo(
@@ -43,7 +43,7 @@ def demo(
 
 
 def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, object]:
-    """Make the sample log, release it, compare both; returns what the command writes as JSON."""
+    """Make the sample log, release it, compare both; return the command's JSON."""
     started = time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,14 +53,14 @@ def run_demo(folder: Path, show: Callable[[RenderableType], None]) -> dict[str, 
 
     made = hospital.hospital(CASES, seed=1)
     files.write(made, original_path, overwrite=True)
-    # A real hospital has this list from its documentation; this one's is as public as the program that made it up.
+    # A real hospital has this list from its documentation; this one comes from the public generator.
     activities_path.write_text("\n".join(hospital.ACTIVITIES) + "\n", encoding="utf-8")
     show(Text(f"1. A synthetic hospital log of {CASES:,} patients, written to {original_path}", style="bold"))
     original = files.read(original_path)
     show(variants_table(original.variants, 3))
 
     show(Text(f"\n2. Released with {METHOD} at epsilon {EPSILON}", style="bold"))
-    # Made-up patients need no account.
+    # Synthetic patients need no account.
     released = run_plan(plan(METHOD, epsilon=EPSILON, activities=hospital.ACTIVITIES), original)
     released.save(release_path, overwrite=True)
     result = compare(original, files.read(release_path))

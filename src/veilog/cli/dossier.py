@@ -86,7 +86,7 @@ def dossier(
 
 
 def _check_registry(place: Path) -> None:
-    """No log ends in .yaml, so none is written over."""
+    """Refuse a record that cannot be written. No log ends in .yaml, so none is lost."""
     if place.suffix.lower() not in _YAML:
         raise OutputError("registry-not-yaml", path=place)
     check_writable(place, overwrite=CALL.get().overwrite)

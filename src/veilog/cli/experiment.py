@@ -1,4 +1,4 @@
-"""The command that re-runs the papers: experiment."""
+"""The command that computes the papers again: experiment."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def experiment(
 
 
 def _list(output: Output, logs: Path | None, out: Path) -> None:
-    """Show the manifest: each table and figure, its experiment, its logs, and how much of it is done."""
+    """Show the manifest: each table and figure with its experiment, logs and state."""
     found = results.figures(logs, out)
     output.json([asdict(one) for one in found])
     table = Table("paper", "table or figure", "experiment", "logs", "status", box=None, header_style="bold")

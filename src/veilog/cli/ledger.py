@@ -60,7 +60,7 @@ LogOrLedger = Annotated[Path, Parameter(help="The log, or the ledger itself.")]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Limits:
-    """What the releases of a log may cost in all, and how they are counted."""
+    """The budget of a log's releases, and the way they are counted."""
 
     epsilon: Annotated[
         str | None,
@@ -83,7 +83,7 @@ class Limits:
     each_delta: Annotated[str | None, Parameter(help="The same for delta; default 0.")] = None
 
     def check(self) -> None:
-        """Refuse what does not go together, before a large log is read."""
+        """Refuse options that do not go together, before a large log is read."""
         if (self.releases is None) != (self.each is None) or (self.each_delta is not None and self.each is None):
             raise ParameterError("plan-options-incomplete", parameter="releases")
         if self.releases is not None and (self.epsilon is not None or self.composed or self.delta is None):
@@ -221,7 +221,7 @@ def write(
     ledger: Place = None,
     json: Json = None,
 ) -> None:
-    """Write a release that used its epsilon and has no file yet. The log is not asked again."""
+    """Write a release that used its epsilon and has no file yet, without a new query."""
     out = Output(json)
     kept = _existing(log, ledger)
     check_target(target, None, spreadsheet_safe=spreadsheet_safe)
@@ -233,8 +233,10 @@ def write(
 
 
 def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | EventLog:
-    """What the log is recognised by. A column that a budget is to protect persons by must be in it: no release could be
-    made for them."""
+    """Return the data by which the ledger recognises the log.
+
+    A column of the unit must be in it: otherwise no release could be made for it.
+    """
     if unit in (None, "case", "person"):
         return read_variants(source, reading)
     names = columns_of(source)
@@ -247,7 +249,7 @@ def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | 
 
 
 def _together(account: Account, delta: Fraction | None) -> ComposedCost | None:
-    """What several releases cost together at a delta, where there is one."""
+    """Return the composed epsilon of several releases at a delta, if there is one."""
     at = delta if delta is not None else account.budget[1] if account.budget else None
     several = sum(entry.state != "withdrawn" for entry in account.entries) > 1
     return account.together(at) if at and several else None
@@ -261,7 +263,7 @@ def _together_json(found: ComposedCost | None) -> dict[str, object]:
 
 
 def _existing(log: Path | None, ledger: Path | None) -> Ledger:
-    """The ledger that is named, that of a log, or that of the user, who may have entered nothing yet."""
+    """Return the ledger that is named, a log's, or the user's (perhaps without entry)."""
     if ledger is not None:
         return Ledger.open(ledger)
     if log is not None and _is_ledger(log):

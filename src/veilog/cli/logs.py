@@ -1,4 +1,4 @@
-"""Commands about logs as they are: info, validate, convert."""
+"""Commands about logs as they are: info, validate, map, convert."""
 
 from __future__ import annotations
 
@@ -124,8 +124,8 @@ def map(  # noqa: A001 - its name on the command line
 ) -> None:
     """Propose groups of activities by the structure of their names, for you to edit and give to --map.
 
-    veilog map LOG groups.csv writes it; veilog release LOG TARGET ... --map groups.csv --level 2 uses it. Whether the
-    names of the log may be known is for you to say, as it is for --activities.
+    veilog map LOG groups.csv writes it; veilog release LOG TARGET ... --map groups.csv --level 2 uses it. You decide
+    whether the names of the log may be known, as with --activities.
     """
     screen = Output(json)
     if out is not None:

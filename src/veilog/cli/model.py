@@ -46,7 +46,7 @@ from veilog.training import train as train_model
 
 ModelFile = Annotated[Path, Parameter(help="Model, as veilog train or veilog release --model writes it.")]
 _SHOWN = 10_000
-"""Cases that inspect draws to show what is frequent."""
+"""Number of cases that inspect draws to show what is frequent."""
 
 
 def train(
@@ -69,7 +69,7 @@ def train(
     out = Output(json, log)
     for place in filter(None, (model, checkpoint)):
         check_writable(place)
-    # Before a large log is read: what can be refused without it.
+    # Before a large log is read: refusals that do not need it.
     trainable(method)
     planned = budget.request(method, pairs(p, "-p"))
     seeded = planned.seed is not None
@@ -240,7 +240,7 @@ def _view(model: Model | ReleaseModel, more: list[tuple[str, str]]) -> Group:
 
 
 def _stream(model: Model, cases: int | None, seed: int | None) -> None:
-    """Cases as lines of JSON, until the reader goes away, Ctrl-C, or there were enough."""
+    """Write cases as lines of JSON until the reader goes away, Ctrl-C, or the number."""
     lines = np.array([json_text.dumps(list(trace)) + "\n" for trace in model.columns], dtype=object)
     try:
         for owner in model.draws(cases, seed=seed):
@@ -252,7 +252,7 @@ def _stream(model: Model, cases: int | None, seed: int | None) -> None:
 
 @contextmanager
 def _resumable(checkpoint: Path | None) -> Iterator[None]:
-    """Tell somebody who stops a training how it goes on."""
+    """Show a user who stops a training how to resume it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -1,4 +1,4 @@
-"""Before the budget is spent: the command twin, and ``veilog release --dry-run``."""
+"""Previews before the budget is spent: the command twin, and dry runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _NUMBER = re.compile(r"[-+]?[0-9]*\.?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 @Parameter(name="*")
 @dataclass(frozen=True)
 class KnownSizes:
-    """What is known of the size of a log without asking it."""
+    """Sizes of a log that are known without a query."""
 
     cases: Annotated[int | None, WHOLE, Parameter(help="Approximate number of cases, from public information.")] = None
     length: Annotated[float | None, Parameter(help="Approximate mean number of events per case.")] = None
@@ -64,19 +64,19 @@ class KnownSizes:
     ] = None
 
     def facts(self) -> dict[str, Any]:
-        """What was said."""
+        """Return the sizes that were given."""
         return {f.name: value for f in fields(self) if (value := getattr(self, f.name)) is not None}
 
 
 UNKNOWN = KnownSizes()
 _USUAL = "prediction"
-"""What a dry run judges: it takes a moment."""
+"""Use case of a dry run, which takes a moment."""
 
 
 @Parameter(name="*", group=GROUPS["preview"])
 @dataclass(frozen=True)
 class PreviewOptions(KnownSizes):
-    """The preview of a release, which the command calls a dry run, and what is known for it."""
+    """Options of a preview of a release, which the command calls a dry run."""
 
     dry_run: Annotated[
         bool,
@@ -99,7 +99,7 @@ class PreviewOptions(KnownSizes):
         return {name: value for name, value in super().facts().items() if name not in ("dry_run", "sizes", "use_cases")}
 
     def refuse_alone(self) -> None:
-        """Refuse what a release has no ears for."""
+        """Refuse options that only a dry run takes."""
         given = [*self.facts(), *(["sizes"] if self.sizes else []), *(["use_cases"] if self.use_cases else [])]
         if given:
             raise ParameterError("option-for-dry-run", parameter=given[0], given=given[0])
@@ -109,7 +109,7 @@ NO_PREVIEW = PreviewOptions()
 
 
 def activities_of(text: str | None, *words: str) -> int | tuple[str, ...] | None:
-    """How many activities there are, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
+    """Return the number of activities, or their names: ``16``, ``a,b,c`` or ``@FILE``."""
     if text is None or text.strip().isdecimal():
         return None if text is None else int(text)
     if _NUMBER.fullmatch(text.strip()):
@@ -136,8 +136,8 @@ def twin(
 ) -> None:
     """Make a synthetic log of the same size, to preview methods and budgets without using budget.
 
-    veilog twin --out twin.xes --cases 1000 --activities 16 --length 14 touches no data; veilog twin LOG --out twin.xes
-    --epsilon 0.05 asks LOG for its sizes with noise, and that is entered in its ledger like any release.
+    veilog twin --out twin.xes --cases 1000 --activities 16 --length 14 touches no data. veilog twin LOG --out twin.xes
+    --epsilon 0.05 queries LOG for its sizes with noise; its ledger records that like any release.
     """
     screen = Output(json)
     new, warned = "", dict[str, object]()
@@ -177,7 +177,7 @@ def twin(
 
 
 def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
-    """Write the made-up log, and show how a release is tried on it."""
+    """Write the synthetic log, and show how to try a release on it."""
     files.write(found.log, out, overwrite=CALL.get().overwrite)
     whom = "" if unit.name == "case" else f"--unit person --max-cases {unit.most_cases} "
     tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
@@ -187,7 +187,7 @@ def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
 def _asked(
     log: EventLog | StoredLog | Variants, epsilon: str, keeping: Keeping, path: Path, declared: dict[str, Any]
 ) -> Twin:
-    """The twin of what the log answered, which is paid for."""
+    """Return the synthetic log of the log's noisy answers, which use epsilon."""
     with shown_progress() as progress:
         ledger = keeping.of(path, progress)
         with report_cost_on_interrupt("twin", log, ledger, parse_epsilon(epsilon)):
@@ -197,14 +197,14 @@ def _asked(
 
 
 def _show(screen: Output, found: Twin) -> None:
-    """Show a twin, and what its sizes cost."""
+    """Show a synthetic log's sizes, and the epsilon that they used."""
     variants = found.log.variants
     screen.show(info_table(Statistics.of(variants, None, None), variants, "a synthetic log"))
     if found.guarantee is None:
         screen.show(Text("Made from declared sizes only: no data were used.", style="dim"))
     else:
         if found.sizes.off is not None:
-            within = math.ceil(math.log(20) * found.sizes.off[0] / math.sqrt(2))  # of Laplace noise that is so far off
+            within = math.ceil(math.log(20) * found.sizes.off[0] / math.sqrt(2))  # of Laplace noise with this deviation
             noisy = Message("twin-cases-noisy", cases=found.sizes.cases, within=within)
             screen.show(Text(f"\n{noisy}", style="yellow"))
         screen.show(Text("\nThe queries of its sizes used:", style="dim"))
@@ -222,10 +222,12 @@ def show_preview(
     reading: Reading,
     grouping: Grouping,
 ) -> None:
-    """Say what a release would guarantee and can be expected to be worth, asking nothing of the log. It is read as its
-    release would read it, once, and only where its ledger, its losses or its exact sizes are looked at."""
+    """Show the guarantee and expected utility of a release, without a query.
+
+    The log is read as its release would read it, once, and only for its ledger, its losses or its exact sizes.
+    """
     declared: dict[str, Any] = preview.facts()
-    if asked.activities is not None and asked.activities.isdecimal():  # how many: a dry run needs no names
+    if asked.activities is not None and asked.activities.isdecimal():  # their number: a dry run needs no names
         declared |= {"activities": int(asked.activities)}
         asked = asked.having(activities=FROM_LOG)
     planned = asked.request(method, parameters)
@@ -259,7 +261,7 @@ def show_preview(
 
 
 def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, expected: Expected) -> dict[str, Any]:
-    """What only the owner may know: losses, and how many activities of the log itself can survive."""
+    """Return confidential facts: losses, and how many of the log's activities survive."""
     looked_at = log if planned.subset is None else planned.subset.of_log(log)
     found = expected.survivors
     some = {} if found is None else {"survivors": found.among(cases_with(variants_of(looked_at)))}
@@ -267,7 +269,7 @@ def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, e
 
 
 def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]:
-    """Which cases the sizes are of."""
+    """Yield the cases that the sizes are of."""
     if planned.subset is not None:
         code = "sizes-are-of-subset" if exact else "sizes-taken-for-subset"
         yield "of", str(Message(code, subset=planned.subset.in_words))
@@ -277,7 +279,7 @@ def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]
 
 
 def _sizes_in(path: Path) -> Sizes:
-    """The sizes that ``veilog twin --json`` wrote, or those of an earlier release, which is public."""
+    """Return the sizes in a file of ``veilog twin --json``, or of a public release."""
     if path.suffix.lower() != ".json":
         if not path.exists() and not glob.has_magic(str(path)):
             raise InputError("sizes-file-missing", path=path, meant=meant(path.name, _beside(path)))
@@ -293,7 +295,7 @@ def _sizes_in(path: Path) -> Sizes:
 
 
 def _beside(path: Path) -> list[str]:
-    """The files that may have been meant by one that is not there; ``log`` is a word."""
+    """Return the files that a missing one may have meant; ``log`` is a word."""
     if path.exists() or not path.parent.is_dir():
         return []
     return [FROM_LOG, *(other.name for other in path.parent.iterdir())]

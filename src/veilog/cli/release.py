@@ -62,11 +62,11 @@ from veilog.releasing.spool import how_to_write, kept_file, place_elsewhere
 from veilog.report.release_facts import has_times
 
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
-"""Formats that have no place for it."""
+"""Formats without a place for the guarantee."""
 NOISE_ONLY = 6
-"""The exit status of a release that its own answers do not distinguish from noise."""
+"""Exit status of a release that its own answers do not distinguish from noise."""
 _COMPARE_AT_ONCE = 5_000
-"""Up to so many variants a side `release` shows at once what was kept; beyond it takes longer than a glance."""
+"""Number of variants a side up to which `release` shows the utility at once."""
 
 
 def methods(
@@ -118,7 +118,7 @@ def release(
     preview.refuse_alone()
     place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
     reports.check()
-    _check_person(asked, log, reading, grouping)  # before a bound on the cases of a person is asked for
+    _check_person(asked, log, reading, grouping)  # before a bound on the cases of a person is required
     planned = asked.request(method, pairs(p, "-p"))
     if model is not None:
         check_kept(planned)
@@ -158,7 +158,7 @@ def release(
 
 
 def _show_kept(out: Output, comparison: Comparison | None, pages: Sequence[str]) -> None:
-    """Show all that a release kept of the log, and where it is told."""
+    """Show the whole utility of a release, and its reports."""
     if comparison is not None:
         out.show("\n[bold]Utility[/] [dim](confidential: computed from the raw log, not part of the release)[/]")
         out.show(comparison_table(comparison))
@@ -174,7 +174,7 @@ def _pages(
     comparison: Comparison | None,
     planned: ReleaseRequest,
 ) -> list[str]:
-    """Write the pages about a release that were asked for; return what is said of each."""
+    """Write the requested pages about a release, and return a line on each."""
     with shown_progress() as progress:
         return list(reports.write(released, target, original, comparison, progress, planned.unit.column))
 
@@ -189,8 +189,11 @@ def _written(
     *,
     spreadsheet_safe: bool,
 ) -> Release:
-    """The release, made and written to its place, the last of these ``files``, or sent to standard output. It stops
-    with word of those that are there; one that is paid for is kept until it is written."""
+    """Return the release, made and written to its place, or sent to standard output.
+
+    The place is the last of these ``files``. A stop reports those that exist; a release that is spent is kept until it
+    is written.
+    """
     piped = is_pipe(files[-1])
     aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and planned.seed is None else None
     most = planned.epsilon if planned.bounded else None
@@ -211,8 +214,10 @@ def _written(
 
 @contextmanager
 def _waiting(released: Release, target: Path | None) -> Iterator[None]:
-    """Keep a release until this block has written it, or sent it where there is no ``target``: beside its ledger, or in
-    the data folder of the user, if it is in none and the block fails."""
+    """Keep a release until this block has written it, or sent it without a ``target``.
+
+    It is kept beside its ledger or, if it is in none and the block fails, in the user's data folder.
+    """
     before, entry = None if target is None else mark(target), released.entry
     try:
         with released.kept(target):
@@ -241,7 +246,7 @@ def _send(place: Path) -> None:
 def _check_beside(
     planned: ReleaseRequest, target: Path, log: Path, ledger: Path | None, json: str | None
 ) -> list[Path]:
-    """Before any work: the files for what is made beside the release, which can be written, too."""
+    """Return the files beside the release, checked before any work."""
     if planned.beside and is_pipe(target):
         raise ParameterError("output-second-file", parameter="for", beside=planned.beside[0])
     beside = [named_after(target, name) for name in planned.beside]
@@ -260,13 +265,13 @@ def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: 
 
 
 def _beside(original: EventLog | StoredLog | Variants, subset: Partition | None) -> EventLog | Variants:
-    """What a release is compared with: the cases it is of; variants alone where the events are not in memory."""
+    """Return the log to compare with a release, or the variants of a log on disk."""
     looked_at = original if subset is None else subset.of_log(original)
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
 def _kept(original: EventLog | Variants, released: Release) -> Comparison | None:
-    """What was kept of the original; None where there is so much to compare that it takes a while."""
+    """Return the comparison with the original; None if it would take a while."""
     variants = variants_of(original)
     details = released.details
     timed = released.full is not None or (
@@ -281,7 +286,7 @@ def _kept(original: EventLog | Variants, released: Release) -> Comparison | None
 
 
 def _next(target: Path, comparison: Comparison | None, outside: Path | None, compared: str, *, timed: bool) -> str:
-    """What to do after a release."""
+    """Return the next step after a release."""
     if is_pipe(target):
         return ""
     if suffix_of(target).removesuffix(".gz") in _WITHOUT_GUARANTEE:
@@ -302,8 +307,10 @@ _LAST = "last"
 def since_last(
     log: Path, keeping: Keeping, asked: ReleaseOptions
 ) -> tuple[LastReleasedInterval | None, ReleaseOptions]:
-    """Where the last release ended, if ``--since last`` asks for that, and the options with that day in its place. It
-    is read off the ledger; of the log nothing is known yet."""
+    """Return the interval of the last release and the options for ``--since last``.
+
+    The options have its last day in place of ``last``. It comes from the ledger; the log is not read yet.
+    """
     if asked.since != _LAST:
         return None, asked
     ledger = keeping.of(log)
@@ -315,9 +322,11 @@ def since_last(
 
 
 def following(out: Output, planned: ReleaseRequest, last: LastReleasedInterval | None, log: Data) -> ReleaseRequest:
-    """Say where a release begins, once its log is read; refused if that was read in another way than the last time.
-    Return the plan with its days marked as those after the last release, so that the ledger looks again whether they
-    are when it reserves: another job may have released them by then."""
+    """Show where a release begins, once its log is read, and return the marked plan.
+
+    A log that was read in another way than the last time is refused. By the mark, the ledger checks the days again when
+    it reserves: another job may have released them by then.
+    """
     if last is None or planned.subset is None:
         return planned
     last.check(planned.unit.column or planned.unit.name, log.read_as)

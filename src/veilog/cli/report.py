@@ -1,4 +1,4 @@
-"""The command report, and the options by which a release leaves its reports."""
+"""The command report, and the options for a release's reports."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Reports:
     language: Language = ENGLISH
 
     def check(self) -> None:
-        """Before any work."""
+        """Refuse pages that cannot be written, before any work."""
         check_language(self.language)
         if self.dossier is not None:
             check_dossier(self.dossier)
@@ -71,8 +71,10 @@ class Reports:
         progress: Progress,
         person: str | None = None,
     ) -> Iterator[str]:
-        """Write what was asked for about the release in this file; yields each page and whom it is for. ``person`` is
-        the column of those who are protected, where it is persons."""
+        """Write the requested pages about the release in this file; yield a line on each.
+
+        ``person`` is the column of persons, if these are protected.
+        """
         overwrite = CALL.get().overwrite
         how: dict[str, Any] = {"files": (target,), "progress": progress, "language": self.language}
         if self.report is not None:
@@ -134,8 +136,10 @@ def report(
 
 
 def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
-    """The log that a release is said to be of, unless they have no activity in common: nobody should take the exact
-    numbers of another log for those of this one."""
+    """Return the log of a release, unless the two have no activity in common.
+
+    Exact numbers of another log must not pass for those of this one.
+    """
     log = read_log(named(path, reading), reading)
     labels = set(released.variants.labels)
     if labels and labels.isdisjoint(log.variants.labels):
@@ -144,7 +148,7 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
 
 
 def entered(path: Path, log: EventLog) -> LedgerStatus | None:
-    """What the ledger of a log knows of its releases, and of those of other logs; None where there is none."""
+    """Return the ledger's facts on a log's releases, and on other logs, or None."""
     place = ledger_of(path)
     if place is None or not place.exists():
         return None
@@ -153,7 +157,7 @@ def entered(path: Path, log: EventLog) -> LedgerStatus | None:
 
 
 def _check_page(page: Path, option: str) -> None:
-    """No log ends in .html, so none is written over."""
+    """Refuse a page that cannot be written. No log ends in .html, so none is lost."""
     if page.suffix.lower() not in (".html", ".htm"):
         raise OutputError("report-option-not-html", path=page, option=option)
     check_writable(page)

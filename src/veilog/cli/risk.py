@@ -72,7 +72,7 @@ def risk(
 ) -> None:
     """Measure how well an attacker who knows a few activities of a person finds that person in a log.
 
-    Their resource or life cycle is known, too, with --classifier 'concept:name org:resource'.
+    With --classifier 'concept:name org:resource' the attacker also knows their resource or life cycle.
     """
     out = Output(json, log)
     source = opened(out, log, reading, grouping)
@@ -113,7 +113,7 @@ def risk(
 
 
 def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference | None, person: str | None) -> None:
-    """Show what attacks on one half of the people achieve beside the other half."""
+    """Show the results of attacks on one half of the people beside the other half."""
     if linked is None and inferred is None:
         return
     published = Message("half-published" if person is None else "half-of-people-published", column=person)
@@ -126,8 +126,7 @@ def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference |
 def _attacked(
     log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
-    """Who is found in a log, and what one half of it tells about its people beside those of the other half; None where
-    there is nothing to know or nobody to attack."""
+    """Return attacks on a log, and on one half beside the other; None if impossible."""
     progress("Finding people", None)
     tried: list[Any] = []
     first, second = halves(log, person=person or False)
@@ -144,7 +143,7 @@ def _attacked(
 
 
 def _alone(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[str, Any]]:
-    """The names of the cases that each exact result singles out."""
+    """Return the names of the cases that each exact result singles out."""
     return [
         {"background": r.background, "size": r.size, "cases": list(found)}
         for r in results
@@ -153,7 +152,7 @@ def _alone(log: EventLog | Variants, results: Risks, **how: Any) -> list[dict[st
 
 
 def _rows(exposed: Exposure | None, linked: Linkability | None, inferred: Inference | None) -> list[dict[str, object]]:
-    """What was found by attacks, as further rows; each says which attack it is of."""
+    """Return the results of attacks as further rows, each with its attack."""
     rows: list[dict[str, object]] = []
     if exposed is not None:
         rows.append({"attack": "own path", "people": exposed.people, "alone": exposed.alone})
@@ -166,7 +165,7 @@ def _rows(exposed: Exposure | None, linked: Linkability | None, inferred: Infere
 
 
 def _sizes(text: str) -> list[int]:
-    """The sizes that "1,2,3" and "1-6" stand for."""
+    """Return the sizes that "1,2,3" and "1-6" stand for."""
     sizes: list[int] = []
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")

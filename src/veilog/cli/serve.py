@@ -30,7 +30,7 @@ _RANGES = {
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ServerLimits:
-    """How much a server takes and does at once."""
+    """Limits of a server: uploads, stored results, and simultaneous jobs."""
 
     workers: Annotated[int, WHOLE, Parameter(help="Number of jobs that run at once.")] = 2
     max_upload: Annotated[int, WHOLE, Parameter(help="Largest accepted log, in MiB.")] = 2048
@@ -98,7 +98,7 @@ def serve(
 
 
 def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
-    """Show where the pages are, the token that lets people in where it is not in a file, and where results lie."""
+    """Show the address of the pages, the token unless it is in a file, and the folder."""
     console, plain = SafeConsole(file=sys.stdout, highlight=False), {"soft_wrap": True, "markup": False}
     console.print(url, **plain)
     if token is not None:
@@ -109,7 +109,7 @@ def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
 
 
 def _loaded() -> tuple[Any, Any]:
-    """What serves the pages, and its settings, which need an extra."""
+    """Return the server's module and its class of settings, which need an extra."""
     try:
         with at_once():
             from veilog.web import server

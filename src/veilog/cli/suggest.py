@@ -1,4 +1,4 @@
-"""The command suggest: which method fits a log."""
+"""The command suggest: a method that fits a log."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from veilog.releasing.suggest import Suggestion
 from veilog.releasing.suggest import suggest as suggest_method
 
 _SHOWN = 8
-"""Methods of a ranking that are shown; all of them are in the JSON."""
+"""Number of methods of a ranking that are shown; the JSON has all of them."""
 
 
 @options_of(
@@ -48,7 +48,7 @@ _SHOWN = 8
     ),
 )
 class SuggestOptions(RequestOptions):
-    """What may be spent, and for what, who is protected, and which activities are public."""
+    """Options of budget, use case, protected unit, and public activities."""
 
     share: Annotated[
         str,
@@ -110,7 +110,7 @@ def suggest(
             progress("previewing it on synthetic logs", None)
             found.expected  # noqa: B018 - found out while something is shown
     cannot_be_undone("suggestion-paid")
-    # A map says the activities of the release, too.
+    # A map declares the activities of the release, too.
     declared = "" if reading.map is not None else _declared(found, None if named_ones is None else asked.activities)
     account = account_of(found.entry)
     of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
@@ -125,7 +125,7 @@ def suggest(
 
 
 def _activities(text: str | None) -> tuple[int | None, tuple[str, ...] | Literal["log"] | None]:
-    """How many activities were declared, or their names, or that those of the log are public."""
+    """Return the number of activities, or their names, or that the log's are public."""
     if text == FROM_LOG:
         return None, FROM_LOG
     found = activities_of(text, FROM_LOG)
@@ -133,7 +133,7 @@ def _activities(text: str | None) -> tuple[int | None, tuple[str, ...] | Literal
 
 
 def _order(found: Suggestion) -> list[Table]:
-    """The methods by what was measured for the use case."""
+    """Return the methods by their measurements for the use case."""
     if not found.ranking:
         return []
     names = list(found.ranking[0].numbers)
@@ -166,7 +166,7 @@ def _view(found: Suggestion) -> Group:
 
 
 def _declared(found: Suggestion, activities: str | None) -> str:
-    """What the command of a release says of activities, where its method has to know them: what was said here."""
+    """Return a release's option for declared activities, if its method needs them."""
     method = method_named(found.method)
     needed = "activities" in method.needs(method.parse(dict(found.settings)))
     return f" --activities {shlex.quote(activities or '@FILE')}" if needed else ""

@@ -1,4 +1,4 @@
-"""The papers' tables and figures, re-run on any logs, and a comparison of our own."""
+"""The papers' tables and figures, computed again on any logs, and the frontier."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXPERIMENTS: Mapping[str, Experiment] = {experiment.name: experiment for experim
 
 
 def experiment_named(name: str) -> Experiment:
-    """The experiment of this name; a :class:`ParameterError` that lists them all where there is none."""
+    """Return the experiment of this name; :class:`ParameterError` if there is none."""
     if name not in EXPERIMENTS:
         raise ParameterError(
             "experiment-unknown",

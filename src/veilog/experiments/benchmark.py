@@ -1,4 +1,7 @@
-"""``veilog.benchmark``: methods, budgets and runs compared on one log, as the frontier compares them on many."""
+"""``veilog.benchmark``: methods, budgets and runs compared on one log.
+
+It measures as the frontier does on many logs.
+"""
 
 from __future__ import annotations
 
@@ -34,31 +37,34 @@ _AXES = ("epsilon", "relative log similarity: mean, lowest, highest run")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What :func:`benchmark` measured: a row for each method, budget and run."""
+    """Measurements of :func:`benchmark`: a row for each method, budget and run."""
 
     rows: tuple[Row, ...] = field(repr=False)
     compared: tuple[str, ...]
-    """What was compared: methods, those that can use a delta without one and with one."""
+    """Names of the columns: methods, and again with the delta if they can use one."""
     epsilons: tuple[str, ...]
-    """As they were given, in their order."""
+    """Epsilons as they were given, in their order."""
 
     def __len__(self) -> int:
         return len(self.rows)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns of :meth:`to_frame`: of a release the log's own facts, then what was measured."""
+        """Columns of :meth:`to_frame`: the log's facts, then a release's measurements."""
         measured = dict.fromkeys(name for row in self.rows for name in row.values)  # noqa: PD011
         return (*_FIRST, *(name for name in measured if name not in _FIRST), "problem")
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each release; what has no value has its reason under ``problem``."""
+        """Return a row for each release; ``problem`` has the reason for a missing value."""
         return frame(map(_told, self.rows), self.columns)
 
     def plot(self, measure: str = "similarity") -> str:
-        """Return a picture (SVG) of one measure at every epsilon, with the spread of the runs.
+        """Return a picture (SVG) of one measure at every epsilon, with its spread.
 
-        Raises :class:`~veilog.errors.MissingExtraError` without the extra ``experiments``.
+        Raises:
+            ParameterError: if ``measure`` is no column.
+            MissingExtraError: without the extra ``experiments``.
+
         """
         if measure not in self.columns:
             raise ParameterError(
@@ -73,7 +79,7 @@ class Benchmark:
         return Lines("Methods at equal epsilon", places, series, axes).svg()
 
     def _repr_html_(self) -> str:
-        """Return the means of the similarities, and the picture where it can be drawn."""
+        """Return the means of the similarities, and the picture if it can be drawn."""
         rows = [(name, *(self._mean(name, epsilon) for epsilon in self.epsilons)) for name in self.compared]
         rows.sort(key=lambda row: -max((value for value in row[1:] if isinstance(value, float)), default=0.0))
         head = ("relative log similarity, mean", *(f"epsilon {epsilon}" for epsilon in self.epsilons))
@@ -107,19 +113,33 @@ def benchmark(
     models: bool = False,
     progress: Progress | None = None,
 ) -> Benchmark:
-    """Compare certified methods on a log: seeded releases, measured as the frontier of the docs measures them.
+    """Compare certified methods on a log by seeded releases, as the frontier does.
 
-    ``methods`` are all that have an epsilon unless some are named. With a ``delta`` those that can use one are there
-    without it and with it, and those that need one are there at all. ``use_cases`` (``prediction`` and others, or
-    ``all``) add how much is kept of what the original gives, and ``models`` the quality of the discovered model. It
-    releases nothing and guarantees nothing: what it finds tells of the raw log, so it is for the log's owner alone, and
-    to choose a method by it is covered by no guarantee. Choose by a log that is not secret.
+    It releases nothing and guarantees nothing. Its results reveal facts of the raw log, so they are for the data owner
+    alone. No guarantee covers a choice of the method by them. Choose by a log that is not secret.
+
+    Args:
+        log: the event log, in any form but variants alone.
+        methods: names of certified methods; None for all that have an epsilon.
+        epsilons: budgets at which each method is compared.
+        delta: with a delta, methods that can use one appear without it and with it, and those that need one appear.
+        runs: seeded releases for each method and budget.
+        use_cases: names (``prediction`` and others, or ``all``) of use cases to add, each with its utility.
+        models: True to add the quality of the discovered model.
+        progress: called with a text and the fraction that is done.
+
+    Returns:
+        A row for each release; a method that refuses this log or budget has its reason in the row.
+
+    Raises:
+        ParameterError: for a log without events, or an argument out of its range.
 
     >>> import veilog
     >>> from veilog.logs.synthetic.hospital import hospital
     >>> found = veilog.benchmark(hospital(100, seed=1), ["evolve", "laplace"], epsilons=[1], runs=1)
     >>> found.to_frame()["compared"].tolist()
     ['evolve', 'laplace']
+
     """
     held = as_log(log)
     if not isinstance(held, EventLog):
@@ -147,7 +167,7 @@ def benchmark(
 
 
 def _budgets(epsilons: Iterable[Budget] | Budget) -> tuple[str, ...]:
-    """The epsilons, exactly; one will do as well."""
+    """Return the epsilons in their exact form; a single one will do."""
     given = [epsilons] if isinstance(epsilons, str) or not isinstance(epsilons, Iterable) else list(epsilons)
     if not given:
         raise ParameterError("benchmark-without-epsilon", parameter="epsilons")
@@ -180,7 +200,7 @@ def _cells(
 
 
 def _measured(log: EventLog, cell: Cell, use_cases: tuple[str, ...]) -> Measured:
-    """What is found of one release; a method that refuses this log or budget says why."""
+    """Measure one release; a method that refuses this log or budget gives its reason."""
     try:
         released, values = made(Given(None, part=log), cell)
         found = judged(log.variants, released, cell, values)
@@ -190,7 +210,7 @@ def _measured(log: EventLog, cell: Cell, use_cases: tuple[str, ...]) -> Measured
 
 
 def _kept(log: EventLog, released: Variants, use_cases: tuple[str, ...]) -> dict[str, Number]:
-    """How much a release keeps of what the original gives, by use case."""
+    """Return the utility of a release for each use case, as a share of the original's."""
     if not use_cases or released.events == 0:
         return {}
     pair = Pair(log, released)

@@ -1,6 +1,6 @@
-"""Experiments: cells to compute, rows that were computed, and the tables and plots that show them.
+"""Experiments: cells to compute, finished rows, and the tables and plots of them.
 
-Plots are values until a picture of them is wanted; matplotlib (extra ``experiments``) draws it.
+A plot is a value until its picture is needed; matplotlib (extra ``experiments``) draws it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _STYLE: dict[Any, Any] = {
     "font.size": 9,
 }
 Series = Sequence[tuple[float, float, float] | None]
-"""Low, middle and high for every place of the axis; None where there is nothing."""
+"""Low, middle and high for every place of the axis; None where there is none."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Drawing(ABC):
 
     @abstractmethod
     def draw(self, figure: Figure) -> None:
-        """Put what is drawn on an empty figure."""
+        """Draw the picture on an empty figure."""
 
     def image(self, form: Literal["svg", "png"]) -> bytes:
         """Return the picture as a file's content; equal for equal values."""
@@ -88,14 +88,14 @@ class Drawing(ABC):
         return file.getvalue()
 
     def svg(self) -> str:
-        """Return the picture as an element that can stand in a page."""
+        """Return the picture as an SVG element for a page."""
         text = self.image("svg").decode()
         return text[text.index("<svg") :]
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A grid of values: ours, and below them the paper's where it has them."""
+    """A grid of values: veilog's, and below them the paper's if it has them."""
 
     title: str
     rows: Sequence[str]
@@ -166,7 +166,10 @@ class Lines(Drawing):
 
 @dataclass(frozen=True)
 class Panels(Drawing):
-    """Middles of the same names in a grid for each log, three to a row, from 0 to 1, with one legend for all."""
+    """Middles of the same names in a grid for each log, from 0 to 1.
+
+    The grids stand three to a row, with one legend for all.
+    """
 
     places: Sequence[str]
     grids: Mapping[str, Mapping[str, Series]]
@@ -211,7 +214,7 @@ MOST_RUNS = 10_000
 
 
 class Reason(StrEnum):
-    """Why a cell has no value: the paper's or ours."""
+    """Reason of the paper or of veilog why a cell has no value."""
 
     LOG_NOT_PUBLIC = "log not public"
     LOG_NOT_HERE = "log not here"
@@ -221,18 +224,21 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Cell(ToJson):
-    """One computation: a log, a method with its settings (or none), and the number of the run, which is its seed."""
+    """One computation: a log, a method with its settings (or none), and a run.
+
+    The number of the run is its seed.
+    """
 
     log: str
-    """The name of a log in the folder; of one that the measure makes up, or empty, where there is no such file."""
+    """Name of a log in the folder, or of one that the measure makes; may be empty."""
     method: str = ""
     settings: Annotated[tuple[tuple[str, Value], ...], InJson(as_=dict)] = ()
-    """Keywords of :func:`veilog.release`; where there is no method, what the measure needs."""
+    """Keywords of :func:`veilog.release`; without a method, those of the measure."""
     run: int = 0
     models: float = 0.0
-    """Seconds that a process model may take; 0 where none is wanted."""
+    """Seconds that a process model may take; 0 for no model."""
     prefixes: Annotated[int, InJson(left_out="at its default")] = 0
-    """Prefixes from which precision is estimated; 0 for all."""
+    """Number of prefixes from which precision is estimated; 0 for all."""
 
     def get(self, name: str, default: Value = "") -> Value:
         return dict(self.settings).get(name, default)
@@ -244,7 +250,7 @@ class Cell(ToJson):
 
     @property
     def key(self) -> str:
-        """Equal for cells that ask the same, in whatever order their settings are."""
+        """Text that is equal for cells of the same computation, in any order of settings."""
         return json.dumps(self.to_json(), sort_keys=True)
 
     def in_words(self) -> str:
@@ -254,23 +260,26 @@ class Cell(ToJson):
 
 @dataclass(frozen=True)
 class Given:
-    """What the measure of a cell is given: the file of its log and what is in it, and a place for files of its own."""
+    """Input of a cell's measure: the file of its log, the log, and a folder."""
 
     path: Path | None
     folder: Path = Path()
-    """Where the measure may keep what it makes up: a large log, say."""
+    """Folder for what the measure makes, a large log for example."""
     name: str = ""
-    """The name of the log; some are a part of the one in the file (:mod:`veilog.experiments.experiment`)."""
+    """Name of the log; some are a part of the one in the file (see :class:`KnownLog`)."""
     part: EventLog | None = None
-    """The log where it is a part of the one in the file."""
+    """The log, if it is a part of the one in the file."""
 
     @cached_property
     def log(self) -> EventLog:
         return part_of(self.name, files.read(self.file)) if self.part is None else self.part
 
     def split(self, share: float, seed: int) -> tuple[Given, EventLog]:
-        """Return what is given of a random part of the cases, to make a release of, and the log of the other cases,
-        which that release knows nothing of; where a column tells persons, of nobody who has cases in it."""
+        """Split the log: return the input of a random part, and the log of the rest.
+
+        The release of the part knows nothing of the other cases. If a column identifies persons, no person has cases in
+        both.
+        """
         seen, unseen = split(self.log, share, seed, person=person_of(self.log))
         assert isinstance(seen, EventLog)
         assert isinstance(unseen, EventLog)
@@ -285,12 +294,12 @@ class Given:
 
 @dataclass(frozen=True)
 class Measured:
-    """Named values of a cell; None where there is none, ``problem`` says why."""
+    """Named values of a cell; a missing one is None, and ``problem`` has the reason."""
 
     values: Mapping[str, Number]
     problem: str | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
-    """What was found that is no number: the attack that won, say."""
+    """Results that are no numbers, such as the attack that won."""
 
 
 @dataclass(frozen=True)
@@ -302,11 +311,11 @@ class Row:
     problem: str | None
     seconds: float
     version: str
-    """Fingerprints of its method and of its measure, and a digest of its log: ``METHOD.MEASURE-LOG``."""
+    """Fingerprints of its method and measure, and its log's digest: ``METHOD.MEASURE-LOG``."""
     texts: Mapping[str, str] = field(default_factory=dict)
     machine: str = ""
     made_by: str = ""
-    """The version that computed it, where that is another: today's gave the same in a sample of such rows."""
+    """Version that computed it, if another: today's agreed in a sample of such rows."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -331,13 +340,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Profile:
-    """What is to be run: on which logs, how often, and whether a small part is enough."""
+    """Scope of a run: its logs, its number of runs, and whether it is a quick one."""
 
     logs: tuple[str, ...]
     runs: int
     quick: bool
     options: Mapping[str, str] = field(default_factory=dict)
-    """Further wishes that a benchmark has names for, such as another Python to compare with."""
+    """Further options of a benchmark, such as another Python for comparison."""
 
 
 @dataclass(frozen=True)
@@ -369,7 +378,7 @@ class Plot:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of a paper, a comparison of our own, or a benchmark.
+    """A table or figure of a paper, a comparison by veilog, or a benchmark.
 
     All functions are top-level: processes import them.
     """
@@ -382,27 +391,32 @@ class Experiment:
     plots: Callable[[Sequence[Row]], list[Plot]] = lambda rows: []
     paper: str = ""
     logs: tuple[str, ...] = ()
-    """Those of the paper; empty where every log is wanted."""
+    """Logs of the paper; empty for every log."""
     methods: tuple[str, ...] = ()
     measures: tuple[str, ...] = ()
-    """What becomes a column of the files of results."""
+    """Names of the values that become columns of the files of results."""
     runs: int = 10
     quick_runs: int = 1
     quick_logs: tuple[str, ...] = ("sepsis", "bpic2013_incidents", "receipt")
     small: Profile | None = None
-    """The profile of the cells by which its measure's fingerprint is made, on a small synthetic log in the place of
-    each log. None where it measures time or memory, or takes long: its rows are known by their methods alone."""
+    """Profile of the cells for its measure's fingerprint, on a small synthetic log.
+
+    It is None if the measure takes time or memory, or takes long: then its methods alone identify its rows.
+    """
     hours: Callable[[Cell], float] = lambda cell: 0.0
-    """About how many hours a cell takes."""
+    """Estimated hours of a cell."""
     notes: tuple[str, ...] = ()
     alone: bool = False
-    """Every cell in a fresh process, one after the other: where time or memory is measured."""
+    """True to run cells in fresh processes, one by one, to measure time or memory."""
     page: str = ""
-    """The page of the docs that has its tables."""
+    """Page of the docs that has its tables."""
 
 
 def of(rows: Iterable[Row], log: str | None = None, method: str | None = None, **settings: Value) -> list[Row]:
-    """The rows of a log and a method with these settings (compared as text: ``0.1`` is the epsilon 0.1)."""
+    """Return the rows of a log and a method with these settings.
+
+    Settings are compared as text: ``0.1`` is the epsilon 0.1.
+    """
     return [
         row
         for row in rows
@@ -422,7 +436,10 @@ def mean(rows: Iterable[Row], measure: str) -> float | None:
 
 
 def spread(rows: Sequence[Row], measure: str, form: str = ".3f", published: float | None = None) -> str:
-    """Mean ± standard deviation of the runs that have a value, how many do if not all, and the paper's value."""
+    """Return mean ± standard deviation of the runs, and the paper's value.
+
+    If some runs have none, it gives the number of those that do.
+    """
     values = known(rows, measure)
     if not rows:
         text = "-"
@@ -439,19 +456,21 @@ def spread(rows: Sequence[Row], measure: str, form: str = ".3f", published: floa
 
 EMPTY = "Nothing was released."
 PREFIXES = 100
-"""From so many prefixes precision is estimated where all of them take too long, and in quick profiles."""
+"""Number of prefixes that estimate precision if all take too long, or in quick profiles."""
 
 
 def released(given: Given, cell: Cell) -> Release:
-    """The cell's release, seeded by its run."""
+    """Return the cell's release, seeded by its run."""
     settings: dict[str, Any] = dict(cell.settings)
     log = given.log if METHODS[cell.method].full_log else given.log.variants
     return release(log, cell.method, seed=cell.run, domain=ALL_FROM_LOG, allow_no_protection=True, **settings)
 
 
 def utility(original: Variants, made: Variants, *, difference: bool = True) -> dict[str, Number]:
-    """Return relative log similarity, sizes, the measures of other packages and, if it is wanted, the absolute log
-    difference with the buffer of the published heat maps."""
+    """Return relative log similarity, sizes, and the measures of other packages.
+
+    With ``difference``, it adds the absolute log difference, with the buffer of the published heat maps.
+    """
     values: dict[str, Number] = {
         "similarity": relative_log_similarity(original, made).value,
         "size_ratio": made.cases / original.cases,
@@ -463,19 +482,19 @@ def utility(original: Variants, made: Variants, *, difference: bool = True) -> d
 
 
 def added_columns() -> dict[str, str]:
-    """Return the columns of measures that other packages add, and which distribution each is of."""
+    """Return the columns of measures that other packages add, each with its package."""
     own = ((name, by) for name in MEASURES if (by := MEASURES.added_by(name)))
     return {column: by for name, by in own for column in _columns(MEASURES[name])}
 
 
 def _columns(measure: Measure) -> list[str]:
-    """Return a column for each number: the measure's name, and that of the number where it has several."""
+    """Return a column for each number of a measure, named also after it if several."""
     parts = [quantity.of for quantity in measure.quantities]
     return [measure.name if len(parts) == 1 else f"{measure.name}.{part}" for part in parts]
 
 
 def _added(original: Variants, made: Variants) -> dict[str, Number]:
-    """Return what the measures that other packages add find; None where they find nothing."""
+    """Return the values of measures that other packages add; None for a missing one."""
     values: dict[str, Number] = {}
     pair = Pair(original, made)
     with pair.closing():
@@ -495,8 +514,10 @@ _CERTAIN = {
 
 
 def certainty(original: Variants, release: Release) -> dict[str, Number]:
-    """Shares of the released cases: those whose variant the release says is certain to be real, and those whose variant
-    is, which only the owner of the log can tell."""
+    """Return the shares of released cases that are certain to be real, and are real.
+
+    The release itself states the former; only the data owner can compute the latter.
+    """
     cases, existing = release.variants.cases, original.to_dict()
     real = sum(count for variant, count in release.variants.to_dict().items() if variant in existing)
     said = {remark.code: remark.values for remark in release.remarks}
@@ -507,9 +528,9 @@ def certainty(original: Variants, release: Release) -> dict[str, Number]:
 
 
 def models(original: Variants, made: Variants, cell: Cell, noise: float = 0.2) -> tuple[dict[str, Number], str | None]:
-    """Return the quality of the model discovered from the release at this noise threshold, or why there is none.
+    """Return the quality of a release's model at this noise threshold, or a reason.
 
-    Where precision on all prefixes takes too long it is estimated, which the remark says.
+    The reason is that there is none, or that precision is estimated because all prefixes take too long.
     """
     try:
         quality = model_quality(original, made, noise=noise, seconds=cell.models, prefixes=cell.prefixes or None)
@@ -524,39 +545,39 @@ def models(original: Variants, made: Variants, cell: Cell, noise: float = 0.2) -
     return {name: getattr(quality, name) for name in OF_MODELS}, remark
 
 
-# The public logs that the papers use ---------------------------------------------------------------------------------
+# Public logs of the papers: marks that identify them, their places, and those in a folder ----------------------------
 
-# The public logs that the papers use: how they are recognised, where they are published, which are in a folder.
 #
-# A paper may use a part of a published log: the complete events, say. Such a log has a name of its own.
+# A paper may use a part of a published log, such as the complete events. Such a log has a name of its own.
 
 
 Counts = tuple[int, int, int, int]
-"""Cases, events, activities and variants."""
+"""Numbers of cases, events, activities and variants."""
 
 
 @dataclass(frozen=True)
 class KnownLog:
-    """A public log: its title, its DOI, the names of its published files, and its counts as papers print them."""
+    """A public log: its title, its DOI, its published files, and its counts."""
 
     title: str
     doi: str
     files: tuple[str, ...] = ()
     counts: Counts | None = None
     of: str = ""
-    """The published log that this one is a part of."""
+    """Published log that this one is a part of."""
     events: tuple[str, str] | None = None
-    """The attribute of the events that are kept, and its value."""
+    """Attribute of the events that are kept, and its value."""
 
 
 LOGS = {name: KnownLog(**facts) for name, facts in tables_of(papers.__name__, "logs").items()}
 
 
 def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
-    """Return the logs of a folder by name: a known log by its file's name, any other by that name without suffixes.
+    """Return the logs of a folder by name.
 
-    A log that is ``wanted`` and has no file of its name is also looked for by its counts of cases, events, activities
-    and variants, in files whose names say nothing; these are read for it. A part of a log is found where that log is.
+    A known log is recognised by its file's name, any other gets that name without suffixes. If no file has the name of
+    a ``wanted`` log, files with unknown names are read to find its counts of cases, events, activities and variants. A
+    part of a log is found where that log is.
     """
     if not folder.is_dir():
         raise InputError("experiment-folder-missing", path=folder)
@@ -580,7 +601,10 @@ def find(folder: Path, wanted: Sequence[str] = ()) -> dict[str, Path]:
 
 
 def part_of(name: str, log: EventLog) -> EventLog:
-    """Return the events of a log that belong to the log of this name: all of them, unless it is a part of another."""
+    """Return the events that belong to the log of this name.
+
+    These are all of them, unless it is a part of another log.
+    """
     known = LOGS.get(name)
     if known is None or known.events is None or known.events[0] not in log.events.column_names:
         return log
@@ -599,7 +623,7 @@ def _name(stem: str) -> str:
 
 
 def _counts(path: Path) -> Counts | None:
-    """The counts of a log; None of a file that cannot be read without being told how."""
+    """Return the counts of a log; None for a file that needs options to be read."""
     try:
         variants: Variants = files.read(path).variants
     except VeilogError:
@@ -612,6 +636,6 @@ def _plain(text: str) -> str:
 
 
 def missing(wanted: Sequence[str], found: dict[str, Path]) -> str | None:
-    """Return a sentence that says which logs of a paper are not there and where they are published."""
+    """Return a sentence with a paper's missing logs and where they are published."""
     names = [f"{LOGS[name].title} ({name}, doi:{LOGS[name].doi})" for name in wanted if name not in found]
     return f"Logs of the paper that are not in the folder: {'; '.join(names)}." if names else None

@@ -1,4 +1,7 @@
-"""Small synthetic logs for fingerprints, made here alone, so that no change elsewhere changes them."""
+"""Fingerprints of methods and measures on small synthetic logs.
+
+The logs are made here alone, so that no change elsewhere changes them.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ from veilog.releasing.result import Release
 from veilog.releasing.run import release
 
 SENSITIVE = "diagnosis"
-"""The column that is sensitive, for methods that ask for one."""
+"""Sensitive column for methods that require one."""
 _WARDS = ("east", "north", "west")
 _BEGIN = 1_704_092_400
 _DAY = 86_400
@@ -46,7 +49,10 @@ _MOST = 20
 
 @cache
 def small_log(cases: int) -> EventLog:
-    """Return a log of 8 activities with times, starts, persons of about two cases, and attributes of all kinds."""
+    """Return a log of 8 activities with times, starts, persons and attributes.
+
+    A person has about two cases.
+    """
     rng = random.Random(cases)
     events: dict[str, list[object]] = {name: [] for name in (CASE_INDEX, ACTIVITY, TIMESTAMP, START, "staff", "cost")}
     told: dict[str, list[object]] = {name: [] for name in ("patient", "ward", "age", SENSITIVE)}
@@ -79,7 +85,10 @@ def small_log(cases: int) -> EventLog:
 
 
 def _path(rng: random.Random) -> list[str]:
-    """A choice, tests in any order, a loop of any length, and an end that goes by what was first: a long memory."""
+    """Return a random trace with a long memory.
+
+    It has a choice, tests in any order, a loop of any length, and an end that depends on the first test.
+    """
     tests = ["blood", "scan"] if rng.random() < 0.6 else ["blood"]
     rng.shuffle(tests)
     path = ["enter", *tests]
@@ -111,19 +120,19 @@ CLOCKED = (
     "moved",
     "load",
 )
-"""Values that come out differently every time."""
+"""Names of values that differ every time."""
 
 Trial = tuple[EventLog | Variants, dict[str, Any]]
 _Task = tuple[Any, ...]
-"""A function that computes a fingerprint, and what it is called with."""
+"""A function that computes a fingerprint, and its arguments."""
 _FEW, _MEASURED, _MANY, _LARGE = 60, 150, 400, 5_000
-"""Cases. Times of a large log are tried with evolve alone: all methods have them from the same code."""
+"""Numbers of cases. Only evolve tries times of a large log, as all methods share their code."""
 _SEED = 7
 _DELTA = {"delta": "1e-3"}
 _ATTRIBUTES = {"attributes": ["ward", "age", "cost"]}
 _STAND_IN = {"travag": "travas"}
 _MORE: dict[str, tuple[dict[str, Any], ...]] = tables_of(papers.__name__, "trials")
-"""Settings of each method beside the defaults. Those that come new are tried once they are named here."""
+"""Settings of each method beside the defaults. New ones are tried once named here."""
 _STEPS = 3
 _SHORT: dict[str, Any] = {
     "latent": 16,
@@ -138,16 +147,18 @@ _DRAWN = 1000
 
 
 _found: dict[_Task, str] = {}
-"""Fingerprints that this process knows, by what computes each."""
+"""Fingerprints that this process knows, by their tasks."""
 
 
 def of_method(name: str, as_published: bool = False) -> str:
-    """Return the fingerprint of a method in one mode: of its releases of small logs with what it can be asked for."""
+    """Return the fingerprint of a method in one mode, from its releases of small logs."""
     return _computed(_method_task(name, as_published))
 
 
 def of_measure(experiment: Experiment, method: str) -> str:
-    """Return the fingerprint of an experiment's measure for cells of this method: of its values on a small log.
+    """Return the fingerprint of an experiment's measure for cells of this method.
+
+    It is that of its values on a small log.
 
     Empty for an experiment without a ``small`` profile.
     """
@@ -156,7 +167,7 @@ def of_measure(experiment: Experiment, method: str) -> str:
 
 
 def compute(cells: Iterable[tuple[Experiment, Cell]], processes: int) -> None:
-    """Compute the fingerprints of cells in as many processes, so that they are at hand afterwards."""
+    """Compute the fingerprints of cells in so many processes, for later calls."""
     tasks: dict[_Task, None] = {}
     for experiment, cell in cells:
         if cell.method:
@@ -199,8 +210,11 @@ def _of_cells(measure: Callable[[Given, Cell], Measured], cells: tuple[Cell, ...
 
 
 def trials(method: Method) -> Iterator[Trial]:
-    """Yield small logs and what is asked of a method about them: few and many cases, both modes, settings, and,
-    where the method takes them, a delta, persons, labels found privately, times and attributes."""
+    """Yield small logs, each with a request for a release of the method.
+
+    They have few and many cases, both modes and settings. If the method takes them, they have a delta, persons, labels
+    found privately, times and attributes.
+    """
     few, many = (small_log(cases) for cases in (_FEW, _MANY))
     own: dict[str, Any] = {"epsilon": "1"} if method.takes_epsilon else {}
     own |= (_DELTA if method.needs_delta else {}) | ({} if method.certified else {"as_published": True})
@@ -225,7 +239,7 @@ def trials(method: Method) -> Iterator[Trial]:
 
 
 def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[object] | None:
-    """The facts of a release; None where it is refused."""
+    """Return the facts of a release, or None if it is refused."""
     options: dict[str, Any] = {"domain": ALL_FROM_LOG, "seed": _SEED} | asked
     try:
         return _facts(release(log, name, **options))
@@ -234,7 +248,7 @@ def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[o
 
 
 def _facts(made: Release) -> list[object]:
-    """The numbers of a release, and the labels of the log: no words of ours."""
+    """Return a release's numbers and the log's labels, without words of veilog."""
     guarantee = made.guarantee
     found: list[object] = [sorted(made.variants.to_dict().items())]
     found += [guarantee.epsilon, guarantee.delta, guarantee.guessing_advantage]
@@ -260,8 +274,10 @@ def _column(values: pa.ChunkedArray) -> list[object]:
 
 
 def _trainings(name: str, as_published: bool) -> Iterator[object]:
-    """The draws of TraVaG's networks after a few steps: with a linear and a deep critic, or by the settings of the
-    paper and of its authors' program."""
+    """Yield the draws of TraVaG's networks after a few steps.
+
+    They have a linear and a deep critic, or the settings of the paper and of its authors' program.
+    """
     if name != "travag":
         return
     if as_published:
@@ -280,7 +296,7 @@ def _trainings(name: str, as_published: bool) -> Iterator[object]:
 
 
 def _measured(measure: Callable[[Given, Cell], Measured], cell: Cell, folder: Path) -> object:
-    """The values of a cell on a small log; those that are clocked only by name."""
+    """Return the values of a cell on a small log; those that are clocked only by name."""
     try:
         found = measure(Given(None, folder, part=small_log(_MEASURED)), cell)
     except VeilogError:
@@ -294,7 +310,7 @@ def _hash(facts: Iterable[object]) -> str:
 
 
 def _plain(fact: object) -> object:
-    """The same with numbers as text of nine digits, so that the last bits of a machine's floats change nothing."""
+    """Return a fact with numbers as text of nine digits, as the last bits may differ."""
     if isinstance(fact, list | tuple):
         return [_plain(part) for part in fact]
     if isinstance(fact, float | Fraction | np.floating):

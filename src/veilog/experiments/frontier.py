@@ -1,7 +1,8 @@
-"""The frontier: every certified method at equal derived epsilon on every log, beside a bare list of the variants.
+"""The frontier: every certified method at equal derived epsilon on every log.
 
-For readers in a hurry there are tables by use case and of all methods, and a picture of few lines: those of evolve, the
-best of all others at each place, whichever that is, and the unprotected baseline.
+It stands beside the unprotected baseline, a bare list of the variants. For readers in a hurry there are tables by use
+case and of all methods, and a picture of few lines. These are evolve, the best of all others at each place, and the
+baseline.
 """
 
 from __future__ import annotations
@@ -66,9 +67,11 @@ Settings = tuple[tuple[str, Value], ...]
 
 
 def compared(methods: Iterable[str], delta: str | None) -> dict[str, tuple[str, Settings]]:
-    """Return what is compared, by its name: a method, its delta and what else is set. Methods that can use a delta are
-    there without one and with one; evolve also releasing only real variants. Without a delta those that need one are
-    not there."""
+    """Return the columns of the comparison by name: a method, its delta and settings.
+
+    Methods that can use a delta appear without one and with one, and evolve also with only real variants. Without a
+    delta, methods that need one are missing.
+    """
     columns: dict[str, tuple[str, Settings]] = {}
     for name in methods:
         if not METHODS[name].needs_delta:
@@ -88,10 +91,10 @@ def compared(methods: Iterable[str], delta: str | None) -> dict[str, tuple[str, 
 
 COLUMNS = compared(CERTIFIED, DELTA)
 _OWN = [name for name in COLUMNS if name == "evolve" or name.startswith("evolve, delta")]
-"""What is compared of the method of this package."""
+"""Columns of veilog's own method."""
 _OTHERS = [name for name in COLUMNS if not name.startswith("evolve")]
 UNIFORM = ("weights", "drawn")
-"""The two readings of the baseline: each variant of the raw log once, and as many draws from them as it has cases."""
+"""Readings of the baseline: each variant of the log once, or as many draws as it has cases."""
 _SHORT = {
     name: "only real (δ)" if "only real" in name else f"{method} (δ)"
     for name, (method, settings) in COLUMNS.items()
@@ -118,7 +121,10 @@ def _leak(log: str, reading: str, run: int = 0) -> Cell:
 
 
 def uniform(original: Variants, reading: Value, seed: int) -> Variants:
-    """Return the baseline: the variants of a log with equal weights, or as many draws from them as it has cases."""
+    """Return the baseline of a log: its variants with equal weights, or draws of them.
+
+    There are as many draws as the log has cases.
+    """
     if reading == "weights" or not len(original):
         return original.with_counts(np.ones(len(original), dtype=np.int64))
     random = np.random.default_rng(seed)
@@ -126,7 +132,7 @@ def uniform(original: Variants, reading: Value, seed: int) -> Variants:
 
 
 def measure(given: Given, cell: Cell) -> Measured:
-    """Everything about one release; an empty one has similarity 0."""
+    """Return all measurements of one release; an empty one has similarity 0."""
     original = given.log.variants
     if cell.method:
         release, values = made(given, cell)
@@ -136,7 +142,7 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def made(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
-    """Return what the cell's method releases, what that cost, and how much of it is real."""
+    """Return the release of the cell's method, its cost, and its real share."""
     used = time.process_time()
     release = released(given, cell)
     used = time.process_time() - used
@@ -147,7 +153,7 @@ def made(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
 
 
 def judged(original: Variants, made: Variants, cell: Cell, values: dict[str, Number]) -> Measured:
-    """Return how a release compares with the original, beside the ``values`` that are known of it."""
+    """Return the measurements of a release beside the ``values`` known of it."""
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured({**values, "similarity": 0.0}, "Nothing was released; that counts as similarity 0.")
@@ -162,16 +168,18 @@ def judged(original: Variants, made: Variants, cell: Cell, values: dict[str, Num
 
 
 def use_cases(original: Variants, made: Variants, *, itself: bool) -> dict[str, Number]:
-    """Return what a release is worth for prediction and for checking conformance: how often the next activity of
-    held-out cases is predicted from it (of the log ``itself``, from its other cases), and by how much the supports of
-    the original's own rules are off."""
+    """Return the values of a release for prediction and for checking conformance.
+
+    They are how often the next activity of held-out cases is predicted from it, and the error in the supports of the
+    original's own rules. The log ``itself`` predicts from its other cases.
+    """
     seen, unseen = split(original, TRAINING)
     rules = CONFORMANCE.score(made, original, UseCaseOptions()).get("rules")
     return {"next_activity": next_activity(seen if itself else made, unseen), "rules": rules}
 
 
 def _column(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[Row]:
-    """The rows of a log and an epsilon of what is compared under this name."""
+    """Return the rows of a log and an epsilon in the column of this name."""
     method, settings = COLUMNS[name]
     return of(rows, log, method, epsilon=epsilon, **dict(settings))
 
@@ -185,19 +193,19 @@ def _logs(rows: Sequence[Row]) -> list[str]:
 
 
 def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
-    """What is compared, by its mean similarity, the highest first; with ``pure`` only what spends no delta."""
+    """Return the columns by mean similarity, highest first; ``pure`` omits a delta."""
     names = [name for name, (_, settings) in COLUMNS.items() if not pure or dict(settings)["delta"] == "0"]
     found = [(name, value) for name in names if (value := _similarity(rows, log, name, epsilon)) is not None]
     return sorted(found, key=lambda pair: -pair[1])
 
 
 def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> tuple[str, float] | None:
-    """The method of the highest mean similarity."""
+    """Return the method of the highest mean similarity."""
     return next(iter(ranked(rows, log, epsilon, pure=pure)), None)
 
 
 def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
-    """Methods that these runs do not tell from the best: behind by less than two standard errors of the difference."""
+    """Return the methods within two standard errors of the difference from the best."""
     (first, highest), *others = ranked(rows, log, epsilon)
     close = []
     for name, value in others:
@@ -212,7 +220,7 @@ def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Return which method is best, a table for each measure, and those for readers in a hurry."""
+    """Return the table of the best methods, one for each measure, and short ones."""
     names = [n for n, (method, settings) in COLUMNS.items() if of(rows, None, method, **dict(settings))]
     places = [(log, e) for log in _logs(rows) for e in EPSILONS if of(rows, log, epsilon=e)]
 
@@ -249,14 +257,14 @@ def _cpu_seconds(rows: Sequence[Row]) -> str:
 
 
 def _of_itself(rows: Sequence[Row], measure: str, form: str) -> str:
-    """What the logs themselves have."""
+    """Return the values of the logs themselves, in words."""
     own = [(row.cell.log, row.get(measure)) for row in of(rows, method="", uniform="")]
     said = ", ".join(f"{log} {value:{form}}" for log, value in own if value is not None)
     return f"The logs themselves: {said}." if said else ""
 
 
 def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table:
-    """The unprotected baseline of each log, and what is below it."""
+    """Return the unprotected baseline of each log, with the methods below it."""
     lines = []
     for log, epsilon in places:
         readings = [of(rows, log, "", uniform=reading) for reading in UNIFORM]
@@ -273,7 +281,7 @@ def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table
 
 
 def _use_cases_table(rows: Sequence[Row]) -> list[Table]:
-    """What releases are good for at epsilon 1; nothing where nothing of that was measured."""
+    """Return the table of use cases at epsilon 1; empty if none was measured."""
     lines = [
         (log, title, *line)
         for log in _logs(rows)
@@ -285,7 +293,7 @@ def _use_cases_table(rows: Sequence[Row]) -> list[Table]:
 
 
 def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> list[str]:
-    """The log itself, evolve, the best of the others and the baseline; nothing where no release was measured."""
+    """Return the values of the log, evolve, the best other and the baseline, if any."""
     found = {name: values for name in COLUMNS if (values := _means(_column(rows, log, name, _EPSILON), measures))}
     original, leak = (_means(of(rows, log, "", uniform=reading), measures) for reading in ("", "weights"))
     others = [name for name in _OTHERS if name in found]
@@ -295,13 +303,13 @@ def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> l
 
 
 def _means(rows: Sequence[Row], measures: tuple[str, ...]) -> list[float]:
-    """The means of these measures; none where one of them is not known of every run."""
+    """Return the means of these measures; empty if one is not known of every run."""
     values = [known(rows, name) for name in measures]
     return [statistics.fmean(own) for own in values] if rows and all(len(own) == len(rows) for own in values) else []
 
 
 def _worth(values: list[float], original: list[float], measures: tuple[str, ...]) -> float:
-    """By what methods are compared: the more the better."""
+    """Return the value by which methods are compared: the more the better."""
     if measures == ("rules",):
         return -values[0]
     if len(original) != len(values):
@@ -314,7 +322,7 @@ def _told(values: list[float]) -> str:
 
 
 def _methods_table(rows: Sequence[Row]) -> list[Table]:
-    """How near to each log every method comes at epsilon 1, and how long it takes; nothing where that is not known."""
+    """Return the table of all methods' similarity and time at epsilon 1, if known."""
     winners = {log: found for log in _logs(rows) if (found := best(rows, log, _EPSILON))}
     lines = []
     for name in COLUMNS:
@@ -332,8 +340,10 @@ def _methods_table(rows: Sequence[Row]) -> list[Table]:
 
 
 def plots(rows: Sequence[Row]) -> list[Plot]:
-    """All logs beside each other, with few lines and with all, and each by itself with the spread of its runs and of
-    both unprotected baselines."""
+    """Return the plots of all logs beside each other, and of each log by itself.
+
+    The former have few lines or all. The latter have the spread of the runs and of both unprotected baselines.
+    """
     logs = {log: _series(rows, log) for log in _logs(rows)}
     few = {log: _few_series(rows, log) for log in logs}
     axes = ("derived epsilon", "relative log similarity: mean, lowest, highest run")
@@ -348,7 +358,7 @@ def plots(rows: Sequence[Row]) -> list[Plot]:
 
 
 def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
-    """The lines of a log: what is compared, from its lowest to its highest run, and both unprotected baselines."""
+    """Return the lines of a log from lowest to highest run, with the baselines."""
     series: dict[str, Series] = {}
     for name in COLUMNS:
         runs = [known(_column(rows, log, name, epsilon), "similarity") for epsilon in reversed(EPSILONS)]
@@ -363,7 +373,7 @@ def _series(rows: Sequence[Row], log: str) -> dict[str, Series]:
 
 
 def _few_series(rows: Sequence[Row], log: str) -> dict[str, Series]:
-    """The mean similarities of evolve, of the best of the others at each epsilon, and the lower baseline."""
+    """Return the mean similarities of evolve, the best other, and the lower baseline."""
     epsilons = EPSILONS[::-1]
     means = {name: [_similarity(rows, log, name, epsilon) for epsilon in epsilons] for name in COLUMNS}
     others = zip(*(means[name] for name in _OTHERS), strict=True)
@@ -378,7 +388,7 @@ def _few_series(rows: Sequence[Row], log: str) -> dict[str, Series]:
 
 
 def _leaks(rows: Sequence[Row], log: str) -> list[list[float]]:
-    """The similarities of both readings of the unprotected baseline."""
+    """Return the similarities of both readings of the unprotected baseline."""
     return [known(of(rows, log, "", uniform=reading), "similarity") for reading in UNIFORM]
 
 

@@ -1,4 +1,4 @@
-"""Results as files: Parquet and CSV with a row a cell, plots as SVG and PNG, and a Markdown page."""
+"""Files of results: Parquet and CSV with a row a cell, plots, and a Markdown page."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _FORMS: tuple[Literal["svg", "png"], ...] = ("svg", "png")
 
 @dataclass(frozen=True)
 class Results:
-    """Where the results of a run are."""
+    """Paths of the results of a run."""
 
     page: Path
     parquet: Path
     csv: Path
     plots: tuple[Path, ...]
     no_plots: str | None
-    """Why nothing is drawn, where that is so."""
+    """Reason why nothing is drawn, if so."""
 
 
 def write(run: ExperimentRun, out: Path, command: str) -> Results:
@@ -63,7 +63,7 @@ def _bytes(path: Path, content: bytes) -> None:
 
 
 def table_of(rows: Sequence[Row], measures: Sequence[str]) -> pa.Table:
-    """A row a cell: log, method, settings, run, every measure, why one is missing, seconds, version."""
+    """Return a row a cell: log, method, settings, run, measures, problem, version."""
     names = list(dict.fromkeys(name for row in rows for name, _ in row.cell.settings))
     columns: dict[str, pa.Array] = {
         "log": pa.array([row.cell.log for row in rows], pa.string()),
@@ -83,7 +83,7 @@ def table_of(rows: Sequence[Row], measures: Sequence[str]) -> pa.Table:
 
 
 def markdown(run: ExperimentRun, command: str, plots: Sequence[Plot] = ()) -> str:
-    """The page for people: what, how it was made, tables, problems in the cells' own words."""
+    """Return the page for people: the experiment, its run, tables, and problems."""
     experiment = run.experiment
     profile = "quick profile" if run.profile.quick else "full profile"
     times = "once" if run.profile.runs == 1 else f"{run.profile.runs} times"
@@ -105,12 +105,12 @@ def markdown(run: ExperimentRun, command: str, plots: Sequence[Plot] = ()) -> st
 
 
 def _added(rows: Sequence[Row]) -> dict[str, str]:
-    """Columns of measures that other packages add, as far as these rows have them, and the distribution of each."""
+    """Return other packages' measures in these rows, each column with its package."""
     return {column: by for column, by in added_columns().items() if any(column in row.values for row in rows)}
 
 
 def _tables_of_added(rows: Sequence[Row]) -> list[Table]:
-    """A table a measure that another package adds: its mean over the runs of each setting."""
+    """Return a table for each measure of another package: means over the runs."""
     tables = []
     for column, by in _added(rows).items():
         groups: dict[tuple[str, ...], list[Row]] = {}
@@ -123,14 +123,14 @@ def _tables_of_added(rows: Sequence[Row]) -> list[Table]:
 
 
 def _problems(rows: Sequence[Row]) -> list[Table]:
-    """Cells without all of their values, alike ones together."""
+    """Return the cells without all of their values, alike ones together."""
     found = Counter((row.cell.log, row.cell.method, " ".join(row.problem.split())) for row in rows if row.problem)
     lines = tuple((log, method or "-", str(n), why[:240]) for (log, method, why), n in sorted(found.items()))
     return [Table("Remarks on cells", ("log", "method", "cells", "why"), lines)] if lines else []
 
 
 def to_json(run: ExperimentRun) -> dict[str, object]:
-    """What the command writes as JSON: of the profile the facts, and of a row its cell beside its values."""
+    """Return the run as JSON for the command; a row has its cell beside its values."""
     rows = [
         {**row.cell.to_json(), "values": dict(row.values), "problem": row.problem, "seconds": row.seconds}
         for row in run.rows
@@ -148,7 +148,7 @@ def to_json(run: ExperimentRun) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class ListedFigure:
-    """A table or figure of the manifest, and how it stands here."""
+    """A table or figure of the manifest, and its state here."""
 
     paper: str
     number: str
@@ -156,12 +156,12 @@ class ListedFigure:
     experiment: str
     logs: tuple[str, ...]
     not_here: Mapping[str, str]
-    """Logs that the folder lacks, and the DOI under which each is published; empty for one that is not public."""
+    """Missing logs with the DOI of each; empty for one that is not public."""
     status: str
 
 
 def figures(folder: Path | None, out: Path) -> list[ListedFigure]:
-    """Return every table and figure of the papers; without a folder all logs count as not here."""
+    """Return all tables and figures of the papers; without a folder no log is here."""
     wanted = dict.fromkeys(log for figure in FIGURES for log in figure.logs)
     there = {} if folder is None else find(folder, tuple(wanted))
     counted: dict[str, str] = {}
@@ -178,7 +178,7 @@ def figures(folder: Path | None, out: Path) -> list[ListedFigure]:
 
 
 def _finished(name: str, there: Mapping[str, Path], out: Path) -> str:
-    """Return how many cells of an experiment's logs that are here are finished."""
+    """Return the number of finished cells of an experiment, for logs that are here."""
     experiment = EXPERIMENTS[name]
     logs = tuple(log for log in experiment.logs if log in there)
     cells = {cell.key for cell in experiment.cells(Profile(logs, experiment.runs, False))}

@@ -1,4 +1,4 @@
-"""Cells in processes of their own: one that dies (of memory, say) costs its cell and nothing else."""
+"""Runs of experiments: cells in child processes; a dead one costs one cell only."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from veilog.messages import Message
 
 Measure = Callable[[Given, Cell], Measured]
 Task = tuple[Cell, Path | None, Path]
-"""A cell, the file of its log if it has one, and the folder for what its measure makes up."""
+"""A cell, the file of its log if any, and the folder for what its measure makes."""
 
 
 @dataclass(frozen=True)
 class CellResult:
-    """What became of a task. ``lasting`` is False where the same task may well succeed another time."""
+    """The result of a task; ``lasting`` is False if the task may succeed another time."""
 
     place: int
     measured: Measured
@@ -51,7 +51,7 @@ class CellResult:
 
 @lru_cache(maxsize=2)
 def _given(path: Path | None, folder: Path, name: str, changed: int) -> Given:
-    """The log, read once for neighbouring cells; ``changed`` is when the file was written."""
+    """Return the input of a cell, cached by ``changed``, the time of the log's file."""
     return Given(path, folder, name)
 
 
@@ -71,8 +71,10 @@ def _measured(measure: Measure, place: int, task: Task) -> CellResult:
 
 
 def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool = False) -> Generator[CellResult]:
-    """The answers as they come. With one process everything happens in this one; ``alone``, each in a fresh one, one
-    after the other."""
+    """Yield the results as they come.
+
+    With one process everything happens in this one. ``alone`` runs each task in a fresh one, one after the other.
+    """
     if not alone and (processes == 1 or len(tasks) < 2):
         for place, task in enumerate(tasks):
             yield _measured(measure, place, task)
@@ -81,7 +83,7 @@ def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool
 
 
 def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool) -> Generator[CellResult]:
-    """The answers of processes that take a task after another, or where each is to be ``alone`` one task each."""
+    """Yield the results of processes with many tasks each, or one each if ``alone``."""
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
 
@@ -125,7 +127,7 @@ class _Worker:
 
     def give(self, place: int, task: Task) -> None:
         self.place, self.started = place, time.perf_counter()
-        with contextlib.suppress(BrokenPipeError):  # it has died: the next recv says so
+        with contextlib.suppress(BrokenPipeError):  # it has died, which the next recv reports
             self.child.pipe.send((place, task))
 
     def died(self) -> CellResult:
@@ -133,7 +135,7 @@ class _Worker:
         return CellResult(self.place, Measured({}, why), time.perf_counter() - self.started, lasting=False)
 
     def stop(self) -> None:
-        """Ends the process, at first by letting it end itself, so that it can end those it started."""
+        """End the process; it may end by itself first, and so end those it started."""
         with contextlib.suppress(OSError):
             self.child.pipe.send(None)
         self.child.end(10)
@@ -153,18 +155,18 @@ def _serve(pipe: Connection, measure: Measure) -> None:
 
 Progress = Callable[[str, float | None], None]
 _QUICK_HOURS = 0.1
-"""What takes longer is no part of a first look."""
+"""Hours above which a cell is no part of a first look."""
 
 
 @dataclass(frozen=True)
 class ExperimentRun:
-    """What a run of an experiment gave."""
+    """The results of a run of an experiment."""
 
     experiment: Experiment
     profile: Profile
     rows: tuple[Row, ...]
     computed: int
-    """Cells that were computed now; the others were there."""
+    """Number of cells that were computed now; the others were there."""
     remarks: tuple[str, ...]
     not_run: tuple[Row, ...] = ()
     """Cells that were not computed, with the :class:`Reason` of each."""
@@ -184,8 +186,11 @@ def run(
     processes: int = 1,
     progress: Progress = lambda text, fraction: None,
 ) -> ExperimentRun:
-    """Compute what is not there yet of an experiment on the logs of a folder, or without any where it makes up its own;
-    keep every cell under ``out``. Cells that take longer than ``hours`` are left out."""
+    """Compute the missing cells of an experiment, and keep every cell under ``out``.
+
+    The logs are those of a folder; without one, the experiment makes its own. Cells that take longer than ``hours`` are
+    left out.
+    """
     if runs is not None and not 1 <= runs <= MOST_RUNS:
         raise ParameterError("experiment-runs-out-of-range", parameter="runs", most_runs=MOST_RUNS, runs=runs)
     check_processes(processes)
@@ -223,7 +228,7 @@ def _computed(
     processes: int,
     progress: Progress,
 ) -> tuple[dict[Cell, Row], int]:
-    """Return the rows of all these cells, and how many were computed now; the others were kept in the file."""
+    """Return the rows of these cells, and the number of those not found in the file."""
     versions = versions_of(experiment, cells, there)
     kept = {row.cell.key: row for row in kept_rows(place)}
     done = {cell: row for cell in cells if (row := kept.get(cell.key)) and row.version == versions[cell]}
@@ -256,7 +261,7 @@ def _why_absent(log: str) -> str:
 def _chosen_logs(
     experiment: Experiment, there: Mapping[str, Path], only: tuple[str, ...], quick: bool
 ) -> tuple[str, ...]:
-    """Those asked for; else the paper's that are there; else all, which answers the same questions on other logs."""
+    """Return the chosen logs, else the paper's that are here, else all as other data."""
     unknown = [name for name in only if name not in there]
     if unknown:
         raise ParameterError(
@@ -295,8 +300,10 @@ def _cells_of(experiment: Experiment, profile: Profile, methods: tuple[str, ...]
 
 
 def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[str, Path]) -> dict[Cell, str]:
-    """Return the version of each cell with the code of now and these logs: ``METHOD.MEASURE-LOG``, two fingerprints and
-    a digest. A log that is not there has no digest."""
+    """Return the version of each cell with the present code and these logs.
+
+    A version is ``METHOD.MEASURE-LOG``, two fingerprints and a digest. A missing log has no digest.
+    """
     cells = list(cells)
     logs = {log: file_digest(there[log]) for log in {cell.log for cell in cells} if log in there}
     return {
@@ -309,12 +316,12 @@ def _method_of(cell: Cell) -> str:
 
 
 def kept_file(out: Path, experiment: Experiment) -> Path:
-    """Where the finished cells of an experiment are."""
+    """Return the path of an experiment's finished cells."""
     return out / experiment.name / "cells.jsonl"
 
 
 def kept_rows(path: Path) -> list[Row]:
-    """The finished cells of a file, each once and as it was computed last; broken lines are left out."""
+    """Return the finished cells of a file, each once and newest, whole lines only."""
     found: dict[str, Row] = {}
     try:
         lines = path.read_text(errors="replace").splitlines()
@@ -328,7 +335,7 @@ def kept_rows(path: Path) -> list[Row]:
 
 
 def _keep(path: Path, row: Row) -> None:
-    """Add a line; one that was cut off before it, by a full disk, say, is ended first."""
+    """Add a line; an incomplete one before it, as a full disk leaves, is ended first."""
     with path.open("ab+") as file:
         if file.tell():
             file.seek(-1, 2)
@@ -338,7 +345,7 @@ def _keep(path: Path, row: Row) -> None:
 
 @lru_cache(maxsize=1)
 def machine() -> str:
-    """The machine in words, as far as it says: processors, memory, Python and numpy."""
+    """Return the machine in words: processors, memory if reported, Python and numpy."""
     whole = machine_memory()
     memory = [f"{whole / 2**30:.0f} GiB"] if whole else []
     parts = [f"{os.cpu_count()} cores {platform.machine()}", *memory, platform.system()]
@@ -346,6 +353,6 @@ def machine() -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Digest of a log, so that another log under the same name is another cell."""
+    """Return the digest of a log, so that another log under its name is another cell."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]

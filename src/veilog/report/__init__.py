@@ -1,7 +1,7 @@
-"""One self-contained HTML page about a release, for people who decide about it.
+"""The HTML report of a release: one self-contained page for those who decide.
 
-Two versions. *Inside*, with the original: everything, marked "not for release". *Outside*: nothing about the original
-beyond the release and its guarantee, so that it can go with the release.
+The *internal* report, with the original, has everything and is marked "not for release". The *shareable* one has
+nothing about the original beyond the release and its guarantee, so that it can go with the release.
 """
 
 from __future__ import annotations
@@ -37,15 +37,26 @@ def write(
     language: str = ENGLISH,
     overwrite: bool = False,
 ) -> None:
-    """Write the report of a release, or of the log that was read from its file, whole or not at all.
+    """Write the report of a release as an HTML file, whole or not at all.
 
-    With its ``original`` it is the internal report, without it the report for the recipient. A ``comparison`` of the
-    two that is there already is not computed again. ``files`` are those that the release was written to: the page says
-    their SHA-256. ``account`` is what the ledger knows of releases of these data (or, as :class:`LedgerStatus`, of
-    other data, too), for the internal report; a release that was entered knows its own. ``person`` is the column that
-    identifies the people of the original; True: the one that seems to; False: none. The page is written in a
-    ``language`` that there is a catalogue of; what it lacks is English. Only the owner of its file may read an internal
-    report. A file that is there is replaced only with ``overwrite``.
+    Args:
+        released: the release, or the log that was read from its file.
+        path: the file, which ends in .html or .htm.
+        original: the released log, for the internal report, whose file only its owner may read; without it, the report
+            is the shareable one.
+        comparison: a comparison of the two that exists already, so that it is not computed again.
+        files: those that the release was written to; the page has their SHA-256.
+        account: the ledger's facts on releases of these data (or, as :class:`LedgerStatus`, of other data, too), for
+            the internal report. A release that was entered knows its own.
+        person: the column that identifies the people of the original; True for the likely one, False for none.
+        progress: called with a text and the fraction that is done.
+        language: one with a catalogue; a sentence that the catalogue lacks is English.
+        overwrite: True to replace an existing file.
+
+    Raises:
+        OutputError: if the file is no HTML file, exists already, or cannot be written.
+        ParameterError: for a language without a catalogue.
+
     """
     place = path_of(path, "path")
     if place.suffix.lower() not in (".html", ".htm"):
@@ -76,8 +87,10 @@ def html(
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> str:
-    """The page as text; see :func:`write`. The report for the recipient depends on the release alone: on one day equal
-    ones give equal bytes."""
+    """Return the report as text; see :func:`write`.
+
+    The shareable report depends on the release alone: on one day, equal releases give equal bytes.
+    """
     check_language(language)
     held = given_release(released)
     beside = given_log(original, held)

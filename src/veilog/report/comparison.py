@@ -1,4 +1,4 @@
-"""What reports show of a comparison, for the owner: what attacks achieved, attributes and use cases."""
+"""Comparisons in reports, for the data owner: attack tests, attributes, use cases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CONTROLS: dict[Control, str] = {
 
 @dataclass(frozen=True)
 class AttackRow:
-    """What an attacker knows, and how often that is enough."""
+    """An attacker's knowledge, and how often it is enough."""
 
     known: str
     people: int
@@ -39,14 +39,14 @@ class AttackRow:
     released: str
     control: str
     gain: str
-    """In percentage points, with its interval; empty where it is not judged."""
+    """Gain in percentage points, with its interval; empty if it is not judged."""
     more: bool
-    """Whether the release tells more than the control."""
+    """True if the release reveals more than the control."""
 
 
 @dataclass(frozen=True)
 class AttackShown:
-    """One attack: whom it was tried on, what it is held against, and what came of it."""
+    """One attack: its targets, its control, and its results."""
 
     title: str
     said: str
@@ -55,14 +55,14 @@ class AttackShown:
 
     @property
     def judged(self) -> bool:
-        """Whether the gain of the release is told."""
+        """True if the gain from the release is judged."""
         return any(row.gain for row in self.rows)
 
 
 def attacks_shown(
     singled: SinglingOut | None, linked: Linkability | None, inferred: Inference | None
 ) -> tuple[AttackShown, ...]:
-    """Return what was tried, by the risk that it is of."""
+    """Return the attacks that were tried, by the kind of their risk."""
     shown = []
     if singled is not None:
         found = singled.results
@@ -114,7 +114,10 @@ def _secret(row: Inferred) -> str:
 
 
 def unique(found: RiskResult) -> str:
-    """Return how many cases some knowledge singles out; where not all of it was tried and none did, it says so."""
+    """Return in words how many cases some knowledge singles out.
+
+    If not all of it was tried and none did, the words state this.
+    """
     if not found.exact and not found.unique:
         return gettext("none of those tried")
     if found.exact:
@@ -123,7 +126,7 @@ def unique(found: RiskResult) -> str:
 
 
 def known_activities(found: RiskResult) -> str:
-    """Return which knowledge of how many activities it is."""
+    """Return the kind of knowledge, and its number of activities."""
     if found.background == "set":
         return gettext("set of {n}", n=found.size)
     return gettext("sequence of {n}", n=found.size)
@@ -151,7 +154,7 @@ def rate_in_words(rate: Rate) -> str:
 
 
 def _in_percent(share: float) -> str:
-    """A share in percent, to three digits; what is below a thousandth of one is called nothing."""
+    """Return a share in percent, to three digits; below a thousandth of one it is 0."""
     return f"{100 * share:.3g}" if share >= 1e-5 else "0"
 
 
@@ -160,30 +163,30 @@ def _signed(rate: Rate) -> str:
 
 
 def _together(value: str, low: str, high: str) -> str:
-    """A number with its interval, in which no line breaks."""
+    """Return a number with its interval, in which no line breaks."""
     number, bracket, interval = gettext("{value} ({low} to {high})", value=value, low=low, high=high).partition("(")
     return tied(number.rstrip()) + " " + bracket + tied(interval).replace(" ", "\u00a0")
 
 
-# The attributes of a release as rows of a table: what values they have, for the owner beside those of the original.
+# Attributes of a release as rows of a table: their values, for the data owner beside the original's.
 
 OF_EVERY_LOG = frozenset({ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, TIMESTAMP})
 """Columns that are no attributes."""
 _MOST = 40
-"""Attributes that are shown of cases, and of events."""
+"""Number of attributes shown for cases, and for events."""
 _OFTEN = 3
-"""Values that are shown of one that has words."""
+"""Number of values shown for an attribute with words."""
 
 
 @dataclass(frozen=True)
 class AttributeShown:
-    """One attribute, of what it is, and its values in words."""
+    """One attribute, of cases or of events, and its values in words."""
 
     name: str
     of: str
     released: str
     original: str
-    """Empty where the original is not shown, or has no such attribute."""
+    """Values in the original; empty if it is not shown, or has no such attribute."""
 
 
 def attributes_shown(released: EventLog | None, original: EventLog | None) -> tuple[AttributeShown, ...]:
@@ -208,18 +211,18 @@ def _of(released: pa.Table, original: pa.Table | None, of: str) -> list[Attribut
 
 
 def _is_start(table: pa.Table, name: str) -> bool:
-    """Whether a column says when events began: it is one of their times."""
+    """Return True if a column has the times at which events began."""
     return name == START and pa.types.is_temporal(table.column(name).type)
 
 
 def _by_written_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """The columns by their names, and by those that they have in a file."""
+    """Return the columns by their names, and by those that they have in a file."""
     written = legal_keys(table.slice(0, 0)).column_names
     return {name: table.column(i) for names in (written, table.column_names) for i, name in enumerate(names)}
 
 
 def _in_words(column: pa.ChunkedArray) -> str:
-    """The values of an attribute: the range of numbers and dates, else the most frequent ones."""
+    """Return an attribute's values: the range of numbers and dates, or frequent ones."""
     known = column.drop_null()
     if not len(known):
         return gettext("no value")
@@ -252,15 +255,18 @@ def _share(part: float) -> str:
     return share_of(f"{100 * part:.3g}")
 
 
-# What a release is good for, as a page shows it: a sentence a use case, and its numbers in words.
+# Use cases of a release on a page: a sentence for each, and its numbers in words.
 
 ALWAYS = ("discovery", "conformance")
-"""Use cases that every page has; prediction takes longest and is for ``veilog compare --use-cases``."""
+"""Use cases of every page; prediction takes longest and needs ``veilog compare --use-cases``."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """One number of a use case: of the release, of the original itself, of one half of it beside the other."""
+    """One number of a use case: of the release, the original, and its halves.
+
+    The latter compares one half of the original with the other.
+    """
 
     title: str
     released: str
@@ -268,7 +274,7 @@ class Number:
     half: str
     kept: str
     bar: float
-    """The share that is kept, at most 100."""
+    """Percentage of utility for the bar, at most 100."""
 
 
 @dataclass(frozen=True)
@@ -285,8 +291,11 @@ class UseCaseShown:
 def judged_here(
     original: EventLog | Variants, released: EventLog | Variants, progress: Progress, person: str | bool = True
 ) -> Mapping[str, Assessment]:
-    """Judge what a page always has, and times, attributes and persons where the release has them; ``person`` says whose
-    the cases are (:class:`veilog.measures.UseCaseOptions`)."""
+    """Judge the use cases of every page, and those that the release has data for.
+
+    The latter are times, attributes and persons. ``person`` is the column of persons
+    (:class:`veilog.measures.UseCaseOptions`).
+    """
     names, lacking = list(ALWAYS), None
     if not isinstance(original, Variants) and not isinstance(released, Variants):
         from veilog.measures.persons import column_of, has_column  # tables are loaded when there are any
@@ -306,7 +315,7 @@ def judged_here(
 
 
 def shown(use_cases: Iterable[Assessment]) -> tuple[UseCaseShown, ...]:
-    """Return the use cases in words; of those that cannot be judged, why not."""
+    """Return the use cases in words, with a reason for those that cannot be judged."""
     return tuple(
         UseCaseShown(
             one.grade,

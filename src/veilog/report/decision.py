@@ -1,8 +1,7 @@
-"""What stands first on every page about a release: the protection level, whom it protects, what was spent, and what is
-checked or to be confirmed.
+"""The first screen about a release: level, protected unit, budget, and checks.
 
-The scale is that of :mod:`veilog.privacy.account.guarantee`, the checks are those of :mod:`veilog.releasing.checks`; to
-these comes what the data owner alone may see. Nothing here is a permission: who answers for the data decides.
+The scale is that of :mod:`veilog.privacy.account.guarantee`, the checks are those of :mod:`veilog.releasing.checks`. It
+adds what the data owner alone may see. Nothing here is a permission: the person responsible for the data decides.
 """
 
 from __future__ import annotations
@@ -48,21 +47,21 @@ MARKS: Mapping[State, tuple[str, str]] = {
     "to-confirm": ("☐", gettext_noop("to be confirmed by you")),
     "against": ("☒", gettext_noop("seems not to hold")),
 }
-"""How the state of a check is shown, as a sign and in words."""
+"""Sign and words for the state of a check."""
 CONFIRMED = "✓"
-"""The sign of what a person confirmed."""
+"""Sign of a statement that a person confirmed."""
 _SHOWN = 5
 _LONGEST_WHY = 700
-"""Characters; what a file says may be as long as it likes."""
+"""Largest number of characters of a reason: a text of a file may be of any length."""
 _SEVERAL = 5
-"""Cases of a person, where it is not known how many they have."""
+"""Number of cases of a person, if it is not known."""
 _LITTLE = 10
-"""Below so many cases times epsilon the noise of one count is a tenth of the log or more."""
+"""Cases times epsilon below which the noise of a count is a tenth of the log or more."""
 
 
 @dataclass(frozen=True)
 class ShownCheck:
-    """A check as people read it, with what the owner's log and ledger say to it."""
+    """A check in words, with facts from the owner's log and ledger."""
 
     code: str
     state: State
@@ -72,7 +71,7 @@ class ShownCheck:
 
 @dataclass(frozen=True)
 class Decision:
-    """The first screen: the level, whom it protects, what was spent, what is checked and what to confirm."""
+    """The first screen: level, protected unit, budget spent, checks, and warnings."""
 
     strength: Strength
     tone: Tone
@@ -80,35 +79,35 @@ class Decision:
     whom: str
     answer: str
     reasons: tuple[str, ...]
-    """Why the level is not a better one."""
+    """Reasons why the level is not a better one."""
     checks: tuple[ShownCheck, ...]
     cautions: tuple[str, ...]
-    """What else has to be known at first sight."""
+    """Further facts to know at first sight."""
 
 
 @dataclass(frozen=True)
 class OwnerSide:
-    """What the first screen says on the owner's page alone; all of it is exact."""
+    """The first screen's confidential part for the data owner; all of it is exact."""
 
     name: str
     cases: int
     activities: int
     alone: tuple[str, ...]
-    """The activities that occur in one case only."""
+    """Activities that occur in one case only."""
     persons: PersonColumn | None
-    """The column that most likely says whose a case is, if there is one."""
+    """Column that most likely identifies the person of a case, if there is one."""
     standing: LedgerStatus | None
-    """What the ledger knows of other releases; None where there is none."""
+    """The ledger's facts on other releases; None without a ledger."""
     columns: bool = True
-    """Whether there were columns to look at; variants have none."""
+    """True if there were columns to look at; variants have none."""
     options: bool = True
-    """Whether the options of the command are of use to whoever reads it."""
+    """True if the reader can use the options of the command."""
     staff: tuple[str, ...] = ()
-    """The columns that say who did the work."""
+    """Columns that name who did the work."""
 
 
 def owner_side(original: EventLog | Variants, standing: LedgerStatus | None, *, options: bool = True) -> OwnerSide:
-    """Return what the owner's first screen says of the original."""
+    """Return the confidential part of the first screen about the original."""
     variants = original if isinstance(original, Variants) else original.variants
     found = () if isinstance(original, Variants) else person_columns(original)
     source = "" if isinstance(original, Variants) else PurePath(original.source or "").name
@@ -127,7 +126,10 @@ def owner_side(original: EventLog | Variants, standing: LedgerStatus | None, *, 
 
 
 def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
-    """Return the first screen of a release of so many cases; with what only its owner may see, if that is given."""
+    """Return the first screen of a release of so many cases.
+
+    If ``owner`` is given, it has what only the data owner may see.
+    """
     if owner is not None:
         told = told.among(owner.cases)
     g = told.guarantee
@@ -157,7 +159,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
 
 
 def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
-    """Return what was spent and what remains to be confirmed; who answers for the data decides."""
+    """Return the budget spent and the note on what remains to be confirmed."""
     if g.strength == STRENGTHS[-1]:
         return gettext("Treat it as you treat the original log.")
     if any(check.state == "against" for check in checks):
@@ -170,7 +172,10 @@ def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
 
 
 def of_person(g: Guarantee, cases: int) -> Strength:
-    """Return what a guarantee for one case is worth to a person with so many cases (group privacy)."""
+    """Return the level of a guarantee for one case to a person with so many cases.
+
+    Group privacy gives it.
+    """
     if g.epsilon is None or g.epsilon * cases > LARGEST_EPSILON:
         return STRENGTHS[-1]
     growth = sum(math.exp(g.epsilon * i) for i in range(cases))
@@ -178,7 +183,7 @@ def of_person(g: Guarantee, cases: int) -> Strength:
 
 
 def _checks(told: Told, owner: OwnerSide | None) -> tuple[ShownCheck, ...]:
-    """The checks of the release itself, with what the owner's log and ledger say to them."""
+    """Return the checks of the release, with facts from the owner's log and ledger."""
     checks: list[ShownCheck] = []
     for check in map(_shown, checks_of(told.guarantee, told.activities, from_file=told.from_file)):
         if check.code == "activities-from-log" and owner is not None:
@@ -198,7 +203,7 @@ def _shown(check: Check) -> ShownCheck:
 
 
 def _in_account(standing: LedgerStatus | None) -> ShownCheck:
-    """Return what the ledger says of other releases of the same data."""
+    """Return the check of other releases of the same data, by the ledger."""
     state, why = said_of_others(standing)
     account = None if standing is None else standing.account
     if account is None or account.uncounted or counting(account) < 2:
@@ -209,7 +214,7 @@ def _in_account(standing: LedgerStatus | None) -> ShownCheck:
 
 
 def _looked_at(owner: OwnerSide) -> str:
-    """How many activities there are, and those that might give somebody away."""
+    """Return the number of activities, and those that might reveal a person."""
     if not owner.alone:
         return gettext("There are {n}, and each occurs in two cases or more.", n=owner.activities)
     named = ", ".join(quoted(short(name, 60)) for name in owner.alone[:_SHOWN])
@@ -224,7 +229,7 @@ def _looked_at(owner: OwnerSide) -> str:
 
 
 def _unit(check: ShownCheck, g: Guarantee, owner: OwnerSide | None) -> ShownCheck:
-    """That a case is what has to be protected, with what the owner's columns say against it."""
+    """Return the check of the case as unit, with evidence of the owner's columns."""
     if owner is not None and owner.persons is not None:
         return replace(check, state="against", why=f"{_persons(g, owner)[0]} {_group(g, owner.persons.most)}")
     group = _group(g, _SEVERAL)
@@ -234,7 +239,7 @@ def _unit(check: ShownCheck, g: Guarantee, owner: OwnerSide | None) -> ShownChec
 
 
 def _persons(g: Guarantee, owner: OwnerSide | None) -> tuple[str, ...]:
-    """That the log seems to know persons, where single cases are protected."""
+    """Return a warning if the log seems to know persons but protects single cases."""
     if owner is None or owner.persons is None or g.unit != "case":
         return ()
     named = str(owner.persons.message(quoted(clean(owner.persons.column)), options=owner.options))
@@ -279,7 +284,7 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
 
 
 def _in_one_case(variants: Variants) -> tuple[str, ...]:
-    """The activities that occur in one case only."""
+    """Return the activities that occur in one case only."""
     number = max(1, len(variants.labels))
     owners = np.repeat(np.arange(len(variants), dtype=np.int64), variants.lengths)
     pairs = np.unique(owners * number + variants.codes)

@@ -1,13 +1,12 @@
-"""A dossier about a release, for those who decide about it.
+"""A dossier about a release, for the people who decide about it.
 
-It has an annex to a data protection impact assessment, the three risks by name, a mapping to NIST SP 800-226, a record
-for the registry of deployments, and sheets for the recipient and for an output check.
+It has an annex to a data protection impact assessment, the three risks by name, and a mapping to NIST SP 800-226. It
+also has a record for the registry of deployments, and sheets for the recipient and for an output check. It helps an
+officer to fill in forms. It decides nothing, and it is no legal advice.
 
-It helps to fill what an officer has to fill. It decides nothing, and it is no legal advice.
-
-Each part is a template in ``templates``, which is filled with one dictionary of facts
+Each part is a template in ``templates``, filled with one dictionary of facts
 (:func:`veilog.report.facts.dossier_facts`). A template calls :class:`BlockWriter` piece by piece; page and Markdown
-are written from the same pieces.
+come from the same pieces.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SCHEMA = "3e9c812a924cf01d228f26f6c462c59c391c3f2a"
-"""The commit of opendp/deployments-registry-data (2026-07-15) whose schema the record follows."""
+"""Commit of opendp/deployments-registry-data (2026-07-15) whose schema the record follows."""
 PARTS = ("answer", "assessment", "risks", "nist", "registry", "recipient", "output_check", "questions")
-"""The templates, in their order."""
+"""Templates of the parts, in their order."""
 _HTML, _MARKDOWN = (".html", ".htm"), (".md", ".markdown")
 _PLAIN: Mapping[str, Any] = {
     "_": gettext,
@@ -61,7 +60,7 @@ _PLAIN: Mapping[str, Any] = {
     "of_person": of_person,
     "schema": SCHEMA,
 }
-"""What the templates of parts call. It gives plain text; what pages use in its place escapes what is filled in."""
+"""Functions and values for the templates of parts, as plain text; pages escape values."""
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
@@ -75,12 +74,12 @@ class Text:
 
 @dataclass(frozen=True)
 class Points:
-    """A list; each with its box, where it is one to tick."""
+    """A list, with a box for each point if it is one to tick."""
 
     points: tuple[str, ...]
     boxes: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
-    """Of a list to tick, the statement of each box."""
+    """Codes of the statements, one for each box."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ class DossierTable:
 
 @dataclass(frozen=True)
 class Field:
-    """One thing to be written down: what the program knows of it, or None and what to write."""
+    """A fact to write down: the program's value, or None and a hint for the reader."""
 
     name: str
     value: str | None
@@ -108,7 +107,7 @@ class Code:
 
     @property
     def fence(self) -> str:
-        """What stands before and after it in Markdown: more backticks than it has in a row."""
+        """Fence of the text in Markdown: more backticks than it has in a row."""
         return "`" * (1 + max((len(run) for run in re.findall("`+", self.text)), default=2))
 
 
@@ -117,7 +116,7 @@ Block = Text | Points | DossierTable | Field | Code
 
 @dataclass(frozen=True)
 class Section:
-    """A numbered piece that questions can be answered with."""
+    """A numbered piece of the dossier that answers questions."""
 
     number: str
     title: str
@@ -131,7 +130,7 @@ class DossierPart:
     letter: str
     title: str
     heading: str
-    """The title with its letter."""
+    """Title with its letter."""
     intro: str
     sections: tuple[Section, ...] = ()
 
@@ -142,34 +141,34 @@ class Dossier:
 
     title: str
     mark: str
-    """Whether it may be sent, in a sentence."""
+    """A sentence on whether it may be sent."""
     parts: tuple[DossierPart, ...]
     owner_only: bool
     tone: str
     language: str
-    """What it is written in."""
+    """Language that it is written in."""
     registry: str | None
-    """The record for the registry of deployments, as YAML; None where nothing is proven."""
+    """Record for the registry of deployments, as YAML; None if nothing is proven."""
 
     def sections(self) -> Iterator[Section]:
-        """All sections in order."""
+        """Yield all sections in order."""
         for part in self.parts:
             yield from part.sections
 
 
 @dataclass(frozen=True)
 class Signature:
-    """Who confirmed which statements about a release, and on which day."""
+    """The confirmation of statements about a release: by whom, which, and when."""
 
     name: str
     day: str
-    """In ISO format, UTC."""
+    """Day in ISO format, UTC."""
     codes: tuple[str, ...]
-    """Those of the statements (:mod:`veilog.releasing.checks`)."""
+    """Codes of the statements (:mod:`veilog.releasing.checks`)."""
 
 
 class BlockWriter:
-    """Collects what a template writes. Each call returns nothing that is printed."""
+    """Collects the output of a template; its calls print nothing."""
 
     def __init__(self) -> None:
         self._part = DossierPart("", "", "", "")
@@ -191,7 +190,10 @@ class BlockWriter:
         return self._add(Text(text, strong))
 
     def point(self, text: str, box: str = "", code: str = "") -> str:
-        """Add a point to the list that is written, with its box where that is a list to tick; else to a new list."""
+        """Add a point to the present list, or to a new one.
+
+        A point with a box goes to a list to tick, one without to a plain list.
+        """
         last = self._last
         more = Points((text,), (box,) if box else (), (code,) if box else ())
         if isinstance(last, Points) and bool(last.boxes) == bool(box):
@@ -204,17 +206,17 @@ class BlockWriter:
         return self._add(DossierTable(head))
 
     def row(self, *cells: object) -> str:
-        """Add a row to the table that is written."""
+        """Add a row to the present table."""
         last = self._last
         assert isinstance(last, DossierTable), "a row follows a table"
         return self._add(DossierTable(last.head, (*last.rows, tuple(map(str, cells)))), in_place=True)
 
     def field(self, name: str, value: str) -> str:
-        """Add something that the program knows."""
+        """Add a fact that the program knows."""
         return self._add(Field(name, value))
 
     def yours(self, name: str, hint: str, value: str | None = None) -> str:
-        """Add something that the reader has to write down, unless the program knows it after all."""
+        """Add a fact for the reader to write down, unless the program knows it after all."""
         return self._add(Field(name, value, hint))
 
     def code(self, text: str) -> str:
@@ -247,14 +249,26 @@ def dossier(
     progress: Progress | None = None,
     language: str = ENGLISH,
 ) -> Dossier:
-    """Return the dossier of a release, or of the log that was read from its file.
+    """Return the dossier of a release, for the people who decide about it.
 
-    Without the ``original`` it holds nothing of that; with it, it is the edition for the owner alone, with what attacks
-    achieved on both. ``files`` are those that the release was written to;
-    ``account`` is what the ledger knows of releases of these data (or, as :class:`LedgerStatus`, of other data, too).
-    ``control`` has people who were not in the log that was released, all for the owner's edition. Whose the cases are
-    is told by the column of a ``person`` (True: the one that seems to tell it; False: each is another's). It is written
-    in a ``language`` that there is a catalogue of; the record for the registry is English.
+    Args:
+        released: the release, or the log that was read from its file.
+        original: the released log, for the confidential edition, which has the attack tests on both; without it, the
+            dossier has nothing of the original.
+        files: those that the release was written to.
+        account: the ledger's facts on releases of these data (or, as :class:`LedgerStatus`, of other data, too), for
+            the confidential edition.
+        control: people who were not in the released log, for the attack tests.
+        person: the column that identifies persons; True for the likely one, False if each case is another person's.
+        progress: called with a text and the fraction that is done.
+        language: one with a catalogue; the record for the registry is English.
+
+    Returns:
+        The dossier, which :func:`write` writes as a page or as Markdown.
+
+    Raises:
+        ParameterError: for a language without a catalogue, or a ``control`` without an ``original``.
+
     """
     check_language(language)
     held = given_release(released)
@@ -270,9 +284,9 @@ def dossier(
 
 
 def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all; the owner's for the owner alone.
+    """Write a dossier as a page (.html) or as Markdown (.md), whole or not at all.
 
-    A file that is there is replaced only with ``overwrite``.
+    Only its owner may read the file of a confidential edition. An existing file is replaced only with ``overwrite``.
     """
     text = as_markdown(made) if check_dossier(path) == "markdown" else as_html(made)
     with atomic_target(path, private=made.owner_only, overwrite=overwrite) as file:
@@ -280,7 +294,7 @@ def write(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = Fals
 
 
 def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """Write the record for the registry of deployments; :class:`OutputError` where nothing is proven."""
+    """Write the record for the registry; :class:`OutputError` if nothing is proven."""
     if made.registry is None:
         raise OutputError("dossier-nothing-proven", path=os.fspath(path))
     with atomic_target(path, overwrite=overwrite) as file:
@@ -288,7 +302,7 @@ def write_registry(made: Dossier, path: str | os.PathLike[str], *, overwrite: bo
 
 
 def check_dossier(path: str | os.PathLike[str]) -> str:
-    """Before any work: return "html" or "markdown"; :class:`OutputError` if the file cannot be written."""
+    """Return "html" or "markdown"; :class:`OutputError` if the file cannot be written."""
     suffix = PurePath(path).suffix.lower()
     if suffix not in (*_HTML, *_MARKDOWN):
         raise OutputError("dossier-format-unknown", path=os.fspath(path))
@@ -314,7 +328,7 @@ def as_markdown(made: Dossier) -> str:
 
 
 def signed(made: Dossier, signature: Signature) -> Dossier:
-    """Return the dossier with what somebody confirmed of it, and with their name and the day."""
+    """Return the dossier with a person's confirmation, name and day."""
     with spoken(made.language):
         day = dated(signature.day)
         said = gettext("{mark} confirmed by {name} on {day}.", mark=CONFIRMED, name=signature.name, day=day)
@@ -338,11 +352,11 @@ def signed(made: Dossier, signature: Signature) -> Dossier:
 
 
 _SIGNATURES = "0.3"
-"""The section of the names and signatures."""
+"""Number of the section of the names and signatures."""
 
 
 def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
-    """Return what a template makes of these facts."""
+    """Return the part that a template makes of these facts."""
     writer = BlockWriter()
     pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
     _filled(f"{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
@@ -372,7 +386,7 @@ def _made(facts: dict[str, Any]) -> Dossier:
 
 
 def _record(facts: Mapping[str, Any]) -> str | None:
-    """Return the record for the registry as YAML, in English; None where nothing is proven."""
+    """Return the record for the registry as YAML, in English; None without a proof."""
     g = facts["g"]
     if not g.proven or g.epsilon is None:
         return None
@@ -396,12 +410,12 @@ def _environment() -> Environment:
 
 
 def _markdown(text: str) -> str:
-    """The text as Markdown shows it, in one line."""
+    """Return the text as Markdown shows it, in one line."""
     return _SPECIAL.sub(r"\\\1", " ".join(clean(text).split(" ")).strip()) or " "
 
 
 def _yaml(value: str | float) -> str:
-    """A string in quotes, which JSON writes as YAML reads it; a number that YAML 1.1 takes for one."""
+    """Return a string in quotes, or a number, in a form that YAML 1.1 reads as such."""
     if isinstance(value, str):
         return json.dumps(value.strip(), ensure_ascii=False)
     text = repr(float(value))

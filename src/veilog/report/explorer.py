@@ -1,4 +1,4 @@
-"""The most frequent variants as rows of coloured chevrons, of a release alone or beside its original."""
+"""The most frequent variants as rows of chevrons, alone or beside the original's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 
 COLOURS = 16
-"""Colours in the page's style; rarer activities share the last one."""
+"""Number of colours in the page's style; rarer activities share the last one."""
 ROWS = 60
 _LONGEST_ROW = 24
 _UNSEEN = frozenset({"Cc", "Cs", "Zl", "Zp"})
@@ -24,7 +24,7 @@ _LONGEST_SEARCH = 1_500
 
 @dataclass(frozen=True)
 class Chevron:
-    """One activity of a variant, with how often it comes in a row."""
+    """One activity of a variant, with its number of repetitions in a row."""
 
     text: str
     title: str
@@ -34,11 +34,11 @@ class Chevron:
 
 @dataclass(frozen=True)
 class ExplorerRow:
-    """One variant with its numbers of cases; those of the original are None where it is not shown."""
+    """One variant with its numbers of cases; None for an original that is not shown."""
 
     chevrons: tuple[Chevron, ...]
     left_out: int
-    """Activities at the end for which there is no room."""
+    """Number of activities at the end for which there is no room."""
     released: int
     original: int | None
     released_share: float
@@ -48,21 +48,23 @@ class ExplorerRow:
 
 @dataclass(frozen=True)
 class Explorer:
-    """The rows, and what part of the log they are."""
+    """The rows, and their share of the log."""
 
     rows: tuple[ExplorerRow, ...]
     variants: int
-    """How many there are in all."""
+    """Number of variants in all."""
     covered: float
-    """The share of the released cases that the rows stand for."""
+    """Share of the released cases that the rows stand for."""
     legend: tuple[Chevron, ...]
     more_activities: int
-    """Activities that the legend leaves out."""
+    """Number of activities that the legend leaves out."""
 
 
 def clean(said: str | Message | OwnerMessage) -> str:
-    """Text that can be written and cannot disturb what stands around it: no control or direction marks, no halves of
-    characters."""
+    """Return a text without control or direction marks, or halves of characters.
+
+    It cannot disturb what stands around it.
+    """
     text = str(said)
     if text.isascii() and text.isprintable():
         return text
@@ -70,13 +72,16 @@ def clean(said: str | Message | OwnerMessage) -> str:
 
 
 def short(said: str | Message, most: int) -> str:
-    """The text, or that of a message, cut where it is longer."""
+    """Return the text, or that of a message, cut if it is longer."""
     text = clean(str(said)[: most + 1])
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def in_two(text: str, most: int = 20) -> tuple[str, ...]:
-    """The text in one line or two of so many letters; of what is longer both ends, by which names differ."""
+    """Return the text in one line or two of so many letters.
+
+    A longer text keeps both ends, by which names differ.
+    """
     text = short(text, 200)
     if len(text) <= most:
         return (text,)
@@ -88,8 +93,10 @@ def in_two(text: str, most: int = 20) -> tuple[str, ...]:
 
 
 def explorer(released: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
-    """The most frequent variants, of both logs where the original is given, most frequent first; where that is a subset
-    of the ``whole`` log, activities have the colours that they have there."""
+    """Return the most frequent variants of a release, and of the original if given.
+
+    The most frequent come first. If the original is a subset of the ``whole`` log, activities keep their colours there.
+    """
     sequences = [released.sequences[i] for i in released.by_frequency()[:ROWS].tolist()]
     if original is not None:
         sequences += [original.sequences[i] for i in original.by_frequency()[: ROWS // 2].tolist()]
@@ -124,7 +131,7 @@ def explorer(released: Variants, original: Variants | None = None, whole: Varian
 
 
 def _counts(variants: Variants, wanted: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """The cases of these variants, those that do not occur left out."""
+    """Return the cases of these variants, without those that do not occur."""
     places = {label: code for code, label in enumerate(variants.labels)}
     codes = {tuple(places.get(label, -1) for label in sequence): sequence for sequence in wanted}
     found = {}
@@ -137,8 +144,10 @@ def _counts(variants: Variants, wanted: Iterable[tuple[str, ...]]) -> dict[tuple
 
 
 def _colours(released: Variants, original: Variants | None) -> dict[str, int]:
-    """A colour for each activity, the most frequent of the original first, as on the page of the original alone; the
-    release's own activities come after these."""
+    """Return a colour for each activity, in the order of the original's frequencies.
+
+    They are the colours of the original's own page. The release's own activities come after these.
+    """
     colours: dict[str, int] = {}
     for log in (original, released):
         if log is None:

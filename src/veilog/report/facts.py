@@ -1,4 +1,4 @@
-"""Everything that stands on a report's page, gathered; nothing of it is computed while the page is written."""
+"""Facts of a report's page, gathered: writing the page computes nothing."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from veilog.report.release_facts import Told, told_by
 from veilog.report.words import figure, percent_up, share_of, strength_in_words
 
 COMPARED_AT_ONCE = 5_000
-"""Up to so many variants a side a report compares the logs itself; beyond it that takes longer than a report should."""
+"""Number of variants a side up to which a report compares the logs itself."""
 _TOO_MANY = gettext_noop("The logs have many variants, so this takes a while: veilog compare.")
 _ANONYMIZATIONS, _HEAD = b"privacy:anonymizations", 1 << 20
 _PICKED_FROM = (2, 5, 10, 100, 1_000, 100_000)
@@ -68,7 +68,7 @@ _QUANTILES = (
 
 @dataclass(frozen=True)
 class File:
-    """A file of the release, and what it can be recognised by."""
+    """A file of the release, with the digest that identifies it."""
 
     name: str
     sha256: str
@@ -76,51 +76,51 @@ class File:
 
 @dataclass(frozen=True)
 class Inside:
-    """What only the owner of the original may see."""
+    """The facts of an internal report, for the owner of the original only."""
 
     owner: OwnerSide
     losses: tuple[Loss, ...]
-    """What the release leaves out of the log."""
+    """Losses of the log in the release."""
     cases: int
     variants: int
     events: int
     activities: int
     map: FlowMap
-    """Of original and release in one frame."""
+    """Map of original and release in one frame."""
     risk: tuple[tuple[RiskResult, RiskResult], ...]
-    """Before and after, for each kind and size of knowledge; only for size 1 where the logs have many variants."""
+    """Risks before and after, by kind and size of knowledge; only size 1 for many variants."""
     comparison: Comparison | None
     not_compared: str
     use_cases: tuple[UseCaseShown, ...]
-    """What the release is good for, where the logs are compared."""
+    """Use cases of the release, if the logs are compared."""
     seeming: str
-    """The column that was taken for people where nobody said so; a wrong guess must be seen."""
+    """Column taken for persons if none was chosen; the reader must see a wrong guess."""
     chart: str | None
     """Durations and cases under way of both logs, as SVG."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a page shows; ``inside`` is None for the page that may go outside."""
+    """The facts of a page; ``inside`` is None for the shareable one."""
 
     told: Told
     decision: Decision
     files: tuple[File, ...]
-    """Those that the release was written to, where they are known."""
+    """Files that the release was written to, if they are known."""
     written: str
-    """The day on which the page is written, in UTC."""
+    """Day on which the page is written, in UTC."""
     cases: int
     variants: int
     events: int
     activities: int
     empty: int
-    """Released cases without an event."""
+    """Number of released cases without an event."""
     explorer: Explorer
     map: FlowMap
     durations: tuple[tuple[str, str], ...]
     """Durations of the released cases, in words."""
     durations_of: str
-    """Of how many cases they are, in a sentence or two."""
+    """A sentence or two on the number of cases with durations."""
     no_durations: str
     attributes: tuple[AttributeShown, ...]
     inside: Inside | None
@@ -137,8 +137,10 @@ def gathered(
     account: Account | LedgerStatus | None = None,
     person: str | bool = True,
 ) -> Facts:
-    """The facts of a release, with those of its original, and what the ledger knows, where that is given; ``person``
-    says whose the original's cases are (:class:`veilog.measures.UseCaseOptions`)."""
+    """Return the facts of a release, with those of its original and ledger if given.
+
+    ``person`` is the column of the original's persons (:class:`veilog.measures.UseCaseOptions`).
+    """
     say = progress or (lambda text, fraction: None)
     variants = released.variants
     before = None if original is None else original if isinstance(original, Variants) else original.variants
@@ -187,7 +189,7 @@ def _inside(
     *,
     person: bool,
 ) -> Inside:
-    """What only the data owner's page has."""
+    """Return the facts of the data owner's page alone."""
     variants = released.variants
     return Inside(
         owner=owner,
@@ -209,7 +211,7 @@ def _inside(
 def _of_release(
     told: Told, variants: Variants, owner: OwnerSide | None, files: Sequence[str | os.PathLike[str]]
 ) -> dict[str, Any]:
-    """What stands on every page about a release."""
+    """Return the facts of every page about a release."""
     return {
         "told": told,
         "decision": decided(told, variants.cases, owner),
@@ -233,9 +235,11 @@ def dossier_facts(
     person: str | bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return all that the templates of a dossier are filled with. With the original, ``attacked`` is what attacks
-    achieved, beside the same on the people of ``control`` where some were held out, else beside what the cases of
-    others than the same ``person`` tell; without it, that is None."""
+    """Return the facts for the templates of a dossier.
+
+    With the original, ``attacked`` has the results of attack tests; without it, it is None. They stand beside the same
+    on the people of ``control``, or else beside what the cases of others than the same ``person`` reveal.
+    """
     told, variants = told_by(released), released.variants
     owner = attacked = None
     if original is not None:
@@ -264,13 +268,13 @@ def dossier_facts(
 
 
 def _odds(g: Guarantee) -> dict[int, tuple[str, str]]:
-    """How often somebody picks the right one of so many, without the release, and with it at most."""
+    """Return the chance to pick the right one of so many, and the most after."""
     pair = g.epsilon or 0.0, g.delta or 0.0
     return {n: (share_of(f"{100 / n:g}"), percent_up(largest([pair], 1 / n))) for n in _PICKED_FROM}
 
 
 def _several_releases(g: Guarantee) -> list[tuple[str, ...]]:
-    """What several such releases cost and reveal together."""
+    """Return the epsilon, delta, gain and level of several such releases together."""
     rows = []
     for number in _RELEASES:
         pair = (g.epsilon or 0.0) * number, min(1.0, (g.delta or 0.0) * number)
@@ -287,12 +291,12 @@ def _attacked(
     control: EventLog | Variants | None,
     person: str | bool,
 ) -> dict[str, Any]:
-    """What attacks achieved, and how large the original is; ``tried`` are their results, None where one cannot be."""
+    """Return the attack tests and the original's size; an impossible attack is None."""
     before = original if isinstance(original, Variants) else original.variants
     second: EventLog | Variants = released.variants
     if told.timed:
         second = released if isinstance(released, EventLog) else released.log
-    # Whose the cases are is known of the log alone; of variants that a release is, its times tell nothing.
+    # Only the log identifies persons. Times of a release that is variants alone reveal nothing.
     tried: list[Any] = []
     why = ""
     for attack in (singling_out, linkability, inference):
@@ -313,7 +317,7 @@ def _attacked(
 
 
 def _attribute_names(released: Release | EventLog) -> list[str]:
-    """The attributes that were released."""
+    """Return the attributes that were released."""
     if isinstance(released, EventLog):
         names = [*released.cases.column_names, *released.events.column_names]
     elif released.full is not None:
@@ -326,7 +330,7 @@ def _attribute_names(released: Release | EventLog) -> list[str]:
 
 
 def _with_attributes(released: Release | EventLog, timed: EventLog | None) -> EventLog | None:
-    """The released log where it may have attributes; without, it need not be made."""
+    """Return the released log if it may have attributes; else it need not be made."""
     if isinstance(released, EventLog):
         return released
     if timed is not None:
@@ -335,7 +339,10 @@ def _with_attributes(released: Release | EventLog, timed: EventLog | None) -> Ev
 
 
 def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
-    """The files of a release with their SHA-256. A log that says nothing of how it was made private is none."""
+    """Return the files of a release with their SHA-256.
+
+    A log that does not state how it was made private is refused.
+    """
     found = []
     for path in map(Path, paths):
         try:
@@ -349,7 +356,10 @@ def files_of(paths: Sequence[str | os.PathLike[str]]) -> tuple[File, ...]:
 
 
 def _states_how(path: Path) -> bool:
-    """Whether a file has privacy metadata, or no place for it: XES has it before the first case."""
+    """Return True if a file has privacy metadata, or no place for it.
+
+    XES has it before the first case.
+    """
     suffix = suffix_of(path)
     if suffix == ".parquet":
         try:
@@ -365,19 +375,21 @@ def _states_how(path: Path) -> bool:
 
 
 def written_today(given: Account | LedgerStatus | None, released: Release | EventLog) -> LedgerStatus | None:
-    """Return what a ledger says of other releases, as it is written down today; where nothing is given, that of the
-    release itself."""
+    """Return the ledger's facts on other releases, dated today.
+
+    If none are given, they are those of the release itself.
+    """
     standing = LedgerStatus(given) if isinstance(given, Account) else given or standing_of(released)
     return None if standing is None else replace(standing, as_of=today())
 
 
 def today() -> str:
-    """Today in UTC, as ISO 8601 writes it."""
+    """Return today's date in UTC, as ISO 8601 writes it."""
     return datetime.datetime.now(datetime.UTC).date().isoformat()
 
 
 def durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, str]:
-    """Return how long the released cases last, and of how many that is; or why it is not known."""
+    """Return the durations of released cases and their number, or a reason."""
     if log is None:
         return (), "", gettext("The release has no times: its timestamps carry the order of events and nothing else.")
     try:
@@ -394,7 +406,7 @@ def durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, s
 
 
 def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
-    """Disclosure by few activities, in a bounded time: estimated where exact values take too much work."""
+    """Return the disclosure by few activities, estimated if exact ones take too long."""
     pairs: list[tuple[RiskResult, RiskResult]] = []
     sizes = (1, 2, 3) if max(len(before), len(after)) <= 4 * COMPARED_AT_ONCE else (1,)
     for kind in ("set", "sequence"):
@@ -404,7 +416,7 @@ def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, Risk
 
 
 def standing_of(released: Release | EventLog, *, named: bool = True) -> LedgerStatus | None:
-    """Return what the ledger that a release is entered in says now; None where it is in none."""
+    """Return the present facts of the ledger that has a release; None if none has it."""
     if isinstance(released, EventLog) or released.entry is None:
         return None
     return LedgerStatus.of_entry(Ledger(released.entry.path), released.entry.number, named=named)

@@ -1,14 +1,15 @@
-"""A directly-follows map as a picture: which activities and steps are shown, and where they lie.
+"""A directly-follows map as a picture: the activities and steps, and their places.
 
-Layers from top to bottom, as K. Sugiyama, S. Tagawa and M. Toda draw hierarchies ("Methods for visual understanding of
-hierarchical system structures", 1981): steps that lead back to what comes earlier on average are turned around, each
-activity is put one layer below the lowest one that leads to it, steps over several layers get a place in each, layers
-are sorted by the mean of their neighbours, and places are as near to their neighbours as the space allows.
+It has layers from top to bottom, as K. Sugiyama, S. Tagawa and M. Toda draw hierarchies ("Methods for visual
+understanding of hierarchical system structures", 1981). Steps that lead back to an activity that is earlier on average
+are turned around. Each activity lies one layer below the lowest one that leads to it. Steps over several layers get a
+place in each. Layers are sorted by the mean of their neighbours, and places are as near to their neighbours as the
+space allows.
 
 A map shows as many activities as fit a page in readable letters. Each activity shown keeps its most frequent way in and
-out; where that leads to an activity for which there is no room, this one stands aside. A map opens with two steps for
-each activity, one in and one out, and goes on to the most that can be drawn without any two crossing (Euler: three for
-each activity, less six).
+out. If that leads to an activity for which there is no room, this one stands aside. A map opens with two steps for each
+activity, one in and one out. It goes on to the most that can be drawn without any two crossing (Euler: three for each
+activity, less six).
 """
 
 from __future__ import annotations
@@ -29,44 +30,44 @@ from veilog.measures.directly_follows import edge_frequencies
 from veilog.measures.durations import step_durations
 
 BOX = 150
-"""How wide an activity is."""
+"""Width of an activity."""
 LOOP = 68
-"""What a step from an activity to itself takes to its right, with its number."""
+"""Width of a step from an activity to itself, at its right, with its number."""
 _LETTER, _LINE = 6.6, 13.0
-"""How large the numbers are."""
+"""Width of a digit, and height of a number."""
 _FIRST = {True: 0.38, False: 0.7}
-"""Where a number stands if nothing is there: by a line of one bend, and by the first bend of any other."""
+"""Place of a number if nothing is there: on one bend (True), or on a first bend."""
 _THEN = (0.5, 0.25, 0.62, 0.8, 0.12)
 _AWAY = 7.0
-"""From the middle of a line to the number beside it."""
+"""Distance from the middle of a line to the number beside it."""
 
 Point = tuple[float, float]
 Bend = tuple[Point, Point, Point, Point]
 """A cubic Bézier curve."""
 Way = tuple[Point, ...]
-"""From the middle of the upper box, through a place in every layer between, to the middle of the lower one."""
+"""Places from the middle of the upper box, through each layer, to that of the lower one."""
 Room = tuple[float, float, float, float]
-"""Left, top, right, bottom."""
+"""Left, top, right and bottom of a place that is taken."""
 
 START, END = "\0start", "\0end"
-"""Before the first and after the last activity of a case; XML cannot hold such names."""
+"""Activities before the first and after the last of a case; XML cannot hold such names."""
 
 _WIDEST = 1032 / 0.75
-"""The widest picture: as wide as a page, its letters of 12 pixels are 9 pixels high, the least that can be read."""
+"""Widest picture: on a page, its letters of 12 pixels are 9 high, the least readable."""
 Edge = tuple[str, str]
 _ROOM, _PASSING, _GAP, _MARGIN = 52, 24, 24, 22
-"""Between two layers, for a line in a layer, beside it, and around all."""
+"""Space between two layers, for a line in a layer, beside it, and around all."""
 _LONG, _HALF, _TALL = 20, 20.0, 27.0
-"""Names of more letters take two lines; then all boxes are taller: half of their heights."""
+"""Letters of the longest name on one line; half the height of boxes with one line, and two."""
 N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True)
 class FlowSteps:
-    """How often each activity occurs and follows another directly, with a start and an end to every case.
+    """Counts of activities and direct steps, with a start and an end for every case.
 
-    ``depth`` is how far into its cases an activity is on average (0 to 1), ``follows`` how often it is followed by each
-    other one, and ``hours`` how long that takes on average, where times are known.
+    ``depth`` is the mean place of an activity in its cases (0 to 1), and ``follows`` the counts of its steps to other
+    activities. ``hours`` is their mean duration, if times are known.
     """
 
     activities: Mapping[str, int]
@@ -76,12 +77,12 @@ class FlowSteps:
 
     @cached_property
     def edges(self) -> Mapping[Edge, int]:
-        """The steps, each with its count."""
+        """Steps, each with its count."""
         return _flat(self.follows)
 
     @cached_property
     def lasting(self) -> Mapping[Edge, float]:
-        """The hours of each step that has some."""
+        """Hours of each step that has some."""
         return _flat(self.hours)
 
     @property
@@ -102,10 +103,10 @@ def _nested(flat: Mapping[Edge, N]) -> dict[str, dict[str, N]]:
 
 @dataclass(frozen=True)
 class Box:
-    """An activity in the picture: how often it occurs, and ``after`` in the second log, where there is one.
+    """An activity in the picture: its count, and ``after`` in the second log, if any.
 
-    ``half`` is half of its height. One that is ``aside`` stands only for where a way of another activity leads: its own
-    ways are not drawn.
+    ``half`` is half of its height. One that is ``aside`` is only the end of another activity's way: its own ways are
+    not drawn.
     """
 
     name: str
@@ -119,10 +120,10 @@ class Box:
 
 @dataclass(frozen=True)
 class FlowLine:
-    """A step in the picture: its path, how often it occurs, and where its number stands.
+    """A step in the picture: its path, its count, and the place of its number.
 
-    ``after`` is how often it occurs in the second log, where there is one; ``lasting`` how long it takes on average, in
-    words: in the log, in the second one, and the difference.
+    ``after`` is its count in the second log, if there is one. ``lasting`` is its mean duration in words: in the log, in
+    the second one, and the difference.
     """
 
     source: str
@@ -139,9 +140,9 @@ class FlowLine:
 class FlowMap:
     """A picture of the most frequent steps of one log, or of two in one frame.
 
-    The most frequent ways in and out are the first ``lines``, then come the others, most frequent first; it opens with
-    ``opening`` of them. ``most`` is the largest number at a line, and ``shown`` the share of all steps of the first log
-    (starts and ends of cases included) that it opens with.
+    The most frequent ways in and out are the first ``lines``, then come the others, most frequent first. The map opens
+    with ``opening`` of them. ``most`` is the largest number at a line. ``shown`` is the share of all steps of the first
+    log (starts and ends of cases included) with which it opens.
     """
 
     boxes: tuple[Box, ...]
@@ -155,10 +156,10 @@ class FlowMap:
 
 @dataclass(frozen=True)
 class Arrangement:
-    """Where activities lie, and through which points each step goes, downwards from its upper end.
+    """Places of activities, and the points of each step, downwards from its upper end.
 
-    ``half`` is half of the height of a box, ``opening`` the number of steps with which a map opens, the first of
-    them; activities ``aside`` stand only for where a way of another leads.
+    ``half`` is half of the height of a box. ``opening`` is the number of steps with which a map opens, the first of
+    them. Activities ``aside`` are only the ends of another's way.
     """
 
     places: Mapping[str, Point]
@@ -171,7 +172,7 @@ class Arrangement:
 
 
 def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
-    """What the map of a log is drawn from; ``timed`` is the log itself, where its times mean something."""
+    """Return the steps of a log; ``timed`` is the log itself, if its times count."""
     labels = variants.labels
     weights = np.repeat(variants.counts, variants.lengths)
     counts = np.bincount(variants.codes, weights=weights, minlength=len(labels))
@@ -192,12 +193,14 @@ def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
 
 
 def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
-    """One arrangement for the most frequent steps of all these logs (by their shares), so that maps can be compared:
-    of as many activities as fit a page."""
+    """Return one arrangement for the most frequent steps of these logs, by share.
+
+    It makes their maps comparable, and has as many activities as fit a page.
+    """
     candidates = _Candidates.of(list(logs))
     found = tried = candidates.arranged(1)
     number, every = 1, len(candidates.ranked)
-    # More activities are wider on the whole, but not each time.
+    # More activities are usually, but not always, wider.
     while number < every and tried.width <= 2 * _WIDEST:
         number = min(every, number + max(1, number // 4))
         tried = candidates.arranged(number)
@@ -207,8 +210,11 @@ def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
 
 @dataclass(frozen=True)
 class _Candidates:
-    """What a map may show: activities, most frequent first, how deep they are, and shares of steps in all logs; and the
-    main ways out of activities, and into them, in each log (of more than two, in all together)."""
+    """The activities and steps that a map may show.
+
+    Activities come most frequent first, each with its depth, and steps have their shares in all logs. ``main`` has the
+    main ways out of activities, and into them, in each log (of more than two, in all together).
+    """
 
     ranked: Sequence[str]
     depth: Mapping[str, float]
@@ -238,7 +244,7 @@ class _Candidates:
         names = {START, END, *self.ranked[:activities]}
         main = dict.fromkeys(edge for name in sorted(names) for edge in self._main_of(name))
         ends = {name for edge in main for name in edge}
-        for name in sorted(ends - names):  # those whose own ways lead over nothing else are shown, too
+        for name in sorted(ends - names):  # also those whose own ways lead over nothing else
             if all(ends.issuperset(edge) for edge in self._main_of(name)):
                 main.update(dict.fromkeys(self._main_of(name)))
                 names.add(name)
@@ -255,8 +261,10 @@ class _Candidates:
 
 
 def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, list[Edge]]:
-    """The most frequent way out of each activity (side 0) to another one, or into it from another one (1); and the step
-    from it to itself, where that is more frequent."""
+    """Return the most frequent way of each activity out to others (side 0), or in (1).
+
+    It also has the step from an activity to itself, if that is more frequent.
+    """
     found: dict[str, list[Edge]] = {}
     for edge in sorted((e for e in edges if edges[e]), key=lambda e: (-edges[e], e)):
         before = found.setdefault(edge[side], [])
@@ -266,7 +274,7 @@ def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, li
 
 
 def drawn(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -> FlowMap:
-    """The map of one log in an arrangement, or of two in one frame; what the logs do not have is left out."""
+    """Return the map of one log, or of two in one frame, without what neither has."""
     other = FlowSteps({}, {}, {}) if after is None else after
     numbers = {
         name: (steps.activities.get(name, 0), None if after is None else after.activities.get(name, 0))
@@ -288,7 +296,7 @@ def drawn(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -
 def _lines(
     steps: FlowSteps, plan: Arrangement, after: FlowSteps | None, there: Sequence[Edge], boxes: Iterable[Box]
 ) -> tuple[FlowLine, ...]:
-    """The lines of these steps. Loops come first: their numbers cannot move."""
+    """Return the lines of these steps. Loops come first: their numbers cannot move."""
     taken = [room_of((box.x, box.y), plan.half) for box in boxes]
     bends = {
         (a, b): curve(plan.ways[a, b], plan.places[a][1] > plan.places[b][1], plan.half) for a, b in there if a != b
@@ -310,7 +318,7 @@ def _lines(
 
 
 def _words_of_times(hours: float | None, after: float | None) -> tuple[str, ...]:
-    """How long a step takes in the log and in the second one, and the difference; nothing where no log has times."""
+    """Return a step's duration in both logs, and the difference; empty without times."""
     if hours is None and after is None:
         return ()
     words = ["" if h is None else lasting(max(0.0, h)) for h in (hours, after)]
@@ -319,19 +327,19 @@ def _words_of_times(hours: float | None, after: float | None) -> tuple[str, ...]
 
 
 def _laid_out(names: list[str], edges: list[Edge]) -> Arrangement:
-    """``names`` are in the order of their depth; a step against it is laid out the other way round."""
+    """Return the places of ``names``, given by depth; a step against them is turned."""
     rank = {name: i for i, name in enumerate(names)}
     down = {(min(e, key=rank.__getitem__), max(e, key=rank.__getitem__)) for e in edges if e[0] != e[1]}
     layer = dict.fromkeys(names, 0)
     for upper, lower in sorted(down, key=lambda e: (rank[e[0]], rank[e[1]])):
         layer[lower] = max(layer[lower], layer[upper] + 1)
-    if END in layer:  # below all, also where the way there is not shown
+    if END in layer:  # below all, even if the way there is not shown
         layer[END] = max(layer[END], *(layer[name] + 1 for name in names if name != END))
     started = {START}
     for upper, lower in sorted(down, key=lambda e: rank[e[1]]):
         if upper in started:
             started.add(lower)
-    for name in reversed(names):  # what no way from the start leads to lies just above what it leads to, not beside it
+    for name in reversed(names):  # an activity without a way from the start lies just above its next one, not beside it
         below = [layer[lower] for upper, lower in down if upper == name]
         if name not in started and below:
             layer[name] = max(layer[name], min(below) - 1)
@@ -379,8 +387,7 @@ def _across(
     layer: Mapping[str, int],
     room: Mapping[str, tuple[float, float]],
 ) -> dict[str, float]:
-    """Where everything lies from left to right: sort by neighbours, then draw near to them without overlap. ``room`` is
-    what each takes to its left and right."""
+    """Return the places from left to right, by the ``room`` to each one's sides."""
     from scipy.optimize import isotonic_regression
 
     place = {name: float(i) for row in rows for i, name in enumerate(row)}
@@ -407,13 +414,15 @@ def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-# The lines, which run over no box, and the numbers beside them.
+# The lines, which cross no box, and the numbers beside them.
 
 
 def curve(way: Way, upwards: bool, half: float) -> list[Bend]:
-    """Return a line from box to box, vertical in every layer, so that it runs over none of the others; ``half`` is half
-    of the height of a box."""
-    side = 16.0 if upwards else -8.0  # so that a step and the step back do not lie on each other
+    """Return a line from box to box, vertical in every layer, that crosses no other.
+
+    ``half`` is half of the height of a box.
+    """
+    side = 16.0 if upwards else -8.0  # so that a step and its reverse do not cover each other
     lean = [
         max(-BOX / 2 + 14, min(BOX / 2 - 14, 0.25 * (b - a)))
         for a, b in ((way[0][0], way[1][0]), (way[-1][0], way[-2][0]))
@@ -431,7 +440,7 @@ def curve(way: Way, upwards: bool, half: float) -> list[Bend]:
 
 
 def loop(x: float, y: float, letters: int) -> tuple[str, Point]:
-    """Return a line from a box to itself, at its right side, and where its number stands."""
+    """Return a line from a box to itself, at its right side, and its number's place."""
     right = x + BOX / 2
     bend = f"{right + 32:.1f} {y - 26:.1f} {right + 32:.1f} {y + 26:.1f}"
     place = right + 24 + _AWAY + _LETTER * letters / 2, y + 4
@@ -439,14 +448,17 @@ def loop(x: float, y: float, letters: int) -> tuple[str, Point]:
 
 
 def path_of(bends: Sequence[Bend]) -> str:
-    """Return the line as SVG has it."""
+    """Return the line as an SVG path."""
     path = f"M{bends[0][0][0]:.1f} {bends[0][0][1]:.1f}"
     return path + "".join("C" + " ".join(f"{x:.1f} {y:.1f}" for x, y in bend[1:]) for bend in bends)
 
 
 def number_at(bends: Sequence[Bend], letters: int, taken: list[Room], lines: FloatArray) -> Point:
-    """Return where the number of a line stands: beside it, a little after its start, or else where it covers least of
-    what is ``taken`` and of the points of ``lines``. What it takes is added."""
+    """Return the place of a line's number: beside it, a little after its start.
+
+    Otherwise it is where it covers least of what is ``taken``, and of the points of ``lines``. Its own room is added to
+    ``taken``.
+    """
     places = [_at(bends[0], _FIRST[len(bends) == 1]), *(_at(bend, t) for bend in bends for t in _THEN)]
     side = _AWAY + _LETTER * letters / 2
     rooms = [_room_of_number(x + sign * side, y, letters) for x, y in places for sign in (1, -1)]
@@ -460,7 +472,7 @@ def number_at(bends: Sequence[Bend], letters: int, taken: list[Room], lines: Flo
 
 
 def room_of(place: Point, half: float) -> Room:
-    """Return what a box takes."""
+    """Return the room of a box."""
     x, y = place
     return x - BOX / 2, y - half, x + BOX / 2, y + half
 

@@ -1,4 +1,4 @@
-"""From facts to one HTML page: the template, its style and its one small script, all in the page itself."""
+"""From facts to one HTML page, with its template, style and one small script."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def rendered(facts: Facts) -> str:
-    """The page. Nothing is loaded from elsewhere, which its own security policy also forbids."""
+    """Return the page. Its own security policy forbids it to load anything."""
     script = static("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inside = facts.inside
@@ -68,8 +68,10 @@ def rendered(facts: Facts) -> str:
 
 
 def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
-    """Return title, value and meaning of what a page says that a release kept: the most telling of the measures, and
-    all that other packages add."""
+    """Return title, value and meaning of the numbers of utility that a page shows.
+
+    They are the clearest of the measures, and all that other packages add.
+    """
     lines = []
     for name, found in comparison.results.items():
         by = comparison.added.get(name, "")
@@ -98,7 +100,7 @@ def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 @lru_cache(maxsize=1)
 def environment() -> Environment:
-    """What the templates of pages are read and filled with."""
+    """Return the environment that reads and fills the templates of pages."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, pass_eval_context, select_autoescape
 
     made = Environment(
@@ -113,7 +115,7 @@ def environment() -> Environment:
 
 
 def furnish(environment: Environment) -> Environment:
-    """Give an environment what the templates here use, so that other pages can draw the same."""
+    """Add what the templates here use, so that other pages can draw the same."""
     environment.filters.update(
         n=_count,
         share=_share,
@@ -158,7 +160,7 @@ def furnish(environment: Environment) -> Environment:
 
 
 SHARED = Path(__file__).parent / "shared"
-"""The style that reports and the pages of ``veilog serve`` have in common."""
+"""Folder of the style that reports and the pages of ``veilog serve`` share."""
 
 
 def style() -> str:
@@ -168,24 +170,24 @@ def style() -> str:
 
 @lru_cache(maxsize=4)
 def static(name: str) -> str:
-    """A style or a script of the pages."""
+    """Return a style or a script of the pages."""
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _tied(context: EvalContext, value: object) -> object:
-    """What is filled into a page: no line breaks inside a number of it."""
+    """Return a value for a page, without line breaks inside its numbers."""
     if context.autoescape and isinstance(value, str):
         return Markup(tied(value)) if isinstance(value, Markup) else tied(value)
     return value
 
 
 def _said(text: str, /, **values: str | int) -> Markup:
-    """A sentence of a template, in the language that is spoken: what is filled in is text, the rest may be markup."""
+    """Return a template's sentence, translated: values are text, the rest markup."""
     return Markup(gettext(text, **_escaped(values)))
 
 
 def _counted(one: str, many: str, n: int, /, **values: str | int) -> Markup:
-    """The same in the form that fits a number."""
+    """Return the same in the form that fits a number."""
     return Markup(ngettext(one, many, n, **_escaped(values)))
 
 
@@ -198,7 +200,7 @@ def _count(value: int) -> str:
 
 
 def _share(value: float | None) -> str:
-    """A share for people; what is above nothing never looks like nothing."""
+    """Return a share for people; one above 0 never looks like 0."""
     if value is None:
         return "–"
     if 0 < value < 0.001:
@@ -217,7 +219,7 @@ def _number(value: float | None) -> str:
 
 
 def _bar(value: float | None, most: float) -> str:
-    """The length of a bar in percent; anything above nothing shows."""
+    """Return the length of a bar in percent; any value above 0 shows."""
     if not value or most <= 0:
         return "0"
     return f"{max(0.6, min(100.0, 100 * math.sqrt(value / most))):.1f}"

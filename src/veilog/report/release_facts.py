@@ -1,5 +1,7 @@
-"""What a report says about how a release was made and what it guarantees: from the release itself, or, where only its
-file is left, from the privacy metadata in that file."""
+"""Facts of a release for reports: how it was made, and its guarantee.
+
+They come from the release itself or, if only its file is left, from the privacy metadata in that file.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,19 @@ _NUMBERS = (
 
 
 _SAID = ("level", "condition-", "holds-", "reason-")
-"""Facts that are messages."""
+"""Prefixes of the facts that are messages."""
 _REMARK = re.compile(r"privacy:remark\d+")
 
 
 @dataclass(frozen=True)
 class Told:
-    """The same facts from either source. Nothing here was computed from the original but through the guarantee."""
+    """Facts of a release from either source.
+
+    Nothing here was computed from the original but through the guarantee.
+    """
 
     method: str
-    """Its name, with "(as published)" where that is so."""
+    """Name of the method, with "(as published)" in that mode."""
     paper: str | None
     parameters: tuple[tuple[str, str], ...]
     operations: tuple[Operation, ...]
@@ -51,25 +56,27 @@ class Told:
     remarks: tuple[Message, ...]
     software: str
     timed: bool
-    """Whether the release has times that mean something."""
+    """True if the times of the release mean something."""
     from_file: bool
-    """Whether the guarantee was read from the file of the release; then it is its word, and not derived here."""
+    """True if the guarantee was read from a file, whose statement it is, not derived here."""
     activities: Activities | None = None
-    """How the names of activities became public; None where the file does not state it."""
+    """Origin of the activities' names; None if the file does not state it."""
 
     def among(self, cases: int) -> Told:
-        """Return the same for the data owner, who knows how many cases the log has: the level is judged by them."""
+        """Return the same for the data owner, with the level for so many cases."""
         return replace(self, guarantee=replace(self.guarantee, cases=cases))
 
 
 def told_by(released: Release | EventLog) -> Told:
-    """Return what a release states of itself, or the log in its file."""
+    """Return the facts of a release, or of the log in its file."""
     return told_by_release(released) if isinstance(released, Release) else told_by_file(released)
 
 
 def told_by_release(released: Release) -> Told:
-    """What a release tells that was just made: all that was asked of the curator. Seconds are left out, because how
-    long a run took is no part of the promise."""
+    """Return the facts of a new release, with all queries to the curator.
+
+    Seconds are left out, because the time of a run is no part of the guarantee.
+    """
     known = METHODS.get(released.method)
     return Told(
         method=released.method + (" (as published)" if released.as_published else ""),
@@ -86,7 +93,7 @@ def told_by_release(released: Release) -> Told:
 
 
 def has_times(released: Release) -> bool:
-    """Whether its timestamps say more than the order of events."""
+    """Return True if its timestamps carry more than the order of events."""
     if released.full is not None:
         return not released.full.artificial_times
     return released.details is not None and released.details.times is not None
@@ -103,12 +110,14 @@ def given_release(released: Release | AnyLog) -> Release | EventLog:
 
 
 def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | None = None) -> EventLog | Variants | None:
-    """Return the log beside a release, however it is given, and of it the cases that the release is of; of a log that
-    is kept on disk the variants."""
+    """Return the log beside a release, however it is given, with the release's cases.
+
+    A log that is kept on disk becomes its variants.
+    """
     found = None if log is None else as_log(log)
     subset = released.guarantee.subset if isinstance(released, Release) else None
     if subset is not None and not isinstance(found, Variants | None):
-        with contextlib.suppress(ParameterError):  # it has no such column: these may be the cases of the subset already
+        with contextlib.suppress(ParameterError):  # without the column, these may be the cases of the subset already
             found = subset.of_log(found)
     elif found is not None:
         found = of_same_cases(found, released)
@@ -116,7 +125,7 @@ def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | Non
 
 
 def told_by_file(log: EventLog) -> Told:
-    """What the file of a release tells in its XES privacy metadata; :class:`InputError` if it has none."""
+    """Return the facts in a file's XES privacy metadata; :class:`InputError` if none."""
     found = [child for a in log.metadata.attributes if a.key == _ANONYMIZATIONS for child in a.children]
     facts = [_facts(child) for child in found if child.children and not _REMARK.fullmatch(child.key)]
     if not facts:
@@ -139,7 +148,7 @@ def told_by_file(log: EventLog) -> Told:
 
 
 def _message(told: Attribute) -> Message:
-    """The message of an attribute: by its code, or, where it has none, its sentence."""
+    """Return the message of an attribute by its code, or else of its sentence."""
     inside = {child.key: child.value for child in told.children}
     with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return message_from({"code": inside["privacy:code"], "values": json.loads(inside["privacy:values"])})
@@ -153,7 +162,7 @@ def _shown(value: Any) -> str:
 
 
 def _facts(operation: Attribute) -> dict[str, Any]:
-    """The facts of one operation by their names. A number that is none, or none that can be meant, is left out."""
+    """Return the facts of one operation by name, without impossible numbers."""
     facts: dict[str, Any] = {}
     for child in operation.children:
         name = child.key.removeprefix("privacy:")
@@ -180,8 +189,10 @@ def _operation(facts: Mapping[str, Any]) -> Operation:
 def _guarantee(
     facts: list[dict[str, Any]], operations: tuple[Operation, ...], log: EventLog, known: Method | None
 ) -> Guarantee:
-    """What the operations state together: proven only if each of them states so, with an epsilon. The level
-    is judged by how many cases were released, but for those that are drawn from a model."""
+    """Return the guarantee of all operations: proven only if each is, with epsilon.
+
+    The number of released cases judges the level, unless they are drawn from a model.
+    """
     reasons = _messages(facts, "reason-")
     proven = all(fact.get("status") == "proven" and "epsilon" in fact for fact in facts)
     if not proven and not reasons:
@@ -208,7 +219,7 @@ def _guarantee(
 
 
 def _total(facts: Iterable[Mapping[str, Any]], name: str, parts: Iterable[float]) -> float:
-    """Return what the file states of all operations together, or their sum: a total below one of its parts is none."""
+    """Return the file's total for all operations, or their sum if it has no valid one."""
     listed, total = tuple(parts), _first(facts, name)
     return _sum(listed) if total is None or total < max(listed, default=0.0) else float(total)
 
@@ -222,7 +233,7 @@ def _conditions(fact: Mapping[str, Any]) -> Iterator[Condition]:
 
 
 def _messages(facts: Iterable[Mapping[str, Any]], start: str) -> list[Message]:
-    """What all operations say of one kind, once."""
+    """Return the messages of one kind from all operations, each once."""
     found = (value for fact in facts for name, value in fact.items() if name.startswith(start))
     return list(dict.fromkeys(value for value in found if isinstance(value, Message)))
 

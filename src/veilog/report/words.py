@@ -1,4 +1,4 @@
-"""What a guarantee means, in the numbers and words that pages, decisions and dossiers share."""
+"""The meaning of a guarantee in numbers and words, for pages and dossiers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _BEFORE = (0.01, 0.1, 0.5, 0.9)
 TONES: Mapping[Strength, Tone] = {
     "strong": "good", "good": "good", "moderate": "warn", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
-"""The class of style that a strength is shown in."""
+"""Class of style for each protection level."""
 GRADES: Mapping[Grade, str] = {"good": "good", "limited": "warn", "poor": "bad", "not judged": "dim"}
-"""The class of style that a verdict on a use case is shown in."""
+"""Class of style for each verdict on a use case."""
 
 
 def strength_in_words(strength: Strength) -> str:
-    """Return the word for a strength, as in "Protection is ..."."""
+    """Return the word for a protection level, as in "Protection is ..."."""
     return {
         "strong": pgettext("protection is", "strong"),
         "good": pgettext("protection is", "good"),
@@ -41,7 +41,7 @@ def strength_in_words(strength: Strength) -> str:
 
 
 def title_of_budget(guarantee: Guarantee, digits: int = 6) -> str:
-    """The guarantee in two or three words, for the head of the page."""
+    """Return the guarantee in two or three words, for the head of the page."""
     if guarantee.proven:
         delta = f", δ = {figure(guarantee.delta, digits)}" if guarantee.delta else ""
         return f"ε = {figure(guarantee.epsilon, digits)}{delta}"
@@ -51,7 +51,7 @@ def title_of_budget(guarantee: Guarantee, digits: int = 6) -> str:
 
 
 def headline(g: Guarantee) -> str:
-    """Return the protection level in a sentence, with the largest log for which it holds."""
+    """Return the protection level in a sentence, with the largest log for it."""
     if not g.proven:
         return gettext("No protection is proven.")
     strength = strength_in_words(g.strength)
@@ -66,7 +66,7 @@ def headline(g: Guarantee) -> str:
 
 
 def by_delta(g: Guarantee) -> tuple[str, ...]:
-    """Return that delta decides the level in a log of so many cases, where it does."""
+    """Return a note if delta decides the level in a log of so many cases."""
     found = g.weighed
     if found is None:
         return ()
@@ -88,8 +88,11 @@ def in_points(advantage: float) -> str:
 
 
 def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
-    """How sure somebody is that a case is in the log before, and how sure they can be at most after the release: with a
-    delta on average over the noise (:mod:`veilog.privacy.account.guessing_advantage`)."""
+    """Return an attacker's certainty that a case is in the log, before and after.
+
+    After the release it is the largest possible one. With a delta it is an average over the noise
+    (:mod:`veilog.privacy.account.guessing_advantage`).
+    """
     if guarantee.epsilon is None:
         return []
     shrink, delta = math.exp(-guarantee.epsilon), guarantee.delta or 0.0
@@ -98,13 +101,13 @@ def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
 
 
 def factor(epsilon: float | None) -> str:
-    """Return by how much odds and chances change at most."""
+    """Return the largest factor by which odds and chances change."""
     factor = math.exp(min(epsilon or 0.0, 700.0))
     return localised(f"{math.ceil(factor * 100) / 100:g}") if factor < 1e4 else figure(factor, 2)
 
 
 def percent_up(share: float) -> str:
-    """Return a chance in percent, rounded up, that never looks like certainty or like nothing."""
+    """Return a chance in percent, rounded up, that never looks certain or like 0."""
     if 0 < share < 0.001:
         return tied(pgettext("locale", "{number} %", number=figure(100 * share, 2)))
     if share < 0.9995:
@@ -113,13 +116,15 @@ def percent_up(share: float) -> str:
 
 
 def capital(text: str) -> str:
-    """The text with a capital at its start, and nothing else changed."""
+    """Return the text with a capital at its start, and nothing else changed."""
     return text[:1].upper() + text[1:]
 
 
 def said_of_others(standing: LedgerStatus | None) -> tuple[State, str]:
-    """Return what a ledger knows of other releases of the same data: whether there is none in the account, or, where
-    there are some, whether all together protect at a level of moderate or better."""
+    """Return the state and reason for a ledger's other releases of the same data.
+
+    It is whether the account has none or, if there are some, whether all together protect at moderate or better.
+    """
     if standing is None:
         return "to-confirm", gettext("No ledger was used. If there are other releases, their ε add up.")
     if not standing.readable:
@@ -160,8 +165,10 @@ def _of_these_data(account: Account | None) -> tuple[State, str]:
 
 
 def of_other_accounts(standing: LedgerStatus) -> str:
-    """Return that there are releases of data that are not the same, nothing where there are none: a log that has grown
-    is about the same people, and another ward's is not."""
+    """Return a note on releases of other data; empty if there are none.
+
+    A log that has grown is about the same people, and another ward's is not.
+    """
     if not standing.others:
         return ""
     if not standing.names:
@@ -179,7 +186,7 @@ def of_other_accounts(standing: LedgerStatus) -> str:
     )
 
 
-# Numbers as people read them on a page, in the language that is spoken: powers of ten as powers, and no line that
+# Numbers for people on a page, in the current language: powers of ten as powers, and no line that
 # breaks inside a number.
 
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -199,7 +206,10 @@ def share_of(number: str) -> str:
 
 
 def tied(text: str) -> str:
-    """Return the text with thin spaces where no line may break: before a percent sign, around the sign after ε or δ."""
+    """Return the text with thin spaces where no line may break.
+
+    These are before a percent sign, and around the sign after ε or δ.
+    """
     return re.sub(r"(?<=[εδ]) = (?=\S)", "\u202f=\u202f", re.sub(r"(?<=\d)[ \u00a0]%", "\u202f%", text))
 
 
@@ -208,9 +218,12 @@ def _raised(found: re.Match[str]) -> str:
     return power if found[1] is None else f"{found[1]}·{power}"
 
 
-# What a release states of itself, in the language that is spoken.
+# Statements of a release about itself, in the current language.
 
 
 def stated(text: str | Message | OwnerMessage) -> str:
-    """Return the sentence of a message, or a marked text, in the language that is spoken; any other text as it is."""
+    """Return a message's sentence or a marked text in the current language.
+
+    Any other text stays as it is.
+    """
     return gettext(text) if isinstance(text, str) else str(text)

@@ -1,4 +1,4 @@
-"""``veilog serve``: the same work in a browser, on one's own machine.
+"""``veilog serve``: the same work in a browser, on the user's own machine.
 
-The server keeps files and a queue; it never reads a log. Whatever touches data runs in worker processes.
+The server keeps files and a queue; it never reads a log. Only worker processes touch data.
 """

@@ -1,4 +1,7 @@
-"""What is at which address. Here requests become calls of the store and the queue; what they show is in ``pages``."""
+"""Addresses of the server: requests become calls of the store and the queue.
+
+The folder ``pages`` has the pages that answer them.
+"""
 
 from __future__ import annotations
 
@@ -56,14 +59,14 @@ _PATIENTS = 500
 
 
 class LogUploads(Visits):
-    """The forms on which a log is brought."""
+    """The forms that bring a log."""
 
     def __init__(self, settings: ServerSettings, store: Store, jobs: Jobs) -> None:
         super().__init__(settings, store, jobs)
         self._places = Places()
 
     def routes(self) -> list[BaseRoute]:
-        """Return what is at which address."""
+        """Return the routes of these pages."""
         return [
             Route("/logs", self.upload, methods=["POST"]),
             Route("/example", self.example, methods=["POST"]),
@@ -80,7 +83,10 @@ class LogUploads(Visits):
         return await self._received(request, keep, keeps=True)
 
     async def prior(self, request: Request) -> Response:
-        """Bring something public, from which a release of a log can start; it is read at once, and asks nothing."""
+        """Bring a public file, from which a release of a log can start.
+
+        It is read at once, which makes no query.
+        """
         log = await run_in_threadpool(self.log, request)
 
         def keep(came: Upload) -> str:
@@ -96,7 +102,7 @@ class LogUploads(Visits):
         return await self._received(request, keep, keeps=False)
 
     async def _received(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
-        """Take a file. What speaks against it is looked for before any of it is on the disk."""
+        """Receive a file after every check that does not need it."""
         session = self.session(request)
         target = self.settings.folder / "incoming" / secrets.token_hex(16)
         marks: list[str] = []
@@ -118,7 +124,7 @@ class LogUploads(Visits):
 
     @form()
     def example(self, request: Request, fields: dict[str, str]) -> str:
-        """Bring a made-up log, to try what the pages do."""
+        """Bring a synthetic log, to try the pages."""
         target = self.settings.folder / "incoming" / f"{secrets.token_hex(16)}{_EXAMPLE[-4:]}"
         try:
             log_files.write(hospital(_PATIENTS, seed=1), target)
@@ -127,7 +133,7 @@ class LogUploads(Visits):
             target.unlink(missing_ok=True)
 
     def _bring(self, session: str, path: Path, name: str, size: int, content: str) -> str:
-        """Take a file in as a log, and have it read."""
+        """Store a file as a log, and queue its reading."""
         self.jobs.check_room(session, keeps=True)  # before anything is there
         suffix = suffix_of(name, known_suffixes())
         log = secrets.token_hex(16)
@@ -140,11 +146,11 @@ class LogUploads(Visits):
 
 
 _KEPT = 6
-"""Forecasts of a log that are kept."""
+"""Number of forecasts of a log that are kept."""
 
 
 class ReleaseForm(Visits):
-    """The pages on which a release is asked for: settings, expert options, and the check before it is made."""
+    """The pages for requesting a release: settings, expert options, and the check."""
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -158,8 +164,11 @@ class ReleaseForm(Visits):
         ]
 
     def release(self, request: Request) -> Response:
-        """The settings: as an address says, or as a job asked, or as they were left, also in another tab, or as the
-        columns were told."""
+        """Return the form of the settings.
+
+        They come from the address or the job that it names. Else they are those left before, also in another tab, or
+        follow from the columns.
+        """
         log = self.log(request)
         return self._form(request, log, self._values(request, log))
 
@@ -172,7 +181,10 @@ class ReleaseForm(Visits):
         return {"method": pages.DEFAULT, "epsilon": "1", **found}
 
     def check(self, request: Request) -> Response:
-        """All answers on one page, with what the release would ask and cost, and the button that makes it."""
+        """Return all answers on one page, with the queries and epsilon of the release.
+
+        Its button makes the release.
+        """
         log = self.log(request)
         values = self._values(request, log)
         return self._check(request, log, values, self._preview(log, values))
@@ -185,7 +197,7 @@ class ReleaseForm(Visits):
         plan: Refused | None = None,
         status: int = 200,
     ) -> Response:
-        """The settings, or the expert options, with what speaks against them."""
+        """Return the settings, or the expert options, with the error in them."""
         expert = request.url.path.endswith("/expert")
         outlook = None if log.measured is None or expert else self._outlook(log, values)
         page = pages.release_form(
@@ -208,7 +220,7 @@ class ReleaseForm(Visits):
         status: int = 200,
         **asked: Any,
     ) -> Response:
-        """The page before a release is made, or the settings where these cannot be meant."""
+        """Return the page before a release, or the settings if they are contradictory."""
         lacking = plan if isinstance(plan, Refused) else plan.lacking
         if log.measured is None or lacking is not None:
             return self._form(request, log, values, lacking, 200 if log.measured is None else 400)
@@ -217,7 +229,7 @@ class ReleaseForm(Visits):
         return HTMLResponse(page, status)
 
     def _outlook(self, log: LogRecord, values: Mapping[str, str], plan: FormPreview | Refused | None = None) -> Outlook:
-        """What is foreseen of a release with these settings: its forecast is the one of these, else the newest."""
+        """Return the outlook of a release, with its own forecast or the newest one."""
         plan = plan or self._preview(log, values, dry_run=False)
         asked = None
         with contextlib.suppress(VeilogError):
@@ -228,7 +240,7 @@ class ReleaseForm(Visits):
         return Outlook(plan, None if job is None else self.jobs.now(job), same is not None)
 
     def _prior(self, log: LogRecord, values: Mapping[str, str]) -> JobRecord | None:
-        """The public file that a form names, if it was brought for this log."""
+        """Return the public file that a form names, if it was brought for this log."""
         job = self.store.job(log.session, values.get(FIELD, ""))
         return self.jobs.now(job) if job is not None and (job.log, job.kind) == (log.id, "prior") else None
 
@@ -236,14 +248,14 @@ class ReleaseForm(Visits):
         return preview_form(log, values, self.settings, dry_run=dry_run, prior=self._prior(log, values))
 
     def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
-        """Return what a form asks for, which is kept for whoever comes back to it."""
+        """Return the values of a form, and keep them for the next visit to it."""
         values = fields_in(fields)
         self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
         return values
 
     @answered
     def plan(self, request: Request, fields: dict[str, str]) -> Response:
-        """Keep what stands in the form, and begin its forecast if that was not done yet: nothing is spent by it."""
+        """Keep the values of the form and start their forecast, which spends nothing."""
         log = self.log(request)
         values = self._left(log, fields)
         self._forecast(log, values)
@@ -252,7 +264,7 @@ class ReleaseForm(Visits):
         return HTMLResponse(pages.outlook_part(self._outlook(log, values), log))
 
     def _forecast(self, log: LogRecord, values: Mapping[str, str]) -> None:
-        with contextlib.suppress(VeilogError):  # of settings that cannot be meant yet, and where too much waits
+        with contextlib.suppress(VeilogError):  # settings with an error yet, or too many jobs
             asked, made = forecast_request(values, log), self.store.jobs_of(log.id, "forecast")
             if asked is None or any(job.request == asked for job in made):
                 return
@@ -277,7 +289,7 @@ class ReleaseForm(Visits):
 
     @answered
     def checked(self, request: Request, fields: dict[str, str]) -> Response:
-        """Keep the settings, and lead to the check, unless they cannot be meant."""
+        """Keep the settings and lead to the check, unless they have an error."""
         log = self.log(request)
         values = self._left(log, fields)
         self._forecast(log, values)
@@ -309,7 +321,7 @@ class ReleaseForm(Visits):
         def queue() -> str:
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
-            # Looked for here, where nobody else can queue it meanwhile from another tab.
+            # checked here, where no other tab can queue it meanwhile
             same.extend(() if "again" in sure else self._made_before(log, made))
             if same:
                 raise _MadeBefore
@@ -321,7 +333,7 @@ class ReleaseForm(Visits):
             return self._check(request, log, values, plan, 409, sure=sure, same=same[0])
 
     def _made_before(self, log: LogRecord, asked: JobRequest) -> list[JobRecord]:
-        """The same releases of this log, read as it is now, that were asked for a short while ago and did not fail."""
+        """Return recent, unfailed jobs with the same release of this log, read as now."""
         return [
             self.jobs.now(job)
             for job in self.store.jobs_of(log.id, "release")
@@ -333,12 +345,12 @@ class ReleaseForm(Visits):
 
 
 _RECENT = 3600.0
-"""Seconds within which the same release is asked about before it is made once more."""
+"""Seconds within which the pages ask before they make the same release again."""
 _INSIDE = "internal-report.html"
 
 
 def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
-    """The application."""
+    """Return the application."""
     store = Store(settings.folder / "veilog.sqlite")
     jobs = Jobs(store, settings, work)
 
@@ -360,7 +372,7 @@ def make_app(settings: ServerSettings, work: Work = work_on) -> Access:
 
 
 class _MadeBefore(Exception):
-    """The very same release was asked for a short while ago."""
+    """The very same release was requested a short while ago."""
 
 
 class _Site(ReleaseForm):
@@ -431,7 +443,7 @@ class _Site(ReleaseForm):
         return HTMLResponse(page)
 
     def now(self, request: Request) -> Response:
-        """How far a job is, to be put into its page; a short connection, however many pages are open."""
+        """Return the progress of a job for its page, by a short connection."""
         return HTMLResponse(pages.doing_part(self.job(request)))
 
     def file(self, request: Request) -> Response:
@@ -443,7 +455,7 @@ class _Site(ReleaseForm):
         return FileResponse(path, filename=shown, media_type="application/octet-stream", headers=_SEALED)
 
     def all_files(self, request: Request) -> Response:
-        """Everything that goes with a release, in one file."""
+        """Return all shareable files of a release as one file."""
         job, folder = self.job(request), self.jobs.folder(self.job(request).id)
         about = (job.created, job.request.form.get("epsilon"))
         found = {named(*about, name): folder / name for name in FILES if name != _INSIDE}
@@ -458,7 +470,7 @@ class _Site(ReleaseForm):
 
     @answered
     def language(self, request: Request, fields: dict[str, str]) -> Response:
-        """Speak another language from now on. It needs no mark: doing it twice is doing it once."""
+        """Change the language. This form needs no mark: twice has the same result as once."""
         language = fields.get("language", "")
         if language not in languages():
             raise Problem(400, "language-unknown")
@@ -466,12 +478,14 @@ class _Site(ReleaseForm):
 
     @form()
     def columns(self, request: Request, fields: dict[str, str]) -> str:
-        """What each column is, whose a case is, and how doubtful rows are read. The log is read again where that reads
-        it otherwise, or counts other persons."""
+        """Set the roles of the columns, the unit, and the reading of doubtful rows.
+
+        The log is read again if that changes how it is read, or which persons are counted.
+        """
         log = self.log(request)
         inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
         if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
-            return self._read(log, inside)  # another table: what was said of the columns was said of another one's
+            return self._read(log, inside)  # another table, so the columns of the form are not its own
         columns = columns_said(fields, log)
         if _reading(columns) != _reading(log.columns) or log.measured is None:
             return self._read(log, columns)
@@ -491,7 +505,7 @@ class _Site(ReleaseForm):
         return self._read(log, log.columns)
 
     def _read(self, log: LogRecord, columns: Mapping[str, str]) -> str:
-        self.jobs.check_room(log.session, keeps=False)  # before the reading of before is gone
+        self.jobs.check_room(log.session, keeps=False)  # before the previous reading is deleted
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
         self.store.set_columns(log.id, columns)
@@ -500,7 +514,7 @@ class _Site(ReleaseForm):
 
     @form(repeatable=True)
     def sign(self, request: Request, fields: dict[str, str]) -> str:
-        """Keep who confirmed what of a release, and write it into its dossier and into the notes of its account."""
+        """Record who confirmed what of a release, in its dossier and its account's notes."""
         job = self.job(request)
         if not isinstance(job.result, ReleasedLog) or not job.ended:
             raise HTTPException(404)
@@ -521,7 +535,10 @@ class _Site(ReleaseForm):
 
     @form()
     def write_again(self, request: Request, fields: dict[str, str]) -> str:
-        """A job of its own, which asks nothing: what was kept stays where it is, whatever becomes of this."""
+        """Queue a job that writes a release again, without queries.
+
+        The stored answers stay, whether or not this job succeeds.
+        """
         job = self.job(request)
         if not isinstance(job.result, ReleasedLog) or not job.result.unwritten or not job.ended:
             raise Problem(400, "release-already-written")
@@ -543,9 +560,9 @@ class _Site(ReleaseForm):
 
 
 _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}
-"""What a download may do if somebody opens it here: nothing."""
+"""Policy for a download that is opened in the browser: nothing may run or load."""
 
 
 def _reading(columns: Mapping[str, str]) -> dict[str, str]:
-    """How a log is read, as far as that was said."""
+    """Return the settings of a log's reading that were chosen."""
     return {name: value for name, value in columns.items() if value and of_reading(name)}

@@ -1,4 +1,7 @@
-"""What an owner governs: the account of a log, and all that is stored on this machine, whichever browser brought it."""
+"""Pages of the data owner: the account of a log, and all logs on this machine.
+
+The latter come from any browser.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,13 @@ from veilog.web.pages import render as pages
 from veilog.web.work.accounts import AccountSeen, account_seen, count_all, entered_by, limit, persons_of, put_on
 
 LONGEST_NOTE = 500
-"""Letters of a note."""
+"""Largest number of characters of a note."""
 _OWNER = " owner"
-"""What marks of the list of all logs are signed for, beside the session."""
+"""Suffix of the session for which marks of the list of all logs are signed."""
 
 
 _GRANTED = 1800.0
-"""Seconds for which the list of all logs is open to whoever typed the token: its address stays in the browser's
-history."""
+"""Seconds for which the token opens the list of all logs: its address stays in the history."""
 
 
 def _shared() -> Problem:
@@ -30,7 +32,7 @@ def _shared() -> Problem:
 
 
 class Owner(Visits):
-    """The pages on which an owner sets budgets, keeps notes, and finds what other browsers left."""
+    """The pages on which the data owner sets budgets, keeps notes, and finds all logs."""
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -57,7 +59,7 @@ class Owner(Visits):
         return HTMLResponse(pages.account(log, seen, jobs, notes, self.once(request)))
 
     def compare(self, request: Request) -> Response:
-        """Show two releases of a log beside each other, or ask which."""
+        """Return the page that compares two releases of a log, or asks for two."""
         log = self.log(request)
         seen = account_seen(log, self.settings)
         asked = [n[:20] for n in request.query_params.getlist("release")[:2] if n.isascii() and n.isdecimal()]
@@ -65,7 +67,7 @@ class Owner(Visits):
         return HTMLResponse(page)
 
     def _made(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
-        """The jobs of this browser that made the releases of an account, of whichever of its logs they are."""
+        """Return the jobs of this browser that made an account's releases, from any log."""
         times = {} if seen.account is None else {entry.number: entry.time for entry in seen.account.entries}
         found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release")
         return {
@@ -97,7 +99,7 @@ class Owner(Visits):
 
     @form(repeatable=True)
     def count(self, request: Request, fields: dict[str, str]) -> str:
-        """Take in the releases that the account does not count."""
+        """Enter the releases that the account does not count."""
         log = self.log(request)
         count_all(log, self.settings)
         return f"/logs/{log.id}/account"
@@ -115,7 +117,7 @@ class Owner(Visits):
     # Everything that is stored here.
 
     def stored(self, request: Request) -> Response:
-        """All logs, for whoever typed the token a moment ago; else the question for it."""
+        """Return the list of all logs after the token was typed, else the form for it."""
         session, grant = self.session(request), request.query_params.get("grant")
         once = self.once(request)
         if grant is None:
@@ -153,14 +155,14 @@ class Owner(Visits):
         return f"/stored?grant={grant}"
 
     def _check_grant(self, session: str, grant: str) -> str:
-        """The mark of whoever typed the token a while ago, on a server that is not shared."""
+        """Return the mark of a recently typed token; :class:`Problem` on a shared server."""
         if self.settings.lasting_token:
             raise _shared()
         return check_once(self.key, session + _OWNER, grant, _GRANTED)
 
     @answered
     def leave(self, request: Request, fields: dict[str, str]) -> Response:
-        """Let this browser out: its logs stay, and are found again in the list of all."""
+        """End the access of this browser; its logs stay in the list of all logs."""
         session = self.session(request)
         check_once(self.key, session, fields.get("once", ""))
         self.store.let_out(session)

@@ -1,4 +1,4 @@
-"""Starting the server: where its data lie, who may come in, and the socket it listens on."""
+"""Start of the server: the folder of its data, its token, and its socket."""
 
 from __future__ import annotations
 
@@ -31,13 +31,16 @@ _SHORTEST_TOKEN = 20
 _LEAST_MEMORY = 256 << 20
 """Bytes without which no worker reads a log."""
 _TRIES = 20
-"""Free ports that are tried, until one is free for both families of addresses."""
+"""Number of free ports to try, until one is free for IPv4 and IPv6."""
 _FOR_STREAMS = 3
-"""Seconds for what is being answered when the server stops."""
+"""Seconds for current answers when the server stops."""
 
 
 def prepared(folder: Path) -> Path:
-    """The data folder, made if need be. Others must not be able to look into it, and it must be ours alone."""
+    """Return the data folder, after making it if needed and checking it.
+
+    Others must not be able to look into it, and it must be veilog's alone.
+    """
     place = Path(os.path.realpath(folder))
     try:
         if not place.exists():
@@ -60,8 +63,11 @@ def prepared(folder: Path) -> Path:
 
 
 def ledger_in(folder: Path, ledger: Path | None, *, usual: bool, seeded: bool) -> Path:
-    """Return the ledger of a server: the one that is named; in the ``usual`` folder that of the user, which the command
-    and Python use, too; else the one of the folder. Releases of a test mode are in no account of theirs."""
+    """Return the ledger of a server.
+
+    It is the one that is named. In the ``usual`` folder it is the user's, which the command and Python use, too. Else
+    it is the folder's. Releases of a test mode enter a ledger of their own.
+    """
     if ledger is not None:
         return ledger.absolute()
     if seeded:
@@ -71,7 +77,7 @@ def ledger_in(folder: Path, ledger: Path | None, *, usual: bool, seeded: bool) -
 
 
 def token_in(path: Path) -> str:
-    """Return the token that a file holds, which only its owner may read."""
+    """Return the token that a file holds; only its owner may be able to read it."""
     try:
         token = path.read_text().strip()
         others = os.name == "posix" and path.stat().st_mode & 0o077
@@ -85,7 +91,7 @@ def token_in(path: Path) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach a server at this address."""
+    """Return True if only this machine can reach a server at this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -93,10 +99,10 @@ def is_loopback(host: str) -> bool:
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket at this address; port 0 takes a free one.
+    """Return a socket at this address; port 0 takes a free one.
 
-    It says that it is of TCP, or asyncio would leave Nagle's algorithm on, and every page but the first of a connection
-    would wait 40 ms between its head and its body.
+    Its protocol is named as TCP, or asyncio would leave Nagle's algorithm on. Then every page but the first of a
+    connection would wait 40 ms between its head and its body.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
@@ -110,8 +116,8 @@ def listening(host: str, port: int) -> socket.socket:
 def sockets_at(host: str, port: int) -> list[socket.socket]:
     """Return the sockets of a server at this address, all with one port.
 
-    At 127.0.0.1 the pages have a name below ``localhost``, which is of both families of addresses for a browser: it
-    would send its cookies to whoever listens on the same port of the other one.
+    At 127.0.0.1 the pages have a name below ``localhost``, for which a browser tries IPv4 and IPv6. It would send its
+    cookies to any program that listens on the same port of the other one.
     """
     if host != HAS_OWN_NAME or not _has_ipv6():
         return [listening(host, port)]
@@ -127,7 +133,7 @@ def sockets_at(host: str, port: int) -> list[socket.socket]:
 
 
 def _has_ipv6() -> bool:
-    """Whether this machine has a loopback of IPv6."""
+    """Return True if this machine has a loopback of IPv6."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
@@ -136,13 +142,16 @@ def _has_ipv6() -> bool:
 
 
 def memory_for_each(workers: int) -> int:
-    """Return the bytes that one worker may take: together three quarters of what the machine or container has."""
+    """Return the bytes for one worker; all share three quarters of the memory.
+
+    The memory is the machine's or the container's.
+    """
     whole = machine_memory()
     return max(_LEAST_MEMORY, whole * 3 // 4 // workers) if whole else 4 << 30
 
 
 def url_of(settings: ServerSettings, code: str | None = None) -> str:
-    """Return the address of the server, with a code that lets a browser in once, or without."""
+    """Return the server's address, with a code for one browser to enter, or without."""
     host = socket.gethostname() if settings.host in ("0.0.0.0", "::") else settings.host
     name = f"[{host}]" if ":" in host else host
     return f"http://{name}:{settings.port}/{f'?code={code}' if code else ''}"
@@ -153,15 +162,16 @@ def new_token() -> str:
 
 
 def serve(settings: ServerSettings, sockets: list[socket.socket], ready: Callable[[str], None], browser: bool) -> None:
-    """Serve until Ctrl-C. ``ready`` gets the address as soon as it can be opened, with a code that works once.
+    """Serve until Ctrl-C.
 
-    With a token of a file it has none: those who may come in know the token, and standard output may be a log.
+    ``ready`` gets the address as soon as it can be opened, with a code that works once. With a token of a file there is
+    no code: its users know the token, and standard output may be a log.
     """
     os.umask(0o077)
     app = make_app(settings)
     server = uvicorn.Server(bounded(app, len(sockets)))
     ready(url_of(settings, None if settings.lasting_token else app.opening(math.inf)))
-    if browser:  # the socket listens already: what comes now is answered as soon as the server runs
+    if browser:  # the socket already listens: requests are answered as soon as the server runs
         once = url_of(settings, app.opening())
         threading.Thread(target=webbrowser.open, args=(once,), daemon=True).start()
     try:
@@ -171,13 +181,13 @@ def serve(settings: ServerSettings, sockets: list[socket.socket], ready: Callabl
 
 
 def bounded(app: ASGIApp, sockets: int) -> uvicorn.Config:
-    """Return how uvicorn serves an application within the files that this process may open."""
+    """Return uvicorn's settings within the files that this process may open."""
     most = connections_at_most()
     return uvicorn.Config(
         app,
         http=TimedConnection,
         limit_concurrency=most,
-        backlog=max(8, min(64, most // (3 * sockets))),  # so many are accepted before any is looked at
+        backlog=max(8, min(64, most // (3 * sockets))),  # this many are accepted before any is looked at
         log_level="error",
         access_log=False,
         server_header=False,
@@ -189,21 +199,21 @@ def bounded(app: ASGIApp, sockets: int) -> uvicorn.Config:
 
 # Connections within bounds -------------------------------------------------------------------------------------------
 
-# Connections within bounds: of those that ask nothing, none stays long, and they never keep others out.
+# Bounded connections: idle ones do not stay long, and never keep others out.
 
 
 _HEAD = 10.0
-"""Seconds within which a request must have come up to its body."""
+"""Seconds within which a request must arrive up to its body."""
 _FILES = 4096
-"""More open files than that this process does not need."""
+"""Largest number of open files that this process needs."""
 _FEWEST = 16
 
 
 class TimedConnection(H11Protocol):
     """A connection that is dropped if its request does not come in time.
 
-    Where there are as many connections as ``limit_concurrency`` allows, a new one takes the place of that which has
-    asked nothing for the longest time. If all are at work, uvicorn answers that the server is busy.
+    If there are as many connections as ``limit_concurrency`` allows, a new one replaces the one that is idle for the
+    longest time. If all are at work, uvicorn answers that the server is busy.
     """
 
     _late: asyncio.TimerHandle | None = None
@@ -241,7 +251,7 @@ class TimedConnection(H11Protocol):
         self.transport.abort()
 
     def _watch(self) -> None:
-        """Of a request that has begun the rest must come in time; its body has a time of its own."""
+        """Drop the connection if a request's head is late; bodies have their own limit."""
         if self._at_work:
             self._forget()
         elif self._late is None:
@@ -254,8 +264,10 @@ class TimedConnection(H11Protocol):
 
 
 def connections_at_most() -> int:
-    """Let this process open more files if it may, and return how many connections there is room for: each may need a
-    file of its own beside it, and as many more are left for all else."""
+    """Return the number of connections with room, after raising the limit of files.
+
+    Each may need a file of its own beside it, and as many more are left for all else.
+    """
     try:
         import resource
     except ImportError:  # Windows, which has no such limit

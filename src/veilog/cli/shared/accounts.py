@@ -1,4 +1,4 @@
-"""How the command shows accounts of a ledger. Nothing here computes anything."""
+"""Accounts of a ledger in the terminal. Nothing here computes anything."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from veilog.releasing.account_notes import namesakes, uncounted_warning
 
 
 def account_view(path: Path, account: Account) -> RenderableType:
-    """What is spent and left, in few lines."""
+    """Return the sums that are spent and left, in few lines."""
     return Group(key_values([("ledger", str(path)), *_facts(account)]), *_account_remarks(account))
 
 
 def account_line(account: Account) -> str:
-    """What is spent and left, in a line."""
+    """Return the sums that are spent and left, in a line."""
     spent = "spent without a bound" if account.spent is None else f"{figures_of(account.spent)} spent"
     if account.spent is None and len(account.kinds) > 1:
         spent = f"{spent} ({_small(account.why_unbounded)})"
@@ -37,13 +37,13 @@ def account_line(account: Account) -> str:
 
 
 def _small(message: Message) -> str:
-    """A message within a sentence."""
+    """Return a message for a place within a sentence."""
     text = str(message)
     return text[:1].lower() + text[1:]
 
 
 def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
-    """The two numbers, each with what it takes for granted."""
+    """Yield the two composed numbers, each with its condition."""
     if found is None:
         return
     if found.planned is None or found.composed is None:
@@ -123,7 +123,7 @@ def _facts(account: Account) -> list[tuple[str, str]]:
 
 
 def _counted(account: Account) -> Iterable[tuple[str, str]]:
-    """How releases are counted, where that is not by the sum."""
+    """Yield the way releases are counted, if it is not the sum."""
     match account.counting:
         case FixedSchedule(releases=releases, each=each):
             yield (

@@ -1,4 +1,4 @@
-"""Whether and where a release is entered: options of every command that spends, and what it shows of the account."""
+"""Ledger options of every command that spends, and its output about the account."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Waiting = Callable[[str, float | None], None]
 @Parameter(name="*", group=GROUPS["ledger"])
 @dataclass(frozen=True)
 class Keeping:
-    """Whether and where a release is entered: the same options for every command that spends."""
+    """The choice of the ledger for a release, for every command that spends."""
 
     ledger: Annotated[
         Path | None,
@@ -52,8 +52,11 @@ class Keeping:
     ] = None
 
     def of(self, log: Path, waiting: Waiting | None = None, *, seeded: bool = False) -> Ledger | None:
-        """The ledger to use, checked; None if there is none to use. A new one is made by its first entry. What is
-        ``seeded`` is an experiment, which is entered only in a ledger that is named or lies beside the log."""
+        """Return the ledger to use, checked; None if there is none.
+
+        A new one is made by its first entry. A ``seeded`` run is an experiment, which only a ledger that is named or
+        lies beside the log records.
+        """
         if self.no_ledger:
             for given, option in ((self.ledger, "--ledger"), (self.account, "--account")):
                 if given is not None:
@@ -77,14 +80,18 @@ class Keeping:
         return None
 
     def _refuse_unmade(self, place: Path) -> None:
-        """Refuse to put a release on an account by its name where there is no ledger yet: it would have no limit, and
-        what was spent is in another."""
+        """Refuse a release on a named account in a ledger that does not exist yet.
+
+        It would have no limit, and what was spent is in another ledger.
+        """
         if self.account is not None:
             raise InputError("ledger-named-missing", path=place, place=place, number=self.account)
 
     def checked(self, log: Path, *, seeded: bool = False) -> str:
-        """Refuse what is wrong with it before a log is read. Return the warning that a ledger is new: where it is
-        named, a mistyped path must be seen."""
+        """Refuse wrong options before a log is read; return a warning of a new ledger.
+
+        If the ledger is named, a mistyped path must be seen.
+        """
         found = self.of(log, seeded=seeded)
         if found is None or not found.create:
             return ""
@@ -96,7 +103,7 @@ class Keeping:
     def warnings(
         self, log: Variants | EventLog | StoredLog, entry: EntryRef | None, guarantee: Guarantee
     ) -> tuple[list[OwnerMessage], dict[str, object]]:
-        """Return what the account makes of something that was asked, and what JSON has of it."""
+        """Return the account's warnings about an entry, as messages and for the JSON."""
         if entry is not None:
             found = entered_warnings(entry, log)
             return list(found), {"warnings": to_json(found)} if found else {}
@@ -108,12 +115,12 @@ DEFAULT_LEDGER = Keeping()
 
 
 def account_of(entry: EntryRef | None) -> Account | None:
-    """The account in which something was entered, if it was."""
+    """Return the account of an entry, if there is one."""
     return None if entry is None else entry.account()
 
 
 def show_account(out: Output, entry: EntryRef | None, account: Account | None, new: str) -> None:
-    """The account in which something was entered, if it was; and that its ledger is new."""
+    """Show the account of an entry, if there is one, and the note on a new ledger."""
     if entry is None or account is None:
         return
     out.show(account_view(entry.path, account))
@@ -122,7 +129,7 @@ def show_account(out: Output, entry: EntryRef | None, account: Account | None, n
 
 
 def show_notes(out: Output, notes: Iterable[OwnerMessage]) -> None:
-    """Notes for the owner of the log alone."""
+    """Show notes for the data owner alone."""
     for note in notes:
         out.show(Text(f"Confidential: {note}", style="magenta"))
 
@@ -141,14 +148,17 @@ def check_person(unit: str, names: Sequence[str]) -> None:
 
 
 def ledger_of(log: Path) -> Path | None:
-    """Return the ledger of a log if none is named: the one beside the log if there is one, else the user's."""
+    """Return the ledger of a log if none is named: the one beside it, else the user's."""
     if not is_pipe(log) and os.path.lexists(place := place_beside(log)):
         return place
     return default_ledger()
 
 
 def place_beside(log: Path) -> Path:
-    """Return the ledger beside a log: where the log really is, so that a link to a log is no way around its account."""
+    """Return the ledger beside a log, at the log's real place.
+
+    So a link to a log is no way around its account.
+    """
     if is_pipe(log):
         raise ParameterError("ledger-not-beside-input", parameter="ledger")
     try:
@@ -158,7 +168,10 @@ def place_beside(log: Path) -> Path:
 
 
 def _refuse_mistyped(place: Path, log: Path) -> None:
-    """Refuse to begin another ledger where one is that may be meant: an empty one knows of nothing that was spent."""
+    """Refuse a new ledger if the name of another one is near.
+
+    An empty ledger would know of nothing that was spent.
+    """
     own = None if is_pipe(log) else place_beside(log)
     kept = {path.name.removesuffix(SUFFIX): path for path in place.absolute().parent.glob(f"*{SUFFIX}")}
     name = nearest(place.name.removesuffix(SUFFIX), kept) or nearest(place.stem, kept)

@@ -1,4 +1,4 @@
-"""Reading the log of a command, as much of it as it needs; and where its results go: tables, JSON, progress."""
+"""Reading the log of a command, as much as it needs; its output and progress."""
 
 from __future__ import annotations
 
@@ -43,22 +43,24 @@ _LARGE_FILE = 64 << 20
 
 
 class AccountTotals(Protocol):
-    """An account, or what one would be."""
+    """An account, or one that would be opened."""
 
     def totals(self) -> dict[str, Any]:
         """Return its sums, for programs."""
 
 
 class Output:
-    """Where results go: tables to stdout, unless the JSON goes there, or ``log``, a log that is written; and which
-    files they are ``of``."""
+    """The output of a command: tables on stdout, or JSON, or a log.
+
+    Tables go to stderr if ``log``, a log that is written, goes to stdout. ``of`` are the files that the output is of.
+    """
 
     def __init__(self, target: str | None, *of: Path, log: Path | None = None) -> None:
         self.target, self.of = target, of
         piped = log is not None and is_pipe(log)
         if piped and target == "-":
             raise ParameterError("output-log-and-json", parameter="json")
-        if target is not None and target.startswith("--"):  # with no file after it the next option is taken for one
+        if target is not None and target.startswith("--"):  # without a file after it, the next option is taken for one
             raise ParameterError("json-file-is-option", parameter="json", target=target)
         if target is not None and target != "-":
             check_writable(target)
@@ -66,8 +68,10 @@ class Output:
         self.console = SafeConsole(highlight=False, width=None if own else 140, stderr=piped)
 
     def json(self, value: object, *wrote: Path, account: AccountTotals | None = None) -> None:
-        """Write a result as JSON: an object with what it is ``about``, and beside it what only the owner may know, as
-        the ``account``, which has the name of the log."""
+        """Write a result as JSON: an object with facts ``about`` the command.
+
+        Beside them it has confidential facts, such as the ``account``, which has the name of the log.
+        """
         if self.target is None:
             return
         if isinstance(value, dict):
@@ -78,20 +82,22 @@ class Output:
         CALL.get().told.append(self.target)
 
     def show(self, what: Any, *, whole: bool = False) -> None:
-        """Print it for people; what is to be pasted ``whole`` is not broken into lines."""
+        """Print for people; text to be pasted ``whole`` is not broken into lines."""
         if self.target != "-" and not CALL.get().quiet:
             self.console.print(what, soft_wrap=whole)
 
 
 def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
-    """Files with the SHA-256 of what is in them; None of what is no file."""
+    """Return the files with the SHA-256 of their content; None for what is no file."""
     return [{"path": str(path), "sha256": sha256_of(path)} for path in files]
 
 
 @contextmanager
 def shown_progress(*, time_left: bool = False, also: str = "") -> Iterator[Callable[[str, float | None], None]]:
-    """A progress display on stderr for people; silent where stderr is not a terminal. Of long work it has the
-    ``time_left``, and what there is ``also`` to say of it."""
+    """Show progress on stderr for people; silent if stderr is no terminal.
+
+    For long work it has the ``time_left``, and ``also`` another note.
+    """
     console = SafeConsole(stderr=True)
     left = (TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     columns: tuple[ProgressColumn, ...] = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
@@ -106,19 +112,24 @@ def shown_progress(*, time_left: bool = False, also: str = "") -> Iterator[Calla
 
 
 def named(log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING, *, released: bool = False) -> Source:
-    """The log that the command is about, which is opened once. Where in its file it is need not be said of one that was
-    ``released``."""
+    """Return the log of the command, which is opened once.
+
+    For a ``released`` log, the options for its place in a file do not count.
+    """
     if is_pipe(log):
         log = received(reading.format, reading.most())
     return Source(log, reading.options(grouping, released=released))
 
 
 def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:
-    """How this log is to be read, and whether what stops reading is to be collected. Two processes pay for themselves
-    on large files only that are not compressed."""
+    """Return the request to read this log.
+
+    With ``collect_all``, findings that stop reading are collected. Two processes are faster for large files that are
+    not compressed only.
+    """
     large = not source.packed and source.size > _LARGE_FILE
     if large:
-        from veilog._process import machine_cores  # here: it loads what several processes need
+        from veilog._process import machine_cores  # here, as it loads much for processes
 
         processes = min(2, machine_cores())
     else:
@@ -134,19 +145,22 @@ def read_log(source: Source, reading: Reading) -> EventLog:
 
 
 def read_released(source: Source, reading: Reading) -> EventLog:
-    """A release: of a log whose activities were grouped it has the groups, which are not grouped again."""
+    """Return a release; if its activities were grouped, it has the groups already."""
     groups = reading.mapping()
     log = read_log(source, replace(reading, map=None, level=None, top=None))
     return log if groups is None else groups.of_release(log)
 
 
 def read_variants(source: Source, reading: Reading) -> Variants:
-    """The variants alone: tables larger than memory are grouped within the memory limit, or elsewhere."""
+    """Return the variants; tables larger than memory are grouped within the limit.
+
+    Other engines group them elsewhere.
+    """
     return read_grouped(source, reading)[0].variants
 
 
 def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Finding, ...]]:
-    """The variants, first and last time, and what was noticed."""
+    """Return the variants, first and last time, and the findings."""
     with shown_progress() as progress:
         asked = asked_of(source, reading, progress)
         found = grouped(source, asked)
@@ -154,7 +168,10 @@ def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Findi
 
 
 def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING) -> Source:
-    """The log that the command is about, once it is shown which columns were guessed: a wrong guess must be seen."""
+    """Return the log of the command after showing the columns that were guessed.
+
+    A wrong guess must be seen.
+    """
     source = named(log, reading, grouping)
     roles = roles_of(source, source.options)
     if roles is not None and roles.guessed:
@@ -163,14 +180,16 @@ def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = DEFAUL
 
 
 def show_findings(out: Output, findings: tuple[Finding, ...], log: Path) -> None:
-    """What was noticed while reading, and what was left out because of it; nothing where there is nothing."""
+    """Show the findings of reading, with what was left out; nothing if there are none."""
     if findings:
         out.show(findings_table(findings, source="standard input" if is_pipe(log) else log.name))
 
 
 def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = False) -> Path:
-    """Before any work: the target can be written. Return where to write it: the target, or for standard output a file
-    whose content is sent there in the end."""
+    """Return the place to write the target to, checked before any work.
+
+    For standard output it is a file whose content is sent there in the end.
+    """
     if is_pipe(target):
         place = outgoing(format_)
         files.check_target(place, spreadsheet_safe=spreadsheet_safe)
@@ -180,18 +199,18 @@ def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = 
 
 
 _LARGE_TEXT = 256 << 20
-"""Bytes of a text from which on its events are grouped without reading the other columns."""
+"""Bytes of a text above which events are grouped with their other columns unread."""
 
 
 _GZIPPED = 10
 
 
 def read_events(source: Source, reading: Reading, *, for_whole: str | None = None) -> EventLog | StoredLog:
-    """The log with its events, in memory for the method that is named, because it takes the log as a whole.
+    """Return the log with its events; in memory for a method that takes it as a whole.
 
-    A large Parquet file stays on disk where that is possible, several files and tables of engines always do.
+    A large Parquet file stays on disk if possible; several files and tables of engines always do.
     """
-    from veilog.logs.storage.loader import stored, whole_of  # here: most logs are in one file and fit in memory
+    from veilog.logs.storage.loader import stored, whole_of  # here, as most logs are in one file and fit in memory
 
     if source.is_elsewhere:
         with shown_progress() as progress:
@@ -206,7 +225,10 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
 
 
 def fits(source: Source) -> bool:
-    """Whether the log is one file that may be read with all its columns; others are grouped, their columns unread."""
+    """Return True if the log is one file that may be read with all its columns.
+
+    Other logs are grouped, with their other columns unread.
+    """
     if source.options.engine != "duckdb" or not source.is_file or is_large(source):
         return False
     reader = table_reader_of(source)

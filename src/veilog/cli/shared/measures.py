@@ -1,4 +1,4 @@
-"""How the command shows comparisons and attacks. Nothing here computes anything."""
+"""Comparisons and attack tests in the terminal. Nothing here computes anything."""
 
 from __future__ import annotations
 
@@ -69,19 +69,21 @@ _GRADES: Mapping[Grade, str] = {"good": "green", "limited": "yellow", "poor": "r
 
 
 _FIRST = ("relative_log_similarity", "dfg_moved", "keep_real", "size_ratio", "fitness", "precision", "case_durations")
-"""Measures that are shown before more is asked for, with those that other packages add."""
+"""Measures shown without --details, with those that other packages add."""
 
 
 def comparison_view(result: Comparison) -> Group:
-    """What ``veilog compare`` prints unless more is asked for: the verdict, what attacks on people gained, the measures
-    that say most, and what the release is good for where that was asked."""
+    """Return the short output of ``veilog compare``.
+
+    It has the verdict, what attacks on people gained, the clearest measures, and the chosen use cases.
+    """
     use_cases = [use_cases_table(result.use_cases)] if result.use_cases else []
     people = attack_lines(result.linkability, result.inference)
     return Group(Text(result.verdict, style="bold"), *people, _measures(result, (*_FIRST, *result.added)), *use_cases)
 
 
 def comparison_table(result: Comparison) -> Group:
-    """Every measure, and the verdict in words."""
+    """Return every measure, and the verdict in words."""
     table = _measures(result, (*_PRINTED, *result.added))
     missing = [Text(f"{name}: {reason}", style="dim") for name, reason in sorted(result.not_computed.items())]
     times = times_view(result.case_durations, result.active_cases)
@@ -92,7 +94,7 @@ def comparison_table(result: Comparison) -> Group:
 
 
 def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
-    """The share of the cases that obey each rule, the first row for all of them."""
+    """Return the share of the cases that obey each rule, first for all of them."""
     table = listing("rule", "original", "release", right=("original", "release"), title="cases that obey the rules")
     for row in rules:
         shares = ("not known" if of is None else share_in_percent(of) for of in (row["original"], row["released"]))
@@ -101,7 +103,7 @@ def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def use_cases_table(use_cases: Mapping[str, Assessment]) -> Group:
-    """What a release is good for: a sentence a use case, and each number beside what it is held against."""
+    """Return the use cases: a sentence for each, and its numbers beside references."""
     numbers = ("release", "original", "another sample", "unprotected", "utility")
     table = listing("", *numbers, "", right=numbers, dim=("",), title="use cases")
     for judgement in use_cases.values():
@@ -127,7 +129,7 @@ def use_cases_table(use_cases: Mapping[str, Assessment]) -> Group:
 
 
 def _lines(result: Comparison, names: Iterable[str]) -> Iterable[tuple[str, str, str]]:
-    """What is printed of each measure: its numbers with their words, or between which numbers it lies."""
+    """Yield the numbers of each measure with their words, or the bounds of its value."""
     for line in result.lines(names):
         whence = f" (added by {result.added[line.measure]})" if line.measure in result.added else ""
         hours = line.quantity.form == "hours" and line.value is not None
@@ -142,11 +144,11 @@ _CONTROLS: dict[Control, str] = {"others' cases": "others' cases", "held out": "
 
 
 _SHOWN = 20
-"""Names of cases on the screen; the JSON has all."""
+"""Number of cases that are named on the screen; the JSON names all."""
 
 
 def unique_line(row: Mapping[str, Any]) -> Text:
-    """Name the cases that knowledge of one kind and size singles out."""
+    """Return the cases that knowledge of one kind and size singles out."""
     cases: list[str] = row["cases"]
     more = f" and {len(cases) - _SHOWN:,} more, which --json lists" if len(cases) > _SHOWN else ""
     known = f"{counted(row['size'], 'activity', 'activities')} ({_KNOWN[row['background']]})"
@@ -154,8 +156,12 @@ def unique_line(row: Mapping[str, Any]) -> Text:
 
 
 def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: str | None = None) -> Group:
-    """Who is exposed, in sentences: the exact share of cases with a path of their own, whom chance knowledge finds, an
-    example, and at last what the most telling activities do, with their ``time`` where that is known to a unit."""
+    """Return in sentences who is exposed in a log.
+
+    They have the exact share of cases with a variant of their own, and those whom chance knowledge finds. An example
+    follows, and at last the effect of the most revealing activities, with their ``time`` if the attacker knows it to a
+    unit.
+    """
     lines = []
     if exposed is not None:
         persons = exposed.person is not None
@@ -176,7 +182,7 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: st
 
 
 def _told(results: Sequence[RiskResult]) -> Iterator[str]:
-    """What the most telling activities do: a sentence for all kinds of knowledge that do the same."""
+    """Yield a sentence on the most revealing activities for each distinct effect."""
     outcomes: dict[str, list[tuple[int, str]]] = {}
     for found in results:
         outcomes.setdefault(found.background, []).append((found.size, _outcome(found)))
@@ -188,7 +194,7 @@ def _told(results: Sequence[RiskResult]) -> Iterator[str]:
 
 
 def _outcome(found: RiskResult) -> str:
-    """What knowledge of one kind and size does; where not all that can be known was tried, no less than was seen."""
+    """Return the effect of some knowledge; a lower bound if not all of it was tried."""
     if not found.exact and found.unique == 0:
         return f"singles out no case in {found.sampled or 0:,} tested combinations"
     if not found.unique:
@@ -199,14 +205,17 @@ def _outcome(found: RiskResult) -> str:
 
 
 def attack_lines(linked: Linkability | None, inferred: Inference | None, *, published: bool = False) -> list[Text]:
-    """What linking and inferring achieved, each in two sentences; ``published`` where no release was made."""
+    """Return two sentences each on linking and inferring.
+
+    ``published`` is for a log without a release.
+    """
     said = [] if linked is None else [linked_in_words(linked, published=published)]
     said += [] if inferred is None else [inferred_in_words(inferred, published=published)]
     return [Text(sentence) for sentence in said]
 
 
 def attack_tables(singled: SinglingOut | None, linked: Linkability | None, inferred: Inference | None) -> list[Group]:
-    """Risk before and after, a table an attack."""
+    """Return the attack tests before and after, a table for each attack."""
     tables = [] if singled is None else [_singled(singled)]
     if linked is not None:
         rows = [
@@ -255,7 +264,7 @@ def _attacked(
 
 
 def _singled(result: SinglingOut) -> Group:
-    """Risk before and after, for each kind of knowledge; the judged difference in red where it is one."""
+    """Return singling out before and after; a release that reveals more is red."""
     names = (
         "events known",
         "attack succeeds",
@@ -295,7 +304,10 @@ def _reach(rate: Rate) -> str:
 
 
 def risk_table(results: Iterable[RiskResult]) -> Group:
-    """Disclosure for each kind and size of background knowledge, with a bar as long as the case disclosure."""
+    """Return disclosure for each kind and size of background knowledge.
+
+    A bar is as long as the case disclosure.
+    """
     results = list(results)
     attribute = any(r.attribute_disclosure is not None for r in results)
     told = ("attribute disclosure",) if attribute else ()
@@ -325,11 +337,11 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
     return Group(table, words, *notes)
 
 
-# How the command shows audits. Nothing here computes anything.
+# Audits in the terminal. Nothing here computes anything.
 
 
 def audit_view(result: AuditResult) -> Group:
-    """Claimed, derived and audited side by side, and how it was found out."""
+    """Return claimed, derived and audited epsilon side by side, with the attack."""
     t = result.tally
     name = result.method + (" (as published)" if result.as_published else "")
     chances = f"{t.seen_with:,} of {t.runs_with:,} runs with, {t.seen_without:,} of {t.runs_without:,} without"
@@ -359,7 +371,7 @@ def audit_view(result: AuditResult) -> Group:
 
 
 def _inside(result: AuditResult) -> list[tuple[str, str]]:
-    """The findings of a white-box audit beside its epsilon."""
+    """Return the findings of a white-box audit beside its epsilon."""
     white = result.white_box
     if white is None:
         return []

@@ -1,4 +1,4 @@
-"""The options that commands share: which log, how it is read, and how values are spelled."""
+"""Options that commands share: the log, its reading, and the spelling of values."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def _whole(kind: object, tokens: Sequence[Token]) -> int:
     (token,) = tokens
     try:
         return int(token.value)
-    except ValueError:  # also of more digits than any number has that is meant
+    except ValueError:  # also for more digits than any sensible number has
         option = token.keyword or ""
         name = option.removeprefix("--").replace("-", "_")
         raise ParameterError("option-not-whole", parameter=name, option=option, value=token.value[:40]) from None
 
 
 WHOLE = Parameter(converter=_whole)
-"""Stands beside the type of every option that is a whole number: ``Annotated[int | None, WHOLE, ...]``."""
+"""Annotation of options with whole numbers: ``Annotated[int | None, WHOLE, ...]``."""
 
 
 def quoted(path: Path) -> str:
@@ -46,14 +46,17 @@ def quoted(path: Path) -> str:
 
 
 def options(*groups: DataclassInstance) -> str:
-    """Return the options that were given of these groups, a space before each: how the log is read, who groups it, and
-    which ledger is charged. A hint that leaves one out would be about another log, or charged nowhere."""
+    """Return the given options of these groups, a space before each.
+
+    They are how the log is read, the engine that groups it, and the ledger. A hint that leaves one out would be about
+    another log, or would charge another ledger.
+    """
     words = [word for group in groups for word in _words(group)]
     return "".join(f" {shlex.quote(word)}" for word in words)
 
 
 def _words(group: DataclassInstance) -> Iterator[str]:
-    """The options of a group that differ from what they are by default. Their names are those of its fields."""
+    """Yield the options of a group that differ from their defaults, named as fields."""
     for field in fields(group):
         value = getattr(group, field.name)
         usual = None if field.default is MISSING else field.default
@@ -68,7 +71,7 @@ def _words(group: DataclassInstance) -> Iterator[str]:
 
 
 def pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """Return what an option that takes NAME=VALUE says each time, of each name once."""
+    """Return the pairs of an option that takes NAME=VALUE, each name at most once."""
     found = [pair(text, option) for text in texts]
     names = [name for name, _ in found]
     twice = next((name for name in names if names.count(name) > 1), None)
@@ -96,7 +99,7 @@ _TITLES = {
 
 
 GROUPS = {name: OptionGroup(title, sort_key=place) for place, (name, title) in enumerate(_TITLES.items(), 1)}
-"""The groups that the options of a command are shown in, after its own."""
+"""Groups in which the options of a command are shown, after its own."""
 
 
 def _no_option(kind: Any, path: Path) -> None:
@@ -162,7 +165,7 @@ HeldOut = Annotated[
 @Parameter(name="*", group=GROUPS["reading"])
 @dataclass(frozen=True)
 class Reading:
-    """How a log is read: the same options for every command that reads one."""
+    """The options for reading a log, the same for every command that reads one."""
 
     case: Annotated[str | None, Parameter(help="Column with the name of the case, for tables.")] = None
     activity: Annotated[str | None, Parameter(help="Column of the activity, for tables.")] = None
@@ -224,24 +227,26 @@ class Reading:
     ] = None
 
     def mapping(self) -> ActivityMapping | None:
-        """Which group each activity belongs to, if they are grouped."""
+        """Return the group of each activity, if they are grouped."""
         return mapped_by(self.map, self.level, self.top)
 
     def groups(self, domain: Domain) -> Domain:
-        """The public facts, with the groups as the activities where nothing is said of these."""
+        """Return the public facts, with the groups as activities if none are declared."""
         found = self.mapping()
         return domain if found is None or domain.activities is not None else replace(domain, activities=found.names)
 
     def options(self, grouping: Grouping, *, released: bool = False) -> ReadOptions:
-        """What is said about how the log is read. Where in its file it is need not be said of one that was
-        ``released``."""
+        """Return the options of reading.
+
+        For a ``released`` log, those for its place in a file do not count.
+        """
         known = {field.name for field in fields(ReadOptions)}
         said = {name: value for group in (self, grouping) for name, value in vars(group).items() if name in known}
         left = ("decimal", "header", "sheet", "object_type") if released else ()
         return ReadOptions(**said | dict.fromkeys(left) | {"limit": self.most()})
 
     def most(self) -> int:
-        """The bytes that a compressed log may unpack to."""
+        """Return the bytes that a compressed log may unpack to."""
         if self.limit is not None and self.limit < 1:
             raise ParameterError("limit-below-one", parameter="limit", limit=self.limit)
         return DEFAULT_LIMIT if self.limit is None else self.limit
@@ -258,7 +263,7 @@ DEFAULT_READING = Reading()
 @Parameter(name="*", group=GROUPS["engines"])
 @dataclass(frozen=True)
 class Grouping:
-    """Who groups a table's events into variants: the same options for every command that variants are enough for."""
+    """The engine that groups a table's events into variants, if variants suffice."""
 
     engine: Annotated[
         str,
@@ -282,7 +287,7 @@ class Grouping:
     ] = None
 
     def needs_events(self, what: str) -> None:
-        """Refuse an engine where variants are not enough."""
+        """Refuse an engine for work that needs more than variants."""
         if self.engine != "duckdb":
             raise ParameterError("engine-without-events", parameter="engine", what=what, called=called(self.engine))
 

@@ -1,8 +1,9 @@
-"""The files of a command. None that it writes is one that it reads, is named twice, or is there already, unless
-``--overwrite`` allows it; and ``-`` stands for standard input or output as a log.
+"""The files of a command, and ``-`` for standard input or output as a log.
 
-Reading needs a file that can be looked at twice, and writing one that is whole or not there. So what comes in is kept
-in a folder of this process's own until the command ends, and what goes out is written there first.
+A file that it writes is none that it reads, is named once, and does not exist yet, unless ``--overwrite`` allows it.
+
+Reading needs a file that can be read twice, and writing one that is whole or missing. So input is kept in a folder of
+this process until the command ends, and output is written there first.
 """
 
 from __future__ import annotations
@@ -30,21 +31,21 @@ _BLOCK = 1 << 20
 
 
 _folders: list[Path] = []
-"""What this command keeps until it ends."""
+"""Folders that this command keeps until it ends."""
 
 
 def is_pipe(path: Path) -> bool:
-    """Return whether this stands for standard input or output."""
+    """Return True if this stands for standard input or output."""
     return path == _PIPE
 
 
 def in_words(path: Path, *, out: bool = False) -> str:
-    """Return what a log is called where it is shown."""
+    """Return the name of a log for messages."""
     return ("standard output" if out else "standard input") if is_pipe(path) else str(path)
 
 
 def check_formats(arguments: Mapping[str, Any]) -> None:
-    """Refuse a format that nothing would listen to: where no log is ``-``, the suffix of each file says its format."""
+    """Refuse a format without effect: only a log ``-`` has one, files have suffixes."""
     files = [value for value in arguments.values() if isinstance(value, Path)]
     if arguments.get("to") is not None and not is_pipe(arguments["target"]):
         raise ParameterError("output-format-for-file", parameter="to", arguments=arguments["target"])
@@ -53,8 +54,11 @@ def check_formats(arguments: Mapping[str, Any]) -> None:
 
 
 def received(format_: str | None, limit: int) -> Path:
-    """Return a file with what comes from standard input, in a log's format; it is gone when the command ends."""
-    from veilog.logs.input.formats import known_suffixes  # loaded with numbers, for which a start does not wait
+    """Return a file with the content of standard input, in a log's format.
+
+    It is removed when the command ends.
+    """
+    from veilog.logs.input.formats import known_suffixes  # it loads numbers, for which a start does not wait
 
     suffix = _suffix(format_, known_suffixes(), coming=True)
     if any(place.name.startswith("stdin") for folder in _folders for place in folder.iterdir()):
@@ -74,7 +78,7 @@ def received(format_: str | None, limit: int) -> Path:
 
 
 def outgoing(format_: str | None) -> Path:
-    """Return a file to write what goes to standard output to; :func:`send` sends it."""
+    """Return a file for output to standard output; :func:`send` sends it."""
     from veilog.logs.input.formats import SUFFIXES
 
     return _folder() / f"stdout{_suffix(format_, SUFFIXES, coming=False)}"
@@ -94,7 +98,7 @@ def send(place: Path) -> None:
 
 
 def without_folder(text: str) -> str:
-    """Return a message that names what is kept here without the folder, which is nobody's business."""
+    """Return a message about kept files without their folder, an internal matter."""
     for folder in _folders:
         text = text.replace(f"{folder}/", "")
     return text
@@ -102,7 +106,7 @@ def without_folder(text: str) -> str:
 
 @contextmanager
 def cleared() -> Iterator[None]:
-    """Remove at the end what was kept in this block."""
+    """Remove at the end of the block what it kept."""
     try:
         yield
     finally:
@@ -116,7 +120,7 @@ def _folder() -> Path:
 
 
 def _suffix(format_: str | None, known: tuple[str, ...], *, coming: bool) -> str:
-    """The suffix of a format, which must be said of a log that comes in, or goes out, without a name."""
+    """Return the suffix of a format, which a log without a name must have."""
     suffix = "" if format_ is None else f".{format_.strip().lower().removeprefix('.')}"
     if suffix in known:
         return suffix
@@ -128,12 +132,14 @@ def _suffix(format_: str | None, known: tuple[str, ...], *, coming: bool) -> str
 
 
 WRITTEN = ("target", "out", "page", "model", "json", "report", "recipient_report", "dossier", "registry", "chart")
-"""Options and words of commands that name what is written; all other paths are read."""
+"""Options and words of commands that name written files; all other paths are read."""
 
 
 def check_places(arguments: Mapping[str, Any]) -> None:
-    """Refuse a result that would go over a log, a ledger, a list or another result, that would become a part of the
-    log, or whose file is there already."""
+    """Refuse a result in place of a log, a ledger, a list or another result.
+
+    It must not become a part of the log either, nor exist already.
+    """
     places = list(_places(arguments))
     for (name, place), (other, beside) in itertools.permutations(places, 2):
         if name in (*WRITTEN, "checkpoint") and _same(place, beside):
@@ -142,7 +148,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
         if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
             raise OutputError("file-inside-log-folder", path=place)
     dry = getattr(arguments.get("preview"), "dry_run", False)  # then nothing but the JSON is written
-    written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # one is drawn from
+    written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # sample reads it
     check_all_absent(place for name, place in places if name in written)
 
 
@@ -153,8 +159,10 @@ def check_all_absent(places: Iterable[Path]) -> None:
 
 
 def check_named_once(json: str, words: Sequence[str]) -> None:
-    """Refuse to write JSON, of what went wrong, to a place that other words of a command name, too, or where a file is
-    already: the words may be those of a command that could not be understood."""
+    """Refuse to write an error as JSON to a place that the command names otherwise.
+
+    The place must not exist either: the words may be those of a command that veilog could not understand.
+    """
     place = Path(json)
     named = [word.partition("=")[2] if word.startswith("--") else word.removeprefix("@") for word in words]
     if sum(_same(Path(name), place) for name in named if name) > 1:
@@ -183,7 +191,10 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _inside(target: Path, log: Path) -> bool:
-    """Whether a file would be read with the log, which is a folder or a pattern: where others of its suffix are."""
+    """Return True if a file would be read with the log, a folder or a pattern.
+
+    In a folder, this holds if it has others of the file's suffix.
+    """
     try:
         if log.is_dir():
             alike = any(log.rglob(f"*{target.suffix}")) if target.suffix else False

@@ -1,4 +1,4 @@
-"""The options for whose the cases of a log are."""
+"""Options for the persons of a log's cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from veilog.privacy.persons import columns_of_persons
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Whose:
-    """Whose the cases are."""
+    """The choice of a column for persons, or of none."""
 
     person: Annotated[
         str | None,
@@ -26,13 +26,13 @@ class Whose:
     no_person: Annotated[bool, Parameter(negative="", help="Treat each case as a separate person.")] = False
 
     def asked(self) -> str | bool:
-        """As use cases and halves take it."""
+        """Return the choice as use cases and halves take it."""
         if self.person is not None and self.no_person:
             raise ParameterError("person-options-contradict", parameter="person")
         return not self.no_person if self.person is None else self.person
 
     def column(self, log: EventLog | Variants) -> str | None:
-        """The column of this log; refuses one that it does not have."""
+        """Return the person column of this log; refuse one that it does not have."""
         asked = self.asked()
         if isinstance(asked, str):
             if isinstance(log, Variants):
@@ -41,7 +41,7 @@ class Whose:
         return column_of(log, asked)
 
     def check(self, original: EventLog | Variants | None) -> None:
-        """Refuse a column that the original does not have, and options for an original that is not given."""
+        """Refuse a column that the original lacks, and options without an original."""
         if original is not None:
             self.column(original)
         elif self.asked() is not True:

@@ -1,4 +1,4 @@
-"""How the command shows methods and releases. Nothing here computes anything."""
+"""Methods and releases in the terminal. Nothing here computes anything."""
 
 from __future__ import annotations
 
@@ -34,12 +34,15 @@ def pair(epsilon: float | None, delta: float | None) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text; one ends before a capital, a digit or a quoted command."""
+    """Return the sentences of a text.
+
+    A sentence ends before a capital, a digit or a quoted command.
+    """
     return re.split(r"(?<!e[.]g[.])(?<!i[.]e[.])(?<=[.!?]) (?=[A-Z0-9`])", text)
 
 
 def methods_table(methods: Iterable[Method]) -> Table:
-    """A line for each method: what it releases, and the derived guarantee in both modes."""
+    """Return a line for each method: its releases, and its guarantee in both modes."""
     table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
     table.add_column("method", no_wrap=True, style="bold")
     table.add_column("releases", no_wrap=True)
@@ -51,7 +54,7 @@ def methods_table(methods: Iterable[Method]) -> Table:
 
 
 def method_view(method: Method) -> Group:
-    """One method in full: its guarantees, its paper and its parameters."""
+    """Return one method in full: its guarantees, its paper and its parameters."""
     rows = [
         ("releases", str(method.releases)),
         ("certified", method.guarantee),
@@ -78,17 +81,20 @@ _CONFIDENTIAL = "(Confidential: from the log itself.)"
 
 
 def strength_style(guarantee: Guarantee) -> str:
-    """Return the colour that a guarantee is shown in, by what it is worth."""
+    """Return the colour of a guarantee by its protection level."""
     return _STRENGTH[guarantee.strength]
 
 
 def _has_nominal(guarantee: Guarantee, *, as_published: bool) -> bool:
-    """Whether a budget was asked for that is not what is proved; groups of cases have none."""
+    """Return True if the requested budget is not what is proved.
+
+    Groups of cases have no requested budget.
+    """
     return (as_published or not guarantee.proven) and guarantee.nominal_epsilon is not None
 
 
 def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
-    """The guarantee in words, with all that it rests on."""
+    """Return the guarantee in words, with all its conditions."""
     lines: list[RenderableType] = [Text(guarantee.in_words(), style=f"bold {_STRENGTH[guarantee.strength]}")]
     meaning = meaning_of(guarantee)
     if meaning is not None:
@@ -116,8 +122,10 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
 
 
 def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str, str | Text]] = ()) -> Table:
-    """What ``veilog release --dry-run`` prints: what would be guaranteed, what can be expected of it, and whatever
-    ``more`` there is to say."""
+    """Return the output of ``veilog release --dry-run``: guarantee and expectations.
+
+    ``more`` are further rows.
+    """
     g, sizes = cost, expected.sizes
     many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
     rows: list[tuple[str, str | Text]] = [
@@ -146,8 +154,10 @@ def release_brief(
     then: str = "",
     log: str = "LOG",
 ) -> Table:
-    """What ``veilog release`` prints unless more is asked for: a row for each thing that people want to know. ``log``
-    is the log, and how it was read, in the words of the command."""
+    """Return the short output of ``veilog release``: a row for each fact.
+
+    ``log`` is the log, and how it was read, in the words of the command.
+    """
     ends = [("account", account), ("files", "; ".join(files)), ("next", then)]
     return key_values([*_brief(released, kept, log), *(end for end in ends if end[1])])
 
@@ -175,18 +185,18 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
             yield "durations", _durations(kept.case_durations)
         if kept.singling_out is not None:
             yield "attack test", briefly_in_words(kept.singling_out)
-    # Whole: what to do about it is the last thing that a remark says.
+    # Whole, as the last words of a warning are its advice.
     yield from _first("warning", _remarks(released), "yellow")
     yield from _first("confidential", _for_the_owner(released, log), "magenta")
 
 
 def _remarks(released: Release) -> list[str]:
-    """The remarks but that it is noise, which stands first."""
+    """Return the warnings but that of noise, which stands first."""
     return [str(remark) for remark in released.remarks if remark != NOISE_ONLY]
 
 
 def _losses(released: Release) -> Iterator[tuple[str, Text]]:
-    """What stands first: that a release is noise alone, and what it leaves out of the log, which is confidential."""
+    """Yield the first rows: that a release is mere noise, and its confidential losses."""
     if released.noise_only:
         yield "noise only", Text(_NOISE_ONLY, style="bold red")
     for i, loss in enumerate(released.owner_only.losses):
@@ -194,7 +204,7 @@ def _losses(released: Release) -> Iterator[tuple[str, Text]]:
 
 
 def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) -> Iterator[tuple[str, Text]]:
-    """The first of several texts, or its first sentence where that shall be ``brief``, and how much more there is."""
+    """Yield the first text (``brief``: its first sentence) and the number of the rest."""
     for text in texts[:1]:
         shown = sentences(text)[0] if brief else text
         rest = f"{len(texts) - 1} more" if len(texts) > 1 else "the rest" if shown != text else ""
@@ -207,7 +217,7 @@ def _sizes(variants: Variants) -> str:
 
 
 def _protection(guarantee: Guarantee) -> str:
-    """The guarantee in a sentence."""
+    """Return the guarantee in a sentence."""
     if not guarantee.proven:
         return f"none by differential privacy: {'; '.join(map(str, guarantee.reasons))}"
     given = " if its conditions hold" if guarantee.conditions else ""
@@ -216,7 +226,7 @@ def _protection(guarantee: Guarantee) -> str:
 
 
 def _durations(found: CaseDurations) -> str:
-    """How long the cases of both logs last, and of how many released ones that is said."""
+    """Return the durations of both logs' cases, and the number of released ones."""
     old, new = found.original, found.released
     halves = f"half up to {lasting(new.median)}, of the original {lasting(old.median)}"
     means = f"on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
@@ -225,7 +235,7 @@ def _durations(found: CaseDurations) -> str:
 
 
 def _for_the_owner(released: Release, log: str) -> list[str]:
-    """What only the owner of the log is told."""
+    """Return the notes for the data owner alone."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
     read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}. For details: veilog validate {log}." for f in found]
     notes = (*released.owner_only.warnings, *released.owner_only.notes)
@@ -234,7 +244,7 @@ def _for_the_owner(released: Release, log: str) -> list[str]:
 
 
 def release_view(released: Release, target: str, log: str = "LOG") -> Group:
-    """What ``veilog release`` prints about the release itself, of a log in the words of the command."""
+    """Return the full output of ``veilog release``, in the command's words of the log."""
     v = released.variants
     name = released.method + (" (as published)" if released.as_published else "")
     top = key_values(

@@ -1,4 +1,4 @@
-"""The options of a request: what may be spent, who is protected, which facts are public, and what is released."""
+"""Options of a request: budget, unit, public facts, and released content."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _time(text: str) -> datetime.datetime:
 
 
 def declared_list(text: str) -> tuple[str, ...]:
-    """``a,b,c``, or ``@FILE`` with one on each line."""
+    """Return the names in ``a,b,c``, or in ``@FILE`` with one on each line."""
     if not text.startswith("@"):
         return _stripped(text.split(","))
     path = Path(text[1:])
@@ -79,8 +79,11 @@ def declared_list(text: str) -> tuple[str, ...]:
 
 
 def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> tuple[str, ...]:
-    """The activities in such a list; one name that is nearly one of the ``words`` which say something else is refused,
-    because a release of one activity that does not exist would cost as much as any other."""
+    """Return the activities in a list; refuse a single name near one of ``words``.
+
+    These words have a meaning of their own. A release of one activity that does not exist would use as much epsilon as
+    any other.
+    """
     names = declared_list(text)
     if text.startswith("@") or len(names) != 1 or not meant(names[0], (FROM_LOG, PRIVATELY)):
         return names
@@ -95,8 +98,10 @@ OptionsClass = TypeVar("OptionsClass", bound="RequestOptions")
 
 
 def options_of(work: Work, *names: str, **helps: str) -> Callable[[type[OptionsClass]], type[OptionsClass]]:
-    """Return a decorator that gives a class the options that a request has for this work, as fields of text, beside its
-    own; or those of these ``names`` alone. ``helps`` say another thing of some of them."""
+    """Return a decorator that adds the options of a request for this work to a class.
+
+    They are fields of text beside its own; ``names`` restricts them. ``helps`` replace the help of some.
+    """
 
     def made(kind: type[OptionsClass]) -> type[OptionsClass]:
         own = dict(kind.__annotations__)
@@ -112,7 +117,7 @@ def options_of(work: Work, *names: str, **helps: str) -> Callable[[type[OptionsC
 
 
 def _annotated(option: Option, words: str) -> Any:
-    """The type of an option, and how the command shows it."""
+    """Return the type of an option, and its form in the command."""
     shown = isinstance(option.default, str | int) and not isinstance(option.default, bool)
     parameter = Parameter(
         name=option.option if option.several else None,
@@ -132,7 +137,7 @@ def _annotated(option: Option, words: str) -> Any:
 
 
 def _usual(option: Option) -> Any:
-    """What an option is where it is not given."""
+    """Return the default of an option."""
     if option.several:
         return ()
     return str(option.default) if isinstance(option.default, int) and option.kind is str else option.default
@@ -152,7 +157,7 @@ class RequestOptions:
 
     @property
     def by_column(self) -> bool:
-        """Whether a column names the person, so that variants alone are not enough."""
+        """True if a column identifies the person, so that variants alone are not enough."""
         return self.unit not in ("case", "person")
 
     def having(self, **changes: Any) -> Self:
@@ -160,16 +165,18 @@ class RequestOptions:
         return cast("Self", replace(cast("Any", self), **changes))
 
     def checked(self) -> Unit:
-        """Return whom that protects; refused before a log is read, where it means nothing."""
+        """Return the protected unit; refuse it before a log is read if it is impossible."""
         return Unit.of(self.unit, self.max_cases, self.without_person)
 
     def whom(self) -> dict[str, Any]:
-        """Return whom that protects, as :func:`veilog.suggest` takes it."""
+        """Return the protected unit, as :func:`veilog.suggest` takes it."""
         return {"unit": self.unit, "max_cases": self.max_cases, "without_person": self.without_person}
 
     def asked(self, *, any_domain: bool = False) -> dict[str, Any]:
-        """Return the options as :func:`veilog.plan` takes them. The domains are those of attributes that are released,
-        or ``any_domain``."""
+        """Return the options as :func:`veilog.plan` takes them.
+
+        The domains are those of released attributes, or ``any_domain``.
+        """
         given = {field.name: getattr(self, field.name) for field in fields(cast("Any", self)) if field.name in OPTIONS}
         text, length = given.pop("activities", None), _length(given.pop("max_length", None))
         activities = text if text is None or text in (FROM_LOG, PRIVATELY) else activity_names(text)
@@ -206,7 +213,7 @@ class RequestOptions:
 
 
 def _domains(texts: Sequence[str], released: Sequence[str] | None) -> dict[str, Values]:
-    """The declared values of attributes; of those alone that are ``released``, where these are given."""
+    """Return the declared values of attributes, limited to ``released`` ones if given."""
     found: dict[str, Values] = {}
     for text in texts:
         name, values = pair(text, "--domain")
@@ -230,19 +237,19 @@ def _domains(texts: Sequence[str], released: Sequence[str] | None) -> dict[str, 
 
 @options_of("release", "unit", "max_cases", "without_person")
 class Persons(RequestOptions):
-    """Who is protected."""
+    """Options of the protected unit."""
 
 
 @options_of(
     "train", *(name for name, option in OPTIONS.items() if option.group == "budget" and "train" in option.works)
 )
 class TrainOptions(RequestOptions):
-    """What may be spent, who is protected, and which facts are public."""
+    """Options of the budget, the protected unit, and public facts."""
 
 
 @options_of("release")
 class ReleaseOptions(RequestOptions):
-    """What may be spent, who is protected, which facts are public, what is released, and of which cases."""
+    """Options of the budget, the unit, public facts, the content, and the cases."""
 
     since: Annotated[
         str | None,
@@ -267,7 +274,7 @@ class ReleaseOptions(RequestOptions):
 
     @property
     def chosen(self) -> str | None:
-        """The subset of the cases, in the words of ``--subset``."""
+        """Return the subset of the cases, in the words of ``--subset``."""
         if self.until is not None and self.since is None:
             raise ParameterError("until-without-since", parameter="until")
         if self.since is None:
@@ -286,7 +293,7 @@ class ReleaseOptions(RequestOptions):
 
     @property
     def end(self) -> datetime.date:
-        """The day before which cases are to have begun: by default today, in UTC."""
+        """Return the day before which cases have to begin: by default today, in UTC."""
         return datetime.datetime.now(datetime.UTC).date() if self.until is None else day_named(self.until, "until")
 
 
@@ -294,9 +301,9 @@ EACH_CASE, UNDECIDED, FOR_TRAINING = Persons(), ReleaseOptions(), TrainOptions()
 
 
 def load_for_request(source: Source, planned: ReleaseRequest, reading: Reading) -> EventLog | StoredLog | Variants:
-    """The log, or as much of it as the release needs."""
+    """Return the log, or as much of it as the release needs."""
     if planned.needs_events:
         return read_events(source, reading, for_whole=planned.method.name if planned.method.full_log else None)
     if fits(source):
-        return read_log(source, reading)  # all columns: one of them may tell persons, which the owner should know
+        return read_log(source, reading)  # all columns: the owner should see one that may identify persons
     return read_variants(source, reading)

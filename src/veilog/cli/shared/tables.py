@@ -1,4 +1,4 @@
-"""The two tables that the command shows everything in."""
+"""The two kinds of tables of the command, and logs in the terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veilog.logs.variants import Variants
 
 
 def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Table:
-    """Two columns: what, and its value."""
+    """Return two columns: each fact and its value."""
     table = Table(title=title, show_header=False, box=None, title_justify="left", padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
@@ -28,7 +28,7 @@ def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Tab
 
 
 def listing(*columns: str, right: Collection[str] = (), dim: Collection[str] = (), title: str | None = None) -> Table:
-    """A table without lines: its columns, those whose numbers stand to the right, and those that are dim."""
+    """Return a table without lines, with numbers to the right, and dim columns."""
     table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
     for name in columns:
         style = "dim" if name in dim else ""
@@ -36,9 +36,7 @@ def listing(*columns: str, right: Collection[str] = (), dim: Collection[str] = (
     return table
 
 
-# How the command shows logs ------------------------------------------------------------------------------------------
-
-# How the command shows logs: their sizes, variants, columns and findings. Nothing here computes anything.
+# Logs in the terminal: sizes, variants, columns and findings. Nothing here computes anything -------------------------
 
 
 _SEVERITY = {"error": "bold red", "warning": "yellow", "info": "dim"}
@@ -64,12 +62,15 @@ def info_table(statistics: Statistics, variants: Variants, source: str) -> Table
 
 
 def _utc(time: str) -> str:
-    """A time of a log, which are all kept in UTC, to the second."""
+    """Return a time of a log, in UTC, to the second."""
     return time[:19].replace("T", " ")
 
 
 def attributes_table(attributes: Iterable[AttributeFacts], transitions: Mapping[str, int] | None) -> RenderableType:
-    """What the columns of a log hold beside activities and times, and its life cycle."""
+    """Return the content of a log's columns beside activities and times.
+
+    It has the life cycle, too.
+    """
     table = Table(title="attributes", title_justify="left", box=None, padding=(0, 2, 0, 0))
     for name in ("name", "of", "holds", "values", "missing"):
         table.add_column(name, justify="right" if name in ("values", "missing") else "left", no_wrap=name != "name")
@@ -83,7 +84,7 @@ def attributes_table(attributes: Iterable[AttributeFacts], transitions: Mapping[
 
 
 def variants_table(variants: Variants, most: int = 5) -> Table:
-    """The most frequent variants."""
+    """Return the most frequent variants."""
     table = Table(title="most frequent variants", title_justify="left", box=None, padding=(0, 2, 0, 0))
     # Long variants are cut, never the numbers before them.
     table.add_column("cases", justify="right", no_wrap=True, min_width=_digits(variants.counts))
@@ -97,12 +98,12 @@ def variants_table(variants: Variants, most: int = 5) -> Table:
 
 
 def _digits(counts: Any) -> int:
-    """The width of the largest of these counts, and of their header."""
+    """Return the width of the largest of these counts, or of their header."""
     return max(len("cases"), len(f"{max(counts.tolist(), default=0):,}"))
 
 
 def persons_lines(persons: Iterable[PersonColumn]) -> RenderableType:
-    """The columns that may say whose a case is, for the owner."""
+    """Return the columns that may identify the person of a case, for the owner."""
     found = list(persons)
     if not found:
         return Text("")

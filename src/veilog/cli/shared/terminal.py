@@ -1,6 +1,7 @@
-"""Output for people and for programs: a log's own words cannot steer the terminal, and results are written as JSON.
+"""Output for people and for programs: safe text in the terminal, results as JSON.
 
-It loads nothing that computes, so that it reports what goes wrong while that is loaded.
+A log's own words cannot steer the terminal. It loads nothing that computes, so that it reports errors while that is
+loaded.
 """
 
 from __future__ import annotations
@@ -32,18 +33,18 @@ from veilog.messages import Message
 
 @dataclass(frozen=True)
 class Call:
-    """One run of the command: what was called, with which options of every command, and how far it came."""
+    """One run of the command: its name, its general options, and its progress."""
 
     command: str = ""
     quiet: bool = False
     overwrite: bool = False
-    """Whether files that are there may be replaced."""
+    """True if existing files may be replaced."""
     done: list[Message] = field(default_factory=list)
-    """Steps that cannot be undone: a user who stops the command, or has no room for its output, must know them."""
+    """Steps that cannot be undone, to report if the command is stopped or lacks room."""
     told: list[str] = field(default_factory=list)
-    """Where its result was written as JSON, which an error that comes later must not take the place of."""
+    """Places of its result as JSON, which a later error must not replace."""
     signals: list[int] = field(default_factory=list)
-    """What it was stopped by, if not by Ctrl-C."""
+    """Signals that stopped it, apart from Ctrl-C."""
 
 
 CALL: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039 - frozen
@@ -51,9 +52,11 @@ CALL: ContextVar[Call] = ContextVar("call", default=Call())  # noqa: B039 - froz
 _VISIBLE = {code: 0x2400 + code for code in range(32) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: 0x2421} | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
 _VISIBLE |= dict.fromkeys([*range(0x202A, 0x202F), *range(0x2066, 0x206A)], 0xFFFD)
-"""Control characters and the signs that stand for them. An escape sequence in the name of an activity could otherwise
-clear the screen, or show words that are not there, and one that turns the direction of writing round could show a name
-as another one."""
+"""Control characters and the signs that stand for them.
+
+Otherwise an escape sequence in the name of an activity could clear the screen, or show words that are not there. One
+that reverses the direction of writing could show a name as another one.
+"""
 
 
 class SafeConsole(Console):
@@ -72,7 +75,7 @@ class SafeConsole(Console):
                 raise _unwritable(error) from error
 
     def on_broken_pipe(self) -> None:
-        """Go on without telling anybody: a reader that went away (a pager, head) ends no work that was asked for."""
+        """Go on silently: a reader that went away (a pager, head) ends no requested work."""
         self.quiet = True
         nowhere(self.file)
 
@@ -83,21 +86,26 @@ def _shown(segment: Segment) -> Segment:
 
 
 def open_closed() -> None:
-    """Open what of standard input, output and error is closed (``>&-``, as schedulers of jobs do), in such a way that
-    reading and writing fail, as of a full disk. Left closed, a file would get its number, and what goes there."""
+    """Open closed standard streams (``>&-``, as job schedulers do), so that use fails.
+
+    Reading and writing fail as on a full disk. Otherwise a file would get the stream's number, with all its output.
+    """
     for name, mode, flags in (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_RDWR)):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode, encoding="utf-8"))
 
 
 def nowhere(file: IO[str]) -> None:
-    """Let what still goes to a file that cannot be written go nowhere, or Python fails on its last flush."""
+    """Discard output to a file that cannot be written, or the last flush fails."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), file.fileno())
 
 
 def put_out(text: str) -> None:
-    """Write text to standard output; :class:`OutputError` where it has no room, BrokenPipeError where nobody reads."""
+    """Write text to standard output.
+
+    :class:`OutputError` if it has no room, BrokenPipeError without a reader.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
@@ -118,7 +126,7 @@ def error_line(console: Console, message: str) -> None:
 
 @contextlib.contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Say warnings, such as of a package that adds something broken, without the line of ours that gives them."""
+    """Print warnings, such as on a broken add-on, without the line of code."""
     usual = warnings.formatwarning
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
@@ -128,11 +136,11 @@ def plain_warnings() -> Iterator[None]:
 
 
 SCHEMA = 1
-"""The number of the form of what is written as JSON; it changes where a program would have to."""
+"""Version of the JSON's form; it changes if programs would have to."""
 
 
 def about() -> dict[str, object]:
-    """Return what every result says of itself."""
+    """Return the facts about the command that every result has."""
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {"schema": SCHEMA, "command": CALL.get().command, "veilog": __version__, "time": now}
 
@@ -143,7 +151,7 @@ def write_json(value: object, target: str) -> None:
     if target == "-":
         try:
             text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-        except UnicodeEncodeError:  # written as it is, what is escaped would be no JSON
+        except UnicodeEncodeError:  # escaped as it is, it would be no JSON
             text = json.dumps(value, indent=2, allow_nan=False) + "\n"
         with contextlib.suppress(BrokenPipeError):  # the reader went away; the work goes on
             put_out(text)
@@ -157,15 +165,15 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 _AT_ONCE = 2.0
-"""Seconds within which a second signal is the same one: ``timeout`` sends it to the process, and to its group."""
+"""Seconds within which a second signal is the first again: ``timeout`` sends two."""
 
 
 @contextlib.contextmanager
 def at_once() -> Iterator[None]:
-    """Within this block SIGTERM and Ctrl-C end the process at once, and the system does that.
+    """Let SIGTERM and Ctrl-C end the process at once in this block, by the system.
 
-    For imports: a native library that is loaded with too little memory may never come back to Python, which then hears
-    nothing. Nothing has been done by then.
+    It is for imports. A native library that is loaded with too little memory may never come back to Python, which then
+    hears nothing. Nothing has been done by then.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -181,9 +189,11 @@ def at_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def like_ctrl_c(*, last: bool = False) -> Iterator[None]:
-    """Within this block SIGTERM does what Ctrl-C does there, also where that is to wait for a better moment. Where the
-    block is the ``last`` thing that a process does, neither is heard after it: all is done and said by then, and the
-    exit status, which is not to become another, says so."""
+    """Let SIGTERM do what Ctrl-C does in this block, also to wait for a better moment.
+
+    If the block is the ``last`` work of a process, neither has an effect after it. By then all is done and reported,
+    and the exit status must not become another.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -196,7 +206,7 @@ def like_ctrl_c(*, last: bool = False) -> Iterator[None]:
         heard.append(now)
         CALL.get().signals.append(number)
         handler = signal.getsignal(signal.SIGINT)
-        if not callable(handler):  # ignored, as of what a shell started in the background
+        if not callable(handler):  # ignored, as in a process that a shell started in the background
             raise KeyboardInterrupt
         handler(signal.SIGINT, frame)
 
@@ -210,11 +220,11 @@ def like_ctrl_c(*, last: bool = False) -> Iterator[None]:
 
 
 def stopped_by() -> int:
-    """Return the exit status of a command that was stopped, which says by what."""
+    """Return the exit status of a stopped command, which identifies the signal."""
     signals = CALL.get().signals
     return 128 + signals[-1] if signals else INTERRUPTED
 
 
 def at_a_terminal() -> bool:
-    """Return whether somebody is there to answer a question."""
+    """Return True if a user is there to answer a question."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()

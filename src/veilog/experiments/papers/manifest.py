@@ -1,8 +1,9 @@
-"""The manifest of the papers: their tables and figures with results, as data, and the experiments that make them again.
+"""The manifest of the papers: their tables and figures with results, as data.
 
-Each paper is a TOML file beside this module. An experiment of it names a measure, series and figures. Its CSV file has
-a row for each cell of the paper: series, log, axes, settings of the method, and the published values. A column
-``run NAME`` is the setting NAME where the figure's axis has another value; ``-`` leaves the setting out.
+Its experiments compute them again. Each paper is a TOML file beside this module. An experiment of it names a measure,
+series and figures. Its CSV file has a row for each cell of the paper: series, log, axes, settings of the method, and
+the published values. A column ``run NAME`` is the setting NAME if the figure's axis has another value; ``-`` leaves the
+setting out.
 """
 
 from __future__ import annotations
@@ -54,16 +55,16 @@ class PaperSeries:
     method: str = ""
     settings: Mapping[str, Value] = field(default_factory=dict)
     runs: int = 0
-    """Runs at most; 0 for as many as the experiment has."""
+    """Largest number of runs; 0 for as many as the experiment has."""
     hours: Mapping[str, float] = field(default_factory=dict)
-    """How long one run takes on a log, where that is long."""
+    """Hours of one run on a log, if it is long."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """Why our value of a measure differs, where the cause is known."""
+    """Known reasons why veilog's value of a measure differs."""
 
 
 @dataclass(frozen=True)
 class PaperCell:
-    """A cell of the paper: where it stands, how it is computed, and the published values."""
+    """A cell of the paper: its place, its computation, and the published values."""
 
     series: PaperSeries
     log: str
@@ -78,14 +79,14 @@ class PaperCell:
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A numbered table or figure. One that is a worked example has a test in the place of measures."""
+    """A numbered table or figure; a worked example has a test in place of measures."""
 
     number: str
     title: str
     measures: tuple[str, ...] = ()
     logs: tuple[str, ...] = ()
     series: tuple[str, ...] = ()
-    """Those that have these measures; empty for all."""
+    """Series with these measures; empty for all."""
     test: str = ""
     paper: str = ""
     experiment: str = ""
@@ -93,7 +94,7 @@ class PaperFigure:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """An experiment of the manifest: cells of a paper that are computed together, and the figures that show them."""
+    """Cells of a paper that are computed together, and the figures that show them."""
 
     name: str
     axes: tuple[str, ...]
@@ -104,7 +105,10 @@ class Reproduction:
     quick: Mapping[str, Sequence[str]]
 
     def of_log(self, log: str, quick: bool = False) -> list[PaperCell]:
-        """Return the paper's cells of a log; for one that it does not have, those of its first log without values."""
+        """Return the paper's cells of a log.
+
+        A log that the paper does not have gets the cells of its first log, without values.
+        """
         own = [cell for cell in self.published if cell.log == log]
         if not own:
             first = (cell for cell in self.published if cell.log == self.logs[0])
@@ -115,7 +119,7 @@ class Reproduction:
         return [cell for cell in own if all(cell.axes[name] in ("", *chosen) for name, chosen in few)]
 
     def cells(self, profile: Profile) -> Iterator[Cell]:
-        """Yield what is to be computed, all cells once before any is run again; equal settings are one cell."""
+        """Yield all cells once before any is run again; equal settings are one cell."""
         seconds = min(self.models, _QUICK_SECONDS) if profile.quick else self.models
         prefixes = PREFIXES if profile.quick and self.models else 0
         for log in profile.logs:
@@ -125,20 +129,20 @@ class Reproduction:
                         yield Cell(log, cell.series.method, cell.settings, run, seconds, prefixes)
 
     def hours(self, cell: Cell) -> float:
-        """Return the estimate of a cell on its log, or on the slowest known one."""
+        """Return the estimated hours of a cell on its log, or on the slowest known one."""
         own = (c.series.hours for c in self.published if c.key[1:] == (cell.method, frozenset(cell.settings)))
         known_hours = next(own, {})
         return known_hours.get(cell.log, max(known_hours.values(), default=0.0))
 
     def _shown(self, rows: Sequence[Row]) -> Iterator[tuple[PaperFigure, str, str, list[tuple[PaperCell, list[Row]]]]]:
-        """Yield for each figure, measure and log the paper's cells with our rows of them."""
+        """Yield for each figure, measure and log the paper's cells with veilog's rows."""
         found: dict[object, list[Row]] = {}
         for row in rows:
             found.setdefault((row.cell.log, row.cell.method, frozenset(row.cell.settings)), []).append(row)
         for figure in self.figures:
             for measure in figure.measures:
                 for log in dict.fromkeys(row.cell.log for row in rows):
-                    # a log that the paper does not have stands with its first
+                    # a log that the paper does not have stands with its first one
                     if figure.logs and (log if log in self.logs else self.logs[0]) not in figure.logs:
                         continue
                     own = [cell for cell in self.of_log(log) if not figure.series or cell.series.name in figure.series]
@@ -146,7 +150,7 @@ class Reproduction:
                         yield figure, measure, log, beside
 
     def tables(self, rows: Sequence[Row]) -> list[Table]:
-        """Return a table for each figure and measure: the paper's value, ours, how far apart, and why."""
+        """Return a table of each figure and measure: both values, deviation, and reason."""
         lines_: dict[tuple[str, str], list[tuple[str, ...]]] = {}
         for figure, measure, log, beside in self._shown(rows):
             title = f"{figure.number}: {figure.title}", measure.replace("_", " ")
@@ -180,7 +184,7 @@ _Found = Sequence[tuple[PaperCell, list[float]]]
 
 
 def _lines(title: str, axis: str, measure: str, own: Mapping[str, _Found]) -> Lines:
-    """Return points from the lowest to the highest run with the mean between, and the paper's."""
+    """Return points from the lowest to the highest run with the mean, and the paper's."""
     places = list(dict.fromkeys(cell.axes[axis] for cells in own.values() for cell, _ in cells if cell.axes[axis]))
     series: dict[str, Series] = {}
     for name, cells in own.items():
@@ -204,7 +208,7 @@ def _grid(name: str, axes: Sequence[str], measure: str, cells: _Found) -> HeatMa
 
 
 def _beside(cell: PaperCell, rows: Sequence[Row], measure: str) -> tuple[str, str, str, str]:
-    """Return the paper's value, ours with its spread, the deviation, and the cause or the reason why one is missing."""
+    """Return the paper's value, veilog's with its spread, the deviation, and a reason."""
     paper, ours = cell.published.get(measure), known(rows, measure)
     numbers = [abs(value) for value in (*ours, *(() if paper is None else (paper,)))]
     form = ",.0f" if max(numbers, default=0) >= 1000 else ".2f" if max(numbers, default=0) >= 20 else ".3f"
@@ -220,7 +224,10 @@ def _beside(cell: PaperCell, rows: Sequence[Row], measure: str) -> tuple[str, st
 
 
 def _elsewhere(settings: Settings) -> Settings:
-    """Return the settings on a log that the paper does not have: how many variants are wanted belongs to its logs."""
+    """Return the settings for a log that the paper does not have.
+
+    They lack the number of variants, which belongs to the paper's logs.
+    """
     return tuple((name, value) for name, value in settings if name != "variants")
 
 
@@ -285,7 +292,7 @@ def _experiment(paper: str, told: dict[str, Any]) -> tuple[Experiment, tuple[Pap
 
 
 def reproductions() -> tuple[tuple[Experiment, ...], tuple[PaperFigure, ...]]:
-    """Return the experiments of all papers, and every numbered table and figure with results in their order."""
+    """Return the experiments of all papers, and every figure with results in order."""
     experiments, figures = [], []
     for name in PAPERS:
         told = tables_of(papers.__name__, name)

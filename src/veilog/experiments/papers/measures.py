@@ -1,4 +1,4 @@
-"""The measures of the papers' tables and figures, by the names that the manifest gives them."""
+"""Measures of the papers' tables and figures, by their names in the manifest."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
 OVER = 100
-"""TraVaG is drawn from this many times, and the counts are divided by it."""
+"""Factor of the draws from TraVaG, by which the counts are divided again."""
 _WORK = 4e9
 _DRAWS = 100
-"""So often a release is made until its number of variants lies in the paper's range."""
+"""Number of releases to try for a number of variants in the paper's range."""
 _DAY_HOURS = 24
 
 
 def statistics(given: Given, cell: Cell) -> Measured:
-    """Return the sizes of a log, its directly-follows pairs, and how many days its cases last."""
+    """Return the sizes of a log, its directly-follows pairs, and its cases' days."""
     told = given.log.statistics
     values: dict[str, Number] = {name: getattr(told, name) for name in ("cases", "events", "activities", "variants")}
     values |= {"uniqueness": told.uniqueness, "edges": len(edge_frequencies(given.log))}
@@ -54,7 +54,7 @@ def statistics(given: Given, cell: Cell) -> Measured:
 
 
 def utilities(given: Given, cell: Cell) -> Measured:
-    """Return similarity and difference; with models, how each side's model replays the other side's cases."""
+    """Return similarity and difference; with models, how each replays the other side."""
     original = given.log.variants
     known: dict[str, Any] = {}
     if cell.get("settings") == "program":
@@ -75,8 +75,11 @@ def utilities(given: Given, cell: Cell) -> Measured:
 
 
 def _drawn_again(given: Given, cell: Cell) -> tuple[Variants, dict[str, Any]]:
-    """Return the first release whose number of variants lies in the cell's range, as TraVaS's authors draw theirs, and
-    its similarity as their program computes it. Traces of one activity do not count."""
+    """Return the first release with a number of variants in the cell's range.
+
+    TraVaS's authors draw theirs so. It comes with its similarity as their program computes it. Traces of one activity
+    do not count.
+    """
     settings = tuple((name, value) for name, value in cell.settings if name != "variants")
     least, most = map(int, str(cell.get("variants")).split("-"))
     for attempt in range(_DRAWS):
@@ -94,7 +97,7 @@ def _length(variant: tuple[Sequence[str], int]) -> int:
 
 
 def _generated(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
-    """Train TraVaG as its authors' program does; return what is drawn, and its similarities."""
+    """Train TraVaG as its authors' program does; return the draws and similarities."""
     log, configuration = given.log, PROGRAM[str(cell.get("configuration"))]
     epsilon, delta = configuration.nominal
     request = Request(Fraction(epsilon), Fraction(delta), True, lambda text, share: None, lambda a, b: 0.0)
@@ -109,7 +112,7 @@ def _generated(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
 
 
 def drawn(trained: Trained, cases: int, seed: int) -> tuple[np.ndarray, Variants, dict[tuple[str, ...], int]]:
-    """Return the counts of ``OVER`` times the cases, as variants, and divided again in the order in which they come."""
+    """Return ``OVER`` times the cases as counts and variants, and divided, as drawn."""
     chosen = np.concatenate(list(draws(trained, OVER * cases, np.random.default_rng(seed))))
     columns = trained.columns
     counts = np.bincount(chosen, minlength=len(columns))
@@ -119,7 +122,7 @@ def drawn(trained: Trained, cases: int, seed: int) -> tuple[np.ndarray, Variants
 
 
 def in_the_file(log: EventLog) -> dict[tuple[str, ...], int]:
-    """Return the cases of each variant, in the order in which the file has them first."""
+    """Return the cases of each variant, in the order of their first place in the file."""
     labels, codes = log.activity_codes
     names = np.array(labels, dtype=object)[codes]
     return dict(Counter(tuple(names[a:b]) for a, b in itertools.pairwise(log.offsets.tolist())))
@@ -143,9 +146,9 @@ def by_place(original: Mapping[tuple[str, ...], int], made: Mapping[tuple[str, .
 
 
 def directly_follows(given: Given, cell: Cell) -> Measured:
-    """Return the distances of directly-follows frequencies and times, lost variants, and active cases over time.
+    """Return the errors of directly-follows frequencies and times, and active cases.
 
-    Of a release with epsilons also their mean, least and largest.
+    It also has the lost variants. A release with epsilons has their mean, least and largest.
     """
     release = released(given, cell)
     if release.variants.events == 0:
@@ -174,7 +177,7 @@ def file_to_file(given: Given, cell: Cell) -> Measured:
 
 
 def disclosure(given: Given, cell: Cell) -> Measured:
-    """Return disclosure, exact while that takes no more than the limit of work; beyond it an estimate."""
+    """Return disclosure, exact within the limit of work, else estimated."""
     (found,) = risk(
         given.log,
         str(cell.get("background")),
@@ -193,7 +196,7 @@ def disclosure(given: Given, cell: Cell) -> Measured:
 
 
 def suppression(given: Given, cell: Cell) -> Measured:
-    """Return what TLKC leaves of a log, or the log itself: sizes, similarity, and disclosure of the paper's kind."""
+    """Return sizes, similarity and the paper's disclosure of TLKC's release or log."""
     original = given.log.variants
     left = released(given, cell).variants if cell.method else original
     if left.events == 0:
@@ -213,7 +216,7 @@ def suppression(given: Given, cell: Cell) -> Measured:
 
 
 def models_and_sizes(given: Given, cell: Cell) -> Measured:
-    """Return size, entropy, share of normal cases and models of a release, or of the log itself.
+    """Return size, entropy, share of normal cases and models of a release, or the log.
 
     The models are discovered with the noise threshold of the paper and without one, as its authors' program does.
     """

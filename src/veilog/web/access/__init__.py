@@ -1,1 +1,1 @@
-"""Who is let in, and what comes in: forms and uploads."""
+"""Access of browsers to the server, and the forms and uploads that they send."""

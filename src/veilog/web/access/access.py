@@ -1,12 +1,12 @@
-"""Who is let in: the first thing every request meets, and the last that every answer passes.
+"""Access to the server: every request passes here first, and every answer last.
 
-- The request must be for a name under which this server is meant to be reached, so that a page elsewhere whose name
-  was made to point here (DNS rebinding) gets nowhere.
-- A browser is let in by a code that works once, which an address holds, or by the token, which is typed into a form and
-  so stays in no history. Then it gets a cookie, which everything else needs.
+- The request must be for a name under which users reach this server. So a page elsewhere whose name was made to point
+  here (DNS rebinding) gets nowhere.
+- A browser enters by a code that works once, in an address, or by the token. The user types the token into a form, so
+  it stays in no history. The browser then gets a cookie, which everything else needs.
 - Cookies are sent to every port of a host, and every port may set them. So the pages have a host of their own
-  (``veilog-NAME.localhost``, which browsers know to be this machine) whose name only those learn who were let in.
-- What changes something (POST) must come from a page of this server: the browser says so in Origin.
+  (``veilog-NAME.localhost``, which browsers know to be this machine). Only browsers with access learn its name.
+- A request that changes something (POST) must come from a page of this server: the browser declares so in Origin.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _PAGES = re.compile(
     r"/|/stored|/jobs/[0-9a-f]{32}(/explore)?|/logs/[0-9a-f]{32}(/exposure|/explore|/release|/expert|/check|/account|/compare)?"
 )
 _ON_FORM = ("/jobs", "/plan")
-"""Where the form of a release is sent: what is answered there is that form again."""
+"""Addresses of the form of a release; they answer with that form again."""
 
 
 def cookie_in(headers: Headers, name: str) -> str | None:
-    """Return what a browser keeps under this name."""
+    """Return the value of a browser's cookie."""
     # By hand: programs on other ports of this host leave cookies here, too, and odd ones must not hide ours.
     for part in headers.get("cookie", "").split(";"):
         key, _, value = part.strip().partition("=")
@@ -60,7 +60,7 @@ def cookie_in(headers: Headers, name: str) -> str | None:
 
 
 def language_for(headers: Headers, usual: str | None) -> str:
-    """Return the language that was chosen, the ``usual`` one of this server, or the one that the browser likes best."""
+    """Return the chosen language, else the server's ``usual`` one, else the browser's."""
     kept = cookie_in(headers, _COOKIE)
     if kept in languages():
         return str(kept)
@@ -68,7 +68,7 @@ def language_for(headers: Headers, usual: str | None) -> str:
 
 
 def _asked_for(header: str) -> str:
-    """The best of those that there are, as RFC 9110 weighs them; English if none is among them."""
+    """Return the available language that the browser prefers (RFC 9110), or English."""
     found = []
     for part in header.split(","):
         tag, _, weight = part.partition(";")
@@ -81,14 +81,14 @@ def _asked_for(header: str) -> str:
 
 
 def chosen(language: str, headers: Headers) -> Response:
-    """Return the answer to a choice: it is kept, and the page that it was made on is shown again."""
+    """Keep the chosen language, and return to the page on which it was chosen."""
     found = RedirectResponse(_page_before(headers.get("referer", "")), 303)
     found.set_cookie(_COOKIE, language, max_age=_KEPT, path="/", httponly=True, samesite="strict")
     return found
 
 
 def _page_before(referer: str) -> str:
-    """A page of ours: the one that a browser comes from, or the nearest to where it sent a form."""
+    """Return the page that a browser comes from, or the nearest to the form it sent."""
     try:
         place = urlsplit(referer)
     except ValueError:
@@ -112,26 +112,25 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
 }
 _OPEN = (f"{OWN}style.css", f"{OWN}pictures.css", f"{OWN}favicon.svg")
-"""What is served without a cookie: what the page needs that asks for the token."""
+"""Files served without a cookie, for the page that asks for the token."""
 _ENTER = "/enter"
 _ADDRESS = gettext_noop("Open the address that the terminal shows where veilog serve was started.")
 _TOKEN = gettext_noop("Type the token that the terminal shows where veilog serve was started, or that is in its file.")
 _KEPT = 400 * 86400
-"""Seconds for which a browser keeps its cookie. It is let in for less, but finds its logs again by it."""
+"""Seconds for which a browser keeps its cookie, to find its logs after its access ends."""
 _OPENING = 120.0
 """Seconds that a browser has to start."""
 _STALLED = 60.0
-"""Seconds after which a request of which nothing more comes is given up."""
+"""Seconds without data after which a request is given up."""
 _LONGEST = 4096
-"""Bytes of the form with the token."""
+"""Largest number of bytes of the form with the token."""
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 HAS_OWN_NAME = "127.0.0.1"
-"""The address at which a server has a host of its own. It listens there for both families of addresses, or somebody
-else could on the other one."""
+"""Address of a server with its own host; it listens on IPv4 and IPv6, so no other program can."""
 
 
 class Access:
-    """Around the whole application."""
+    """The guard around the whole application."""
 
     def __init__(self, app: ASGIApp, settings: ServerSettings, store: Store) -> None:
         self._app = app
@@ -142,7 +141,7 @@ class Access:
         names = authorities(settings.host, settings.port)
         own = hmac.new(store.key(), b"host", hashlib.sha256).hexdigest()[:20]
         self.own = f"veilog-{own}.localhost:{settings.port}" if settings.host == HAS_OWN_NAME else None
-        """The host that only those know who were let in."""
+        """Host whose name only browsers with access know."""
         self._names = names | ({self.own} if self.own else set())
         self._elsewhere = f"{_POLICY} http://*.localhost:{settings.port}"
         # A cookie is sent to every port of a host: two servers must not take each other's.
@@ -150,7 +149,7 @@ class Access:
         self._cookie = f"veilog-{folder.hexdigest()[:12]}"
 
     def opening(self, seconds: float = _OPENING) -> str:
-        """Return a code that lets one browser in, once, within so many seconds."""
+        """Return a code with which one browser can enter, once, within so many seconds."""
         code, now = secrets.token_hex(16), time.monotonic()
         self._codes = {known: until for known, until in self._codes.items() if until > now}
         self._codes[_digest(code)] = now + seconds
@@ -190,11 +189,11 @@ class Access:
         await (given or self._app)(scope, receive, sealed)
 
     def _is_at_home(self, scope: Scope) -> bool:
-        """Whether the request is for the host of the pages."""
+        """Return True if the request is for the host of the pages."""
         return self.own is None or Headers(scope=scope).get("host", "").lower() == self.own
 
     def _stopped(self, scope: Scope) -> Response | None:
-        """The answer to a request that comes from elsewhere."""
+        """Return the refusal of a request that comes from elsewhere, or None."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
@@ -211,7 +210,7 @@ class Access:
         return None
 
     async def _entering(self, scope: Scope, receive: Receive) -> Response | None:
-        """The answer to a request that comes with a code or the token: in, or not."""
+        """Return the answer to a request with a code or the token, or None without one."""
         if scope["method"] == "POST" and scope["path"] == _ENTER:
             try:
                 given = (await fields_of(Request(scope, receive), _LONGEST)).get("token", "")
@@ -235,7 +234,7 @@ class Access:
         return self._let_in(scope)
 
     def _let_in(self, scope: Scope) -> Response:
-        """Let a browser in, or send it to the host of the pages, to be let in there."""
+        """Let a browser in, or send it to the host of the pages to enter there."""
         if not self._is_at_home(scope):
             return RedirectResponse(f"http://{self.own}/?code={self.opening()}", 303)
         found = RedirectResponse("/", 303)
@@ -249,7 +248,7 @@ def _digest(text: str) -> bytes:
 
 
 def _in_time(receive: Receive) -> Receive:
-    """A request whose next part does not come in time is as one whose browser has gone."""
+    """Treat a request whose next part is late as one whose browser has gone."""
     whole = False
 
     async def next_part() -> Message:
@@ -268,7 +267,7 @@ def _in_time(receive: Receive) -> Receive:
 
 
 def authorities(host: str, port: int) -> frozenset[str]:
-    """What a browser may call this server in its Host header."""
+    """Return the names of this server that a browser may put in its Host header."""
     names = {*_LOOPBACK, f"[{host}]" if ":" in host else host.lower()}
     if host in ("0.0.0.0", "::"):
         names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
@@ -285,17 +284,17 @@ def _addresses(name: str) -> set[str]:
 
 # A visit -------------------------------------------------------------------------------------------------------------
 
-# A visit: whose it is, which log and job it may see, and forms that do their work once. What all routes share.
+# Visits: their session, the log and job that they may see, and forms that work once, for all routes.
 
 
 _LARGEST = 1 << 20
 _FIELDS = 5000
-"""Of a log with hundreds of columns, each of which may be told."""
+"""Largest number of fields: a log may have hundreds of columns to describe."""
 _OLDEST = 7 * 86400.0
 
 
 async def fields_of(request: Request, largest: int = _LARGEST) -> dict[str, str]:
-    """The fields of a form without files; what is sent several times under one name is joined by commas."""
+    """Return a form's fields without files; repeated fields are joined by commas."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise Problem(400, "form-encoding-wrong")
     body = bytearray()
@@ -314,13 +313,13 @@ async def fields_of(request: Request, largest: int = _LARGEST) -> dict[str, str]
 
 
 def new_once(key: bytes, session: str) -> str:
-    """The mark of a page's forms: made here, for this session, now."""
+    """Return a new mark for the forms of a page, valid for this session."""
     text = f"{secrets.token_hex(16)}.{int(time.time()):x}"
     return f"{text}.{_signed(key, session, text)}"
 
 
 def check_once(key: bytes, session: str, once: str, oldest: float = _OLDEST) -> str:
-    """The mark that came back with a form, if it is one of ours, and not older than so many seconds."""
+    """Return the mark that a form sent; :class:`Problem` if it is foreign or too old."""
     text, _, signature = once.rpartition(".")
     right = hmac.compare_digest(_signed(key, session, text).encode(), signature.encode("utf-8", "replace"))
     if not right or time.time() - int(text.partition(".")[2], 16) > oldest:
@@ -346,7 +345,7 @@ class Visits:
         self.key = store.key()
 
     def session(self, request: Request) -> str:
-        """Return whose visit it is; 404 where nobody was let in."""
+        """Return the session of a visit; 404 for a browser without access."""
         session = request.scope["session"]
         if session is None:
             raise HTTPException(404)
@@ -360,15 +359,15 @@ class Visits:
         return found
 
     def log(self, request: Request) -> LogRecord:
-        """Return the log that the address names; 404 where it is not the visitor's."""
+        """Return the log that the address names; 404 if it is not the visitor's."""
         return self.live(self._found(request, "log", self.store.log))
 
     def job(self, request: Request) -> JobRecord:
-        """Return the job that the address names; 404 where it is not the visitor's."""
+        """Return the job that the address names; 404 if it is not the visitor's."""
         return self.jobs.now(self._found(request, "job", self.store.job))
 
     def live(self, log: LogRecord) -> LogRecord:
-        """Return the log with how far its reading is."""
+        """Return the log with the present state of its reading."""
         return log if log.reading is None else replace(log, reading=self.jobs.now(log.reading))
 
     def log_of(self, job: JobRecord) -> LogRecord:
@@ -388,7 +387,7 @@ Posted = Callable[[Any, Request], Awaitable[Response]]
 
 
 def answered(do: Callable[[Any, Request, dict[str, str]], Response]) -> Posted:
-    """Make a route of what answers the fields of a form."""
+    """Make a route of a function that answers the fields of a form."""
 
     async def route(self: Visits, request: Request) -> Response:
         return await run_in_threadpool(do, self, request, await fields_of(request))
@@ -397,10 +396,11 @@ def answered(do: Callable[[Any, Request, dict[str, str]], Response]) -> Posted:
 
 
 def form(*, repeatable: bool = False, forget: bool = False) -> Callable[[Do], Posted]:
-    """Make a route of what does what a form asks for, and returns where that leads: it is done the first time only.
+    """Make a route of a function that acts on a form and returns the next address.
 
-    What is ``repeatable`` is the same done once or twice, such as setting a limit: it may wait for a ledger, and nobody
-    else waits for that. With ``forget`` what was deleted is taken out of the records, too.
+    It acts the first time only. A ``repeatable`` action has the same result done once or twice, such as setting a
+    limit. It may wait for a ledger, and no other request waits for that. With ``forget``, the records also lose what
+    was deleted.
     """
 
     def routed(do: Do) -> Posted:
@@ -421,5 +421,5 @@ def form(*, repeatable: bool = False, forget: bool = False) -> Callable[[Do], Po
 
 
 def leading_to(place: str) -> Response:
-    """Return the answer to a form that was taken: look there."""
+    """Return the answer to an accepted form: a redirect to this place."""
     return RedirectResponse(place, 303)

@@ -1,4 +1,4 @@
-"""What leaves through the browser: names that are safe on every system, and several files as one."""
+"""Uploads and downloads: names safe on every system, and several files as one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FIELD = 4096
 _HEADERS = 128 << 10
 _BLOCK = 1 << 20
 _PATIENCE = 60.0
-"""Seconds to wait for the rest of a refused upload: a browser shows the answer only after it has sent all."""
+"""Seconds to wait for the rest of a refused upload, which a browser sends before it shows the answer."""
 _LONGEST_NAME = 200
 _AT_ONCE = 2
-"""Uploads of one browser."""
+"""Number of simultaneous uploads of one browser."""
 
 
 @dataclass
@@ -45,47 +45,50 @@ class Upload:
     size: int = 0
     fields: dict[str, str] = field(default_factory=dict)
     hashed: Any = field(default_factory=hashlib.sha256, repr=False)
-    """SHA-256 of what came so far."""
+    """SHA-256 of the bytes that have arrived."""
 
     def digest(self, key: bytes) -> str:
-        """Return what the content is recognised by, which tells nothing without the key."""
+        """Return a keyed digest of the content, which reveals nothing without the key."""
         return hmac.new(key, self.hashed.digest(), hashlib.sha256).hexdigest()
 
 
 _RESERVE = 64 << 20
-"""Bytes of the disk that no upload takes: the ledger of ten thousand releases (20 MB) is written anew with its journal
-(20 MB), and so are the records of the server. What is paid for must not fail to be entered because of an upload."""
+"""Bytes of the disk that uploads leave free, so that a spent release can be entered.
+
+The ledger of ten thousand releases (20 MB) is rewritten with its journal (20 MB), and so are the server's records.
+"""
 
 
 class Places:
-    """How many uploads of each session are under way."""
+    """Numbers of current uploads by session."""
 
     def __init__(self) -> None:
         self._taken: Counter[str] = Counter()
 
     @contextlib.contextmanager
     def one(self, session: str) -> Iterator[bool]:
-        """Take a place while the block lasts, and give whether there was one."""
+        """Take a place while the block lasts, and yield True if there was one."""
         free = self._taken[session] < _AT_ONCE
         self._taken[session] += free
         try:
             yield free
         finally:
             self._taken[session] -= free
-            self._taken += Counter()  # without those that have none
+            self._taken += Counter()  # drop sessions with no uploads
 
 
 async def receive(
     request: Request, target: Path, limit: int, check: Callable[[Mapping[str, str]], None] = lambda fields: None
 ) -> Upload:
-    """Write the file of a multipart form to ``target``. :class:`Problem` if it cannot be; then nothing of it stays.
+    """Write the file of a multipart form to ``target``.
 
-    ``check`` gets the fields that came before the file, and may refuse it before any of it is written.
+    :class:`Problem` if that fails; then nothing of it stays. ``check`` gets the fields that came before the file, and
+    may refuse it before any of it is written.
     """
     chunks = request.stream()
     try:
         return await _received(request, chunks, target, limit, check)
-    except BaseException as error:  # also when the browser has gone
+    except BaseException as error:  # also if the browser has gone
         target.unlink(missing_ok=True)  # noqa: ASYNC240 - at once
         if isinstance(error, Problem) or is_full(error):
             await drain(chunks)
@@ -128,12 +131,12 @@ async def _received(
 
 
 class _Form:
-    """What the parser tells, part by part."""
+    """A form that the parser fills part by part."""
 
     def __init__(self, file: BinaryIO, upload: Upload, limit: int) -> None:
         self.upload = upload
         self.before: dict[str, str] = {}
-        """The fields that came before the file."""
+        """Fields that came before the file."""
         self.block = bytearray()
         self.ended = False
         self._file = file
@@ -212,21 +215,21 @@ class _Form:
 
 
 def _check_disk(target: Path, size: int) -> None:
-    """Refuse what would take the disk's last room. All uploads together come to this: each block is checked."""
+    """Refuse a block that would take the disk's last room; uploads share this check."""
     if shutil.disk_usage(target.parent).free < size + _RESERVE:
         raise DISK_FULL
 
 
 async def drain(chunks: AsyncIterator[bytes]) -> None:
-    """Take the rest of what a browser sends, or a while: only then it shows the answer."""
-    with contextlib.suppress(Exception):  # the browser has gone, or takes too long: it learns nothing then
+    """Take the rest that a browser sends, for a while: only then it shows the answer."""
+    with contextlib.suppress(Exception):  # the browser has gone or takes too long, so it gets no answer
         async with asyncio.timeout(_PATIENCE):
             async for _ in chunks:
                 pass
 
 
 def too_large(limit: int) -> Problem:
-    """What is said of a file that is larger than the server takes."""
+    """Return the error for a file that is larger than the server accepts."""
     return Problem(413, "upload-too-large", n=round(limit / (1 << 20)))
 
 
@@ -235,7 +238,7 @@ def _malformed() -> Problem:
 
 
 def suffix_of(name: str, known: Sequence[str]) -> str:
-    """The suffix that says what format a file has; :class:`Problem` if it is not one of those that are ``known``."""
+    """Return a file's suffix, which gives its format; :class:`Problem` if unknown."""
     longest_first = sorted(known, key=len, reverse=True)
     found = next((suffix for suffix in longest_first if name.lower().endswith(suffix)), None)
     if found is not None:
@@ -244,7 +247,7 @@ def suffix_of(name: str, known: Sequence[str]) -> str:
 
 
 def shown_name(name: str) -> str:
-    """What the log is called on the pages: without what would not be seen, and cut in its middle where it is long."""
+    """Return a log's name for the pages, without invisible characters, cut if long."""
     seen = "".join(char if unicodedata.category(char)[0] not in "CZ" else " " for char in name).strip() or "log"
     if len(seen) <= _LONGEST_NAME:
         return seen
@@ -252,10 +255,11 @@ def shown_name(name: str) -> str:
 
 
 def named(made: float, epsilon: str | None, file: str) -> str:
-    """Return what a file is called where it goes: what it is, the day, and the budget.
+    """Return the name of a file for download: its kind, the day, and the budget.
 
-    The name of the log is no part of it: that may be the name of a person, and nothing hides it. Letters, digits and
-    dashes, and the points of numbers and suffixes only, so that it is one name, and the same, on every system.
+    The name of the log is no part of it: that may be the name of a person, and nothing hides it. The name has only
+    letters, digits and dashes, and the points of numbers and suffixes. So it is one name, and the same, on every
+    system.
     """
     day = datetime.datetime.fromtimestamp(made, datetime.UTC).astimezone().date().isoformat()
     budget = re.sub(r"[^0-9.]+", "", (epsilon or "").replace(",", "."))[:12].strip(".")
@@ -264,7 +268,7 @@ def named(made: float, epsilon: str | None, file: str) -> str:
 
 
 class _Pipe(io.RawIOBase):
-    """What is written into it waits to be taken."""
+    """A buffer that keeps written bytes until they are taken."""
 
     def __init__(self) -> None:
         self.held = bytearray()
@@ -284,7 +288,7 @@ class _Pipe(io.RawIOBase):
 
 
 def zipped(files: Mapping[str, Path]) -> Iterator[bytes]:
-    """Yield a ZIP file of these files, block by block: nothing of it is kept on the disk or in memory."""
+    """Yield a ZIP file of these files block by block, without a copy on disk."""
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, path in files.items():

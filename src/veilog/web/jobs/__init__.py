@@ -1,1 +1,1 @@
-"""Jobs: a queue, the worker processes that it is handed to, and the store of what came of them."""
+"""Jobs: a queue, the worker processes for it, and the store of their results."""

@@ -1,7 +1,7 @@
-"""The queue: whose job is next, which run, how far they are, and what becomes of them.
+"""The queue of jobs: their order, the running ones, their progress and their end.
 
-Every session gets its turn: of those that wait, the one that was served longest ago is next. A job that ended is never
-run again by itself: a release that was cut off may have been charged, and running it again would charge it twice.
+Every session gets its turn: of those that wait, the one that was served longest ago is next. A job that ended never
+runs again by itself. A release that was cut off may be charged, and running it again would charge it twice.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from veilog.web.jobs.worker import ENTRY, PAID, RESULT, Work, WorkerProcess, Wor
 _STARTING, _STOPPING = gettext_noop("starting"), gettext_noop("stopping")
 
 FORECASTING = 150.0
-"""Seconds of processor time for a forecast, which somebody waits for."""
+"""Seconds of processor time for a forecast, for which a user waits."""
 _LOOK = 0.1
 """Seconds between looks at a running job."""
 _WEIGH = 0.5
 """Seconds between looks at its memory."""
 _AGAIN = 3
-"""So often a job is given to another process, if its own died before it heard of it."""
+"""Number of times that a job goes to a new process after its own died too early."""
 _GRACE = 5.0
-"""Seconds for a job that is stopped to settle with the ledger."""
+"""Seconds for a stopped job to settle with the ledger."""
 
 
 @dataclass
 class _Running:
-    """A job that runs. Its thread writes it; a request may only ask it to stop."""
+    """A running job. Its thread writes it; a request may only ask it to stop."""
 
     stop: Literal["cancelled", "stopped", "memory", "time"] | None = None
     begun: bool = False
-    """Whether the worker has its task: from then on it may have asked the data something."""
+    """True once the worker has its task: it may have queried the data since."""
     text: str = _STARTING
     fraction: float | None = None
     since: float = 0.0
-    """When it began."""
+    """Time of its start."""
     most: float = 0.0
     """Seconds of processor time that it may take."""
 
@@ -59,7 +59,7 @@ class _Running:
         self.text, self.fraction = text, float(fraction) if isinstance(fraction, int | float) else None
 
     def left(self) -> float | None:
-        """Seconds until all of it is done, at the speed so far."""
+        """Return the seconds until all of it is done, at the speed so far."""
         gone = time.monotonic() - self.since
         if self.fraction is None or self.fraction < 0.02 or gone < 1:
             return None
@@ -67,7 +67,7 @@ class _Running:
 
 
 def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
-    """The order in which those will be served that wait (given oldest first), after sessions were ``served``."""
+    """Return the waiting jobs, given oldest first, in the order of their turns."""
     turns, order, left = dict(served), list[Waiting](), list(waiting)
     while left:
         job = min(left, key=lambda job: turns.get(job.session, 0))  # of equals, the one that has waited longest
@@ -78,7 +78,7 @@ def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
 
 
 class Jobs:
-    """Runs what waits in the store, in as many threads as there are workers, each with a process at hand."""
+    """Runs the waiting jobs in as many threads as workers, each with a ready process."""
 
     def __init__(self, store: Store, settings: ServerSettings, work: Work) -> None:
         self._store = store
@@ -104,8 +104,10 @@ class Jobs:
     def submit(
         self, session: str, log: str, kind: Kind, request: JobRequest, file: tuple[Path, str] | None = None
     ) -> str:
-        """Queue a job, with a ``file`` for its folder and its name there; returns its id. One session cannot fill the
-        disk, or the queue: :class:`Problem`."""
+        """Queue a job, with a ``file`` and its name in the job's folder; return its id.
+
+        :class:`Problem` if the session would fill the disk or the queue.
+        """
         job = secrets.token_hex(16)
         with self._changed:
             self.check_room(session, keeps=kind == "release")
@@ -117,7 +119,7 @@ class Jobs:
         return job
 
     def check_room(self, session: str, *, keeps: bool) -> None:
-        """Refuse what would be more than one session may have waiting, or, of what ``keeps`` files, may keep."""
+        """Refuse a job beyond what one session may queue, or keep if it ``keeps`` files."""
         jobs = self._store.jobs(session)
         if sum(job.state == "queued" for job in jobs) >= self._settings.max_waiting:
             raise QUEUE_FULL
@@ -126,7 +128,7 @@ class Jobs:
             raise ENOUGH_KEPT
 
     def cancel(self, job: str) -> None:
-        """Stop a job if it has not ended; one whose result is there stays done."""
+        """Stop a job that has not ended; one with a result stays done."""
         with self._changed:
             if job in self._running:
                 self._running[job].stop = self._running[job].stop or "cancelled"
@@ -134,13 +136,13 @@ class Jobs:
                 self._store.end(job, "queued", "cancelled", None, "job-cancelled")
 
     def delete(self, job: str) -> None:
-        """Forget a job and delete its files, after stopping it. The ledger remembers what it cost."""
+        """Delete a job and its files, after stopping it. The ledger keeps what it spent."""
         with self._changed:
             self._store.delete_job(job)
             self._clear([job])
 
     def delete_log(self, log: str) -> None:
-        """Forget a log and everything that was made of it."""
+        """Delete a log and everything that was made of it."""
         with self._changed:
             self._clear(self._store.delete_log(log))
             shutil.rmtree(self.log_folder(log), ignore_errors=True)
@@ -153,7 +155,7 @@ class Jobs:
                 shutil.rmtree(self.folder(job), ignore_errors=True)
 
     def now(self, job: JobRecord) -> JobRecord:
-        """The record with how far the job is."""
+        """Return the record with the job's progress."""
         with self._changed:
             running = self._running.get(job.id)
             if job.state == "running" and running is not None:
@@ -168,7 +170,7 @@ class Jobs:
     # Running them.
 
     def start(self) -> None:
-        """Put in order what the last run of the server left, and begin."""
+        """Clear up after the last run of the server, and begin."""
         self._recover()
         for number in range(self._settings.workers):
             thread = threading.Thread(target=self._serve, name=f"worker {number + 1}", daemon=True)
@@ -176,7 +178,7 @@ class Jobs:
             thread.start()
 
     def stop(self) -> None:
-        """Stop what runs, and let what waits wait for the next start."""
+        """Stop the running jobs, and leave the waiting ones for the next start."""
         with self._changed:
             self._stopping = True
             for running in self._running.values():
@@ -190,7 +192,7 @@ class Jobs:
             self._note_entry(job)
             self._take_paid(job)
             result = self.folder(job) / RESULT
-            if result.is_file():  # written last: everything is there but the word that it is
+            if result.is_file():  # written last, so only the job's state is missing
                 self._store.end(job, "running", "done", text := result.read_text(), None, _mark(text))
             else:
                 self._store.end(job, "running", "failed", None, "job-stopped")
@@ -220,7 +222,7 @@ class Jobs:
             process.end()
 
     def _next(self) -> str | None:
-        """The next job, which is running from now on; None when the server stops."""
+        """Return the next job, now marked as running; None when the server stops."""
         with self._changed:
             while not self._stopping:
                 for job in in_turn(self._store.queued(), self._served)[:1]:
@@ -236,14 +238,14 @@ class Jobs:
         done, problem, ended = False, None, None
         try:
             found = self._store.any_job(job)
-            if found is not None:  # nobody deleted it meanwhile
+            if found is not None:  # no request deleted it meanwhile
                 self.folder(job).mkdir(mode=0o700, parents=True, exist_ok=True)
                 task = self._task(*found)
                 done, problem = self._watched(job, process, task)
                 for _ in range(_AGAIN):
                     if done or problem or running.stop or running.begun:
                         break
-                    process.end()  # it was ended before it heard of its task: nothing has been asked
+                    process.end()  # it ended before it received its task: no query was made
                     process = WorkerProcess(self._settings, self._work)
                     done, problem = self._watched(job, process, task)
         except (OSError, sqlite3.Error) as error:
@@ -269,7 +271,7 @@ class Jobs:
         )
 
     def _watched(self, job: str, process: WorkerProcess, task: WorkerTask) -> tuple[bool, str | None]:
-        """Give a job to a process and follow it to its end: whether it is done, and what its problem is."""
+        """Run a job in a process; return True if it is done, and its problem, if any."""
         running = self._running[job]
         longest = self._settings.job_seconds
         running.most = min(FORECASTING, longest) if task.kind == "forecast" else longest
@@ -301,9 +303,9 @@ class Jobs:
         return False, None
 
     def _settle(self, job: str, running: _Running, done: bool, problem: str | None) -> None:
-        """Write down what became of a job, however long it takes until the disk has room for it."""
+        """Record the end of a job, waiting for the disk to have room if necessary."""
         self._take_paid(job)
-        done = done or self._so_far(job) is not None  # what was made by then is paid for, and says what it lacks
+        done = done or self._so_far(job) is not None  # an interim result is spent, and names what it lacks
         after, words = _outcome(running.stop, done, problem, running.most / 60)
         folder = self.folder(job)
         self._note_entry(job)
@@ -314,12 +316,12 @@ class Jobs:
                 result = (folder / RESULT).read_text() if done else None
                 kept = self._store.end(job, "running", after, result, words, result and _mark(result))
                 break
-            except FileNotFoundError:  # somebody cleared the folder
+            except FileNotFoundError:  # something removed the folder
                 done, after, words = False, "failed", "job-died"
             except (OSError, sqlite3.Error) as error:
                 print(f"veilog serve: {error}", file=sys.stderr)  # noqa: T201
                 if self._stopping:
-                    return  # the next start sees what is there
+                    return  # the next start finds what is there
                 time.sleep(1)
         if not (kept and done):
             shutil.rmtree(folder, ignore_errors=True)
@@ -327,26 +329,26 @@ class Jobs:
             self._running.pop(job, None)
 
     def _so_far(self, job: str) -> str | None:
-        """What a job has to show before it has ended."""
+        """Return the result of a job that has not ended yet, or None."""
         with contextlib.suppress(OSError, ValueError):
             return (self.folder(job) / RESULT).read_text()
         return None
 
     def _take_paid(self, job: str) -> None:
-        """Where a job ended while it wrote what it had made, that is its result: it is paid for and kept."""
+        """Make a job's interim result its result: its release is spent, so it is kept."""
         paid, result = self.folder(job) / PAID, self.folder(job) / RESULT
         with contextlib.suppress(OSError):
             if not result.exists():
                 paid.rename(result)
 
     def _note_entry(self, job: str) -> None:
-        """Remember what the job set aside in a ledger, which it wrote down before it asked anything."""
+        """Keep the ledger's number of a job, which it wrote down before its first query."""
         with contextlib.suppress(OSError, ValueError, sqlite3.Error):
             self._store.enter(job, int((self.folder(job) / ENTRY).read_text()))
 
 
 def _mark(result: str) -> str | None:
-    """What the log is recognised by that was read; None for what is no reading."""
+    """Return the fingerprint of the log that was read; None for another result."""
     try:
         read = from_text("read", result)
     except ValueError:

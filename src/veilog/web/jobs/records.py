@@ -1,4 +1,4 @@
-"""What the server knows of a log, of a job, and of itself."""
+"""Records of the server: a log, a job, and its own settings."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ FILES = (
     *(f"{stem}.{ending}" for stem in ("release", "release-models") for ending in ("xes", "csv", "parquet", "xlsx")),
     *("internal-report.html", "recipient-report.html", "dossier.html", "certificate.json"),
 )
-"""What a release may leave for download."""
+"""Names of the files that a release may leave for download."""
 
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What a job was asked to release; empty for one that reads."""
+    """The request of a job: the release to make, or nothing for a job that reads."""
 
     plan: Mapping[str, Any] | None = None
-    """A :class:`veilog.Plan` as JSON; None for what releases nothing."""
+    """A :class:`veilog.ReleaseRequest` as JSON; None for a job without a release."""
     form: Mapping[str, str] = field(default_factory=dict)
-    """The fields as they were filled in, to be filled in again."""
+    """Fields as the user filled them in, to fill the form again."""
     write: str | None = None
-    """The job whose release is only to be written again, because the disk was full."""
+    """Job whose release is only to be written again, because the disk was full."""
     language: str = field(default_factory=current, compare=False)
-    """What the job writes is in the language of whoever asks for it."""
+    """Language of the job's output: that of the user who requests it."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,23 @@ class JobRecord:
     state: State
     request: JobRequest
     kept: str | None
-    """The JSON of its result."""
+    """JSON of its result."""
     problem: str | None
-    """Why there is no result, in words for the user."""
+    """Reason why there is no result, in words for the user."""
     created: float
     """Seconds since the epoch, as the next two."""
     started: float | None
     finished: float | None
     entry: int | None = None
-    """Its number in the ledger; None until it has set something aside there."""
+    """Its number in the ledger; None until it has reserved something there."""
     text: str = ""
-    """What it is doing."""
+    """Present step of its work."""
     fraction: float | None = None
-    """How much of that is done, where it is known."""
+    """Fraction of the work that is done, if it is known."""
     ahead: int = 0
-    """How many jobs are before it in the queue."""
+    """Number of jobs before it in the queue."""
     left: float | None = None
-    """Seconds, estimated."""
+    """Estimated seconds that remain."""
 
     @property
     def ended(self) -> bool:
@@ -73,89 +73,86 @@ class JobRecord:
 
     @property
     def result(self) -> Result | None:
-        """What it found or made."""
+        """Result that it found or made."""
         return None if self.kept is None else from_text(self.kind, self.kept)
 
 
 @dataclass(frozen=True)
 class LogRecord:
-    """A log that somebody brought."""
+    """A log that a user brought."""
 
     id: str
     session: str
     name: str
-    """As the browser called it: for display only, never a path."""
+    """Name that the browser sent: for display only, never a path."""
     size: int
     created: float
     format: str
-    """One of :func:`veilog.logs.input.formats.known_suffixes`."""
+    """Suffix, one of :func:`veilog.logs.input.formats.known_suffixes`."""
     columns: dict[str, str]
-    """The columns for case, activity and timestamp that were chosen by hand; what is missing is guessed."""
+    """Columns chosen for case, activity and timestamp; veilog guesses missing ones."""
     reading: JobRecord | None
-    """The newest job that read it."""
+    """Newest job that read it."""
     content: str = ""
-    """What its file is recognised by, however it is read."""
+    """Mark by which its file is recognised, however it is read."""
     readings: tuple[str, ...] = ()
-    """What this very file was recognised by, however it was read: they have one account."""
+    """Fingerprints of all readings of this file; they share one account."""
     entries: tuple[tuple[int, float], ...] = ()
-    """The numbers of all releases in the ledger that are known to be of this file, whoever made them, and when their
-    jobs had ended."""
+    """Ledger numbers of the file's known releases, with the ends of their jobs."""
 
     @property
     def measured(self) -> LogMeasures | None:
-        """What its owner sees of it; None until it has been read and nothing is left to decide about that."""
+        """Measures for the data owner; None until it has been read without open decisions."""
         result = None if self.reading is None else self.reading.result
         return result.measured if isinstance(result, ReadLog) else None
 
     @property
     def read_as(self) -> str:
-        """How it was read, as a ledger notes it with subsets; empty until it has been read."""
+        """Description of its reading, as a ledger notes it with subsets; empty until then."""
         return "" if self.measured is None else self.measured.read_as
 
     @property
     def cases(self) -> int:
-        """The number of its cases; 0 until it has been read. Confidential."""
+        """Number of its cases; 0 until it has been read. Confidential."""
         return 0 if self.measured is None else self.measured.statistics.cases
 
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """How this server runs."""
+    """Settings of this server."""
 
     folder: Path
-    """Where everything lies that people bring and make."""
+    """Folder of everything that users bring and make."""
     ledger: Path
-    """The one ledger of all who are let in: they are one data owner."""
+    """The one ledger of all users with access: they are one data owner."""
     token: str = field(repr=False)
     lasting_token: bool = False
-    """The token is of a file, for several people, and not of this start."""
+    """True if the token is from a file, for several people, and not of this start."""
     host: str = "127.0.0.1"
     port: int = 0
     max_upload: int = 2 << 30
     max_kept: int = 200
-    """Logs and releases that one browser may keep, so that it cannot fill the disk."""
+    """Number of logs and releases that one browser may keep, to protect the disk."""
     max_waiting: int = 20
-    """Jobs of one browser that may wait at once."""
+    """Number of jobs of one browser that may wait at once."""
     workers: int = 2
     job_memory: int = 4 << 30
     """Bytes that one worker may take."""
     job_seconds: float = 600.0
     """Seconds of processor time that one job may take."""
     thorough: bool = True
-    """Whether a release is also tried at prediction, and compared with a log of many variants, which takes longest."""
+    """True to try prediction too, and to compare logs of many variants: the slowest part."""
     language: str | None = None
-    """What pages are written in for those who have not chosen; None: as their browsers ask."""
+    """Language of pages before a user chooses one; None for the browser's."""
     seed: int | None = None
-    """Test mode: every release is repeatable, and none has a guarantee."""
+    """Seed of the test mode: every release is repeatable, and none has a guarantee."""
 
 
-# What is answered when a request cannot be ---------------------------------------------------------------------------
-
-# What is answered when a request cannot be: a status, what is wrong, and what to do about it.
+# Problems of requests: a status, what is wrong, and what to do about it ----------------------------------------------
 
 
 class Problem(VeilogError):
-    """A request that is answered by a page that says what is wrong."""
+    """A request with an error, which a page describes."""
 
     def __init__(self, status: int, code: str, **values: Any) -> None:
         self.status = status
@@ -169,7 +166,7 @@ UPLOADING = Problem(429, "uploads-running")
 
 
 def is_full(error: BaseException) -> bool:
-    """Whether this error says that there is no room left on the disk."""
+    """Return True if this error means that the disk has no room left."""
     if isinstance(error, sqlite3.Error):
         return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
     return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

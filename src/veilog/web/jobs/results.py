@@ -1,6 +1,6 @@
-"""Results of jobs: what reading, previewing and releasing a log found, in the library's own classes, as JSON and back.
+"""Results of jobs that read, preview or release a log, as classes and as JSON.
 
-All of it is for the data owner. Nothing else writes or reads that JSON.
+All of them are for the data owner. Nothing else writes or reads that JSON.
 """
 
 from __future__ import annotations
@@ -31,45 +31,45 @@ from veilog.report.flow_map import FlowMap, FlowSteps
 from veilog.report.release_facts import Told
 
 HOW_READ = ("case", "activity", "timestamp", "time_format", "lifecycle", "sheet", "object_type")
-"""What may be chosen of how a log is read, as :func:`veilog.read` calls it."""
+"""Names in :func:`veilog.read` of the options of reading that a user may choose."""
 
 
 @dataclass(frozen=True)
 class InnerTables:
-    """What a file has several of, one of which is the log: sheets with a table, types of objects."""
+    """Parts of a file of which one is the log: sheets with a table, or object types."""
 
     what: str
-    """As :func:`veilog.read` calls it."""
+    """Name of the choice in :func:`veilog.read`."""
     among: tuple[str, ...]
     chosen: str | None = None
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a table, and which of them is what."""
+    """The columns of a table, with those of each role."""
 
     all: tuple[str, ...]
-    """The names to choose from."""
+    """Names to choose from."""
     taken: Mapping[str, str]
-    """The column of each role, as far as that is clear."""
+    """Column of each role, as far as that is clear."""
     how: Mapping[str, str]
-    """How that of each role was found."""
+    """Way in which each role's column was found."""
 
 
 @dataclass(frozen=True)
 class FirstRows:
-    """The first rows of a log; ``more`` is how many columns are left out."""
+    """The first rows of a log; ``more`` is the number of columns left out."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     more: int
     times: tuple[str, ...] = ()
-    """The time of each row as it is understood."""
+    """Time of each row as veilog understands it."""
 
 
 @dataclass(frozen=True)
 class LogMeasures:
-    """Statistics and exposure of a log: exact numbers, for its owner only."""
+    """Statistics and exposure of a log: exact numbers, for the data owner only."""
 
     statistics: Statistics
     explorer: Explorer
@@ -80,82 +80,85 @@ class LogMeasures:
     event_attributes: tuple[str, ...]
     fingerprint: str
     alone: int
-    """People with a path that nobody else has."""
+    """Number of people whose trace no other person has."""
     people: int
-    """The persons where a column identifies them, else the cases."""
+    """Number of persons if a column identifies them, else of cases."""
     sizes: Sizes | None
-    """Exact ones, for synthetic logs of the same size; None where there can be none."""
+    """Exact sizes for synthetic logs of the same size; None if there can be none."""
     read_as: str
-    """How it was read, which a ledger notes with subsets."""
+    """Description of its reading, which a ledger notes with subsets."""
     without_numbers: tuple[str, ...] = ()
-    """The attributes of which a range of numbers says nothing."""
+    """Attributes for which a range of numbers makes no sense."""
     labels: tuple[str, ...] = ()
     more_labels: int = 0
     label_events: tuple[int, ...] = ()
-    """The events of each label,"""
+    """Number of events of each label in ``labels``."""
     label_cases: tuple[int, ...] = ()
-    """and the cases that have it, of all labels."""
+    """Number of cases with each label, for all labels."""
     units: tuple[PersonColumn, ...] = ()
-    """The columns that may identify whose a case is."""
+    """Columns that may identify the person of a case."""
     person: str = ""
-    """The column by which people were counted; nothing where each case is a person of its own."""
+    """Column by which people were counted; empty if each case is a person of its own."""
     example: str = ""
-    """A case that is found by little, in words."""
+    """A case that an attacker finds with little knowledge, in words."""
 
 
 @dataclass(frozen=True)
 class ReadLog:
-    """What reading a log found; where something is left to decide, ``problem`` says so, and nothing was measured."""
+    """The result of reading a log, or a ``problem`` that leaves something to decide.
+
+    With a problem, nothing was measured.
+    """
 
     problem: str | None
     columns: Columns | None = None
-    """None where the format says itself what is what."""
+    """Columns of a table; None if the format fixes their roles."""
     preview: FirstRows | None = None
     findings: tuple[Finding, ...] = ()
     choices: tuple[str, ...] = ()
-    """The rules of which the owner has to decide what to do."""
+    """Rules for which the data owner has to decide what to do."""
     measured: LogMeasures | None = None
     advice: str = ""
-    """What to do about the problem."""
+    """Advice on the problem."""
     inside: InnerTables | None = None
-    """None where there is nothing to choose from."""
+    """None if there is nothing to choose from."""
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Original and release side by side: exact numbers of the log, none of which is part of the release."""
+    """Original and release side by side: exact numbers, outside the release."""
 
     before: Statistics
     verdict: str
     kept: tuple[tuple[str, str, str], ...] | None
-    """Of what was kept title, value and meaning."""
+    """Title, value and meaning of each number of utility."""
     not_compared: str
     explorer: Explorer
     map: FlowMap
-    """Of original and release in one frame."""
+    """Map of original and release in one frame."""
     steps: FlowSteps
-    """Of the release alone, for maps of two releases."""
+    """Steps of the release alone, for maps of two releases."""
     durations: tuple[tuple[str, str], ...]
     no_durations: str
     chart: str | None
     empty_cases: int = 0
-    """Released cases without an event."""
+    """Number of released cases without an event."""
     use_cases: tuple[UseCaseShown, ...] = ()
-    """What the release is good for."""
+    """Use cases for which the release was judged."""
     seeming: str = ""
-    """The column that was taken for people where nobody said so."""
+    """Column that was taken for persons if none was chosen."""
     durations_of: str = ""
-    """Of how many cases the durations of the release are, in words."""
+    """Number of cases that the release's durations cover, in words."""
     durations_before: tuple[tuple[str, str], ...] = ()
     attributes: tuple[AttributeShown, ...] = ()
 
 
 @dataclass(frozen=True)
 class ReleasedLog:
-    """A release: what it says about itself, its files, and what only its owner sees."""
+    """A release: its own facts, its files, and its confidential side."""
 
     told: Told
-    """What it says about itself, with the first of its charges."""
+    """Facts of the release, with the first of its charges."""
     more_charges: int
     cases: int
     events: int
@@ -164,17 +167,17 @@ class ReleasedLog:
     entry: int | None
     """Its number in the ledger."""
     noise_only: bool | None = None
-    """Whether its answers cannot be distinguished from noise."""
+    """True if its answers cannot be distinguished from noise."""
     missing: tuple[str, ...] = ()
-    """What could not be written or measured, in words."""
+    """Outputs that could not be written or measured, in words."""
     unwritten: tuple[str, ...] = ()
-    """The files that can be written as soon as the disk has room."""
+    """Names of files that can be written as soon as the disk has room."""
     stopped: bool = False
-    """Whether they are not written because the work was stopped, and not for want of room."""
+    """True if they are missing because the work was stopped, not for lack of room."""
     files: Mapping[str, int] = field(default_factory=dict)
-    """The files that there are, with their sizes in bytes."""
+    """Sizes of the existing files in bytes, by name."""
     owner: OwnerSide | None = None
-    """What its owner alone sees of the log, without what the ledger says of other releases, which its page asks for."""
+    """Confidential facts about the log; the page looks up the ledger's other releases."""
     owner_only: OwnerOnly = field(default_factory=OwnerOnly)
     beside: Beside | None = None
 
@@ -184,7 +187,7 @@ class ReleasedLog:
 
     @property
     def remarks(self) -> tuple[Message, ...]:
-        """The remarks that others may read, too: none of a release without a guarantee."""
+        """Warnings that recipients may read too; empty for a release without a guarantee."""
         return self.told.remarks if self.guarantee.proven else ()
 
     @property
@@ -193,22 +196,27 @@ class ReleasedLog:
 
     @property
     def known(self) -> Told:
-        """What it says about itself to its owner: the level is judged by the cases of the log."""
+        """Facts of the release for the data owner, with the level for the log's cases."""
         return self.told if self.owner is None else self.told.among(self.owner.cases)
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """What releases at a few budgets are expected to be worth, by synthetic logs of the log's sizes. Confidential."""
+    """Forecast of releases at a few budgets, on synthetic logs of the same sizes.
+
+    Confidential.
+    """
 
     points: tuple[tuple[str, Expected], ...] = ()
-    """What is expected at each budget that there was time for, the smallest first."""
+    """Expectation at each budget that there was time for, the smallest first."""
     problem: str = ""
-    """Why there is none, in words."""
+    """Reason why there is no forecast, in words."""
 
     def at(self, epsilon: float) -> tuple[Interval, Expected] | None:
-        """Return the similarity at a budget, on the line between those that were tried, with all that is expected at
-        the nearest of them; None beyond them."""
+        """Return the similarity at a budget, and the expectation at the nearest one.
+
+        The similarity lies on the line between the budgets that were tried; None beyond them.
+        """
         tried = [float(budget) for budget, _ in self.points]
         if not tried or not tried[0] <= epsilon <= tried[-1]:
             return None
@@ -221,16 +229,16 @@ class Forecast:
 
 @dataclass(frozen=True)
 class ReadPrior:
-    """What a public file has, from which a release can start."""
+    """Facts of a public file from which a release can start."""
 
     cases: int
     variants: int
     labels: tuple[str, ...]
-    """Its activities, as pages show them."""
+    """Activities of the file, as pages show them."""
 
 
 Kind = Literal["read", "release", "forecast", "prior"]
-"""What a job does with a log."""
+"""Kinds of jobs on a log."""
 Result = ReadLog | ReleasedLog | Forecast | ReadPrior
 _RESULTS: dict[Kind, type[Result]] = {"read": ReadLog, "release": ReleasedLog, "forecast": Forecast, "prior": ReadPrior}
 
@@ -242,6 +250,8 @@ def to_text(result: Result) -> str:
 
 @lru_cache(maxsize=64)
 def from_text(kind: Kind, text: str) -> Result:
-    """Return the result of a job of this kind; :class:`ValueError` if the text is none. The same one is asked for again
-    and again while somebody looks at it."""
+    """Return the result of a job of this kind; :class:`ValueError` for another text.
+
+    Its cache serves a user who looks at the same result again and again.
+    """
     return from_plain(_RESULTS[kind], json.loads(text))

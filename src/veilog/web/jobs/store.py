@@ -1,7 +1,7 @@
-"""What the server remembers, also over a restart: sessions, logs, jobs, and forms that were sent. One SQLite file.
+"""The records of the server in one SQLite file: sessions, logs, jobs, sent forms.
 
-The files of logs and jobs lie beside it, in folders named by their ids. Whatever is looked up is looked up for a
-session: the id of somebody else's log is as unknown as one that was made up.
+They outlive a restart. The files of logs and jobs lie beside it, in folders named by their ids. Every look-up is for a
+session: the id of another session's log is as unknown as an invented one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, State
 from veilog.web.jobs.results import Kind
 
 _LET_IN = 30 * 86400.0
-"""Seconds after which a browser is asked for the token again."""
+"""Seconds after which a browser has to send the token again."""
 
 
 def _digest(cookie: str) -> str:
@@ -53,7 +53,7 @@ _TABLES = (
 _LOG = "id, session, name, size, created, format, columns, content"
 _JOB = "id, session, log, kind, state, request, result, problem, created, started, finished, entry"
 _REMEMBERED = 8 * 86400.0
-"""Seconds for which a form that was sent is remembered; it must be more than a form's age may be."""
+"""Seconds for which a sent form is remembered, longer than a form may be valid."""
 
 
 class Waiting(NamedTuple):
@@ -64,11 +64,11 @@ class Waiting(NamedTuple):
 
 
 class Store:
-    """One connection, which holds the file for this server alone; its methods may be called from any thread."""
+    """One connection, which holds the file for this server; any thread may call it."""
 
     def __init__(self, path: Path) -> None:
         self.lock = threading.RLock()
-        """Held for every look and change; the queue shares it, so that both change as one."""
+        """Lock for every look and change; the queue shares it, so that both change as one."""
         self._connection = sqlite3.connect(path, timeout=1.0, isolation_level=None, check_same_thread=False)
         try:
             self._open()
@@ -107,7 +107,7 @@ class Store:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing; a block within a block belongs to the outer one."""
+        """Change all or nothing; a block within a block belongs to the outer one."""
         with self.lock:
             if self._connection.in_transaction:
                 yield self._connection
@@ -126,19 +126,19 @@ class Store:
             return self._connection.execute(query, values).fetchall()
 
     def _change(self, query: str, *values: object) -> int:
-        """Change rows; returns how many."""
+        """Change rows and return their number."""
         with self._writing() as connection:
             return connection.execute(query, values).rowcount
 
     def key(self) -> bytes:
-        """A secret of this folder."""
+        """Return a secret of this folder."""
         ((key,),) = self._rows("SELECT key FROM secret")
         return bytes(key)
 
     # Sessions.
 
     def session(self, cookie: str, admitted: str) -> str | None:
-        """Return the session of a cookie that was let in by ``admitted``, at most 30 days ago."""
+        """Return the session of a cookie that ``admitted`` let in, at most 30 days ago."""
         found = self._rows(
             "SELECT id FROM sessions WHERE cookie = ? AND admitted = ? AND created > ?",
             *(_digest(cookie), admitted, time.time() - _LET_IN),
@@ -148,8 +148,8 @@ class Store:
     def admit(self, cookie: str | None, admitted: str) -> str:
         """Let a browser in and return its new cookie.
 
-        It finds the logs again that it had with the old one. The old one is worth nothing from now on: somebody may
-        have planted it, who then would read what is brought later.
+        With it, the browser finds the logs of the old one again. The old cookie is worthless from now on: an attacker
+        may have planted it, and would then read what is brought later.
         """
         fresh = secrets.token_hex(32)
         values = (_digest(fresh), admitted, time.time())
@@ -161,19 +161,21 @@ class Store:
         return fresh
 
     def let_out(self, session: str) -> None:
-        """Let a browser in no more; what it brought stays."""
+        """End the access of a browser; what it brought stays."""
         self._change("UPDATE sessions SET admitted = '' WHERE id = ?", session)
 
     # Forms.
 
     def sent(self, form: str, action: str) -> str | None:
-        """Where sending this form led to, if it was sent."""
+        """Return the place to which this form led, if it was sent."""
         found = self._rows("SELECT target FROM sent WHERE form = ? AND action = ?", form, action)
         return str(found[0][0]) if found else None
 
     def first_time(self, form: str, action: str, make: Callable[[], str]) -> str:
-        """Where sending this form led to: ``make`` does its work the first time only, and what it stores is stored
-        with that; a second time leads to where the first one did."""
+        """Return the place to which a form led; ``make`` does its work the first time.
+
+        What ``make`` stores is stored with that. A second time leads to the place of the first.
+        """
         with self._writing() as connection:
             target = self.sent(form, action)
             if target is not None:
@@ -187,7 +189,7 @@ class Store:
     # Logs.
 
     def add_log(self, log: str, session: str, name: str, size: int, suffix: str, content: str = "") -> None:
-        """Keep a log; what was brought with the same ``content``, by whichever session, has one account with it."""
+        """Store a log; logs of the same ``content``, of any session, share one account."""
         values = (log, session, name, size, time.time(), suffix, "{}", content or log)
         self._change("INSERT INTO logs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *values)
 
@@ -199,7 +201,7 @@ class Store:
         return self._log(found[0]) if found else None
 
     def logs(self, session: str) -> list[LogRecord]:
-        """The session's logs, newest first."""
+        """Return the session's logs, newest first."""
         rows = self._rows(f"SELECT {_LOG} FROM logs WHERE session = ? ORDER BY created DESC, id", session)
         return [self._log(row) for row in rows]
 
@@ -220,7 +222,7 @@ class Store:
         )
 
     def delete_log(self, log: str) -> list[str]:
-        """Forget a log with all of its jobs; returns their ids."""
+        """Delete a log with all of its jobs, and return their ids."""
         with self._writing() as connection:
             jobs = [job for (job,) in self._rows("SELECT id FROM jobs WHERE log = ?", log)]
             for table in ("jobs", "drafts"):
@@ -229,7 +231,7 @@ class Store:
         return jobs
 
     def every_log(self) -> list[LogRecord]:
-        """The logs of all sessions, oldest first."""
+        """Return the logs of all sessions, oldest first."""
         return [self._log(row) for row in self._rows(f"SELECT {_LOG} FROM logs ORDER BY created, id")]
 
     def take_over(self, log: str, session: str) -> bool:
@@ -247,7 +249,7 @@ class Store:
     # Drafts and notes.
 
     def draft(self, session: str, log: str) -> dict[str, str]:
-        """What was last filled into the form of a log."""
+        """Return the last values of the form of a log."""
         found = self._rows("SELECT fields FROM drafts WHERE session = ? AND log = ?", session, log)
         return dict(json.loads(found[0][0])) if found else {}
 
@@ -255,7 +257,7 @@ class Store:
         self._change("INSERT OR REPLACE INTO drafts VALUES (?, ?, ?)", session, log, json.dumps(dict(fields)))
 
     def notes(self, session: str) -> dict[int, tuple[str, str]]:
-        """Return to whom releases went, and what a session noted of them, by their numbers in the ledger."""
+        """Return a session's recipients and notes of releases, by their ledger numbers."""
         rows = self._rows("SELECT entry, recipient, note FROM notes WHERE session = ?", session)
         return {entry: (recipient, note) for entry, recipient, note in rows}
 
@@ -265,7 +267,7 @@ class Store:
     # Jobs.
 
     def add_job(self, job: str, session: str, log: str, kind: Kind, request: JobRequest) -> None:
-        """Queue a job. It keeps the log's columns as they are now: they may be changed before it runs."""
+        """Queue a job with the log's present columns: they may change before it runs."""
         self._change(
             "INSERT INTO jobs VALUES (?, ?, ?, ?, 'queued', ?, NULL, NULL, ?, NULL, NULL, "
             "(SELECT columns FROM logs WHERE id = ?), NULL)",
@@ -277,17 +279,17 @@ class Store:
         return _job(found[0]) if found else None
 
     def jobs(self, session: str) -> list[JobRecord]:
-        """The session's jobs, newest first."""
+        """Return the session's jobs, newest first."""
         rows = self._rows(f"SELECT {_JOB} FROM jobs WHERE session = ? ORDER BY created DESC, rowid DESC", session)
         return [_job(row) for row in rows]
 
     def jobs_of(self, log: str, kind: Kind) -> list[JobRecord]:
-        """The jobs of this kind of a log, newest first."""
+        """Return the jobs of this kind of a log, newest first."""
         where = "WHERE log = ? AND kind = ? ORDER BY created DESC, rowid DESC"
         return [_job(row) for row in self._rows(f"SELECT {_JOB} FROM jobs {where}", log, kind)]
 
     def any_job(self, job: str) -> tuple[JobRecord, LogRecord] | None:
-        """A job and its log with the job's columns, whosever it is: for the one who runs it."""
+        """Return a job of any session and its log with the job's columns, to run it."""
         with self.lock:
             found = self._rows(f"SELECT columns, {_JOB} FROM jobs WHERE id = ?", job)
             if not found:
@@ -298,7 +300,7 @@ class Store:
             return None if log is None else (record, replace(log, columns=json.loads(columns)))
 
     def queued(self) -> list[Waiting]:
-        """All jobs that wait, oldest first."""
+        """Return all waiting jobs, oldest first."""
         rows = self._rows("SELECT id, session FROM jobs WHERE state = 'queued' ORDER BY created, rowid")
         return [Waiting(*row) for row in rows]
 
@@ -306,19 +308,21 @@ class Store:
         return [job for (job,) in self._rows("SELECT id FROM jobs WHERE state = 'running'")]
 
     def start(self, job: str) -> bool:
-        """Take a job out of the queue; False if it is not in it any more."""
+        """Take a job out of the queue; False if it has left it already."""
         started = "UPDATE jobs SET state = 'running', started = ? WHERE id = ? AND state = 'queued'"
         return self._change(started, time.time(), job) == 1
 
     def enter(self, job: str, entry: int) -> None:
-        """Note under which number a ledger has what a job asks."""
+        """Note the number under which a ledger has a job's release."""
         self._change("UPDATE jobs SET entry = ? WHERE id = ?", entry, job)
 
     def end(
         self, job: str, before: State, after: State, result: str | None, problem: str | None, mark: str | None = None
     ) -> bool:
-        """End a job that is in the state ``before``; False if it is not, and then nothing changes. ``mark`` is what a
-        log that was read is recognised by."""
+        """End a job in the state ``before``; False, without a change, if it is in another.
+
+        ``mark`` is the fingerprint of a log that was read.
+        """
         changed = "UPDATE jobs SET state = ?, result = ?, problem = ?, finished = ? WHERE id = ? AND state = ?"
         with self._writing():
             ended = self._change(changed, after, result, problem, time.time(), job, before) == 1
@@ -334,17 +338,17 @@ class Store:
         self._change("DELETE FROM jobs WHERE id = ?", job)
 
     def ids(self) -> tuple[set[str], set[str]]:
-        """The ids of all logs and of all jobs."""
+        """Return the ids of all logs and of all jobs."""
         logs, jobs = self._rows("SELECT id FROM logs"), self._rows("SELECT id FROM jobs")
         return {log for (log,) in logs}, {job for (job,) in jobs}
 
     def forget(self) -> None:
-        """Take what was deleted out of the write-ahead log, too."""
+        """Remove what was deleted from the write-ahead log, too."""
         with contextlib.suppress(sqlite3.Error):
             self._rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _job(row: tuple[Any, ...]) -> JobRecord:
-    """The job of these columns, in the order of :data:`_JOB`."""
+    """Return the job of these columns, in the order of :data:`_JOB`."""
     request = from_plain(JobRequest, json.loads(row[5]))
     return JobRecord(*(*row[:5], request, *row[6:]))

@@ -1,4 +1,7 @@
-"""How far a whole job is: a few stages in plain words, each with its share of the time that jobs usually take."""
+"""The worker process of a job, and the stages of the job's progress.
+
+A stage has plain words, and its share of the time that jobs usually take.
+"""
 
 from __future__ import annotations
 
@@ -29,45 +32,45 @@ Progress = Callable[[str, float | None], None]
 
 RESULT = "result.json"
 PAID = "paid.json"
-"""The result where the work ends before there is another: a release is made and kept, and its files are not."""
+"""Interim result if the work ends early: the release is kept, files are missing."""
 ENTRY = "entry"
-"""The file in which a release says where a ledger has it, for as long as there is no result that says so."""
+"""File with the release's number in the ledger, until a result has it."""
 _LARGEST = 4 << 20
-"""Bytes of a result: what the pages show, not the release."""
+"""Largest number of bytes of a result, which has what pages show, not the release."""
 _SPARE = 4 << 30
-"""What libraries reserve without using it: only what one allocation takes beyond any measure is refused by this."""
+"""Bytes that libraries reserve without use; only absurd allocations fail by this limit."""
 _SELDOM = 0.1
-"""Seconds between two words about progress."""
+"""Seconds between two messages about progress."""
 _GRACE = 5.0
 
 
 @dataclass(frozen=True)
 class WorkerTask:
-    """A job as the worker needs it."""
+    """A job in the form that the worker needs."""
 
     kind: Kind
     path: str
-    """The log."""
+    """Path of the log."""
     name: str
-    """What the user calls it."""
+    """Name that the user gave it."""
     columns: dict[str, str]
     request: JobRequest
     out: str
-    """The folder for what is made."""
+    """Folder for the output."""
     others: tuple[str, ...] = ()
-    """What other readings of this file were recognised by, which have one account with it."""
+    """Fingerprints of other readings of this file, which share one account with it."""
 
 
 Work = Callable[[WorkerTask, ServerSettings, Progress], Result]
-"""Do a job, and return what the pages show of it."""
+"""Does a job, and returns what the pages show of it."""
 
 
 def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
-    """What the process does: wait for a job, do it, end."""
+    """Wait for a job, do it, and end: the main function of the process."""
     _alone(settings)
     try:
         task = from_plain(WorkerTask, json.loads(pipe.recv_bytes()))
-        pipe.send_bytes(b'{"begun": true}')  # before anything is asked: until here it could be given to another
+        pipe.send_bytes(b'{"begun": true}')  # before any query: until here another process could do it
     except (EOFError, OSError):
         return
     exit_when_terminated()  # through the work, so that it settles with the ledger
@@ -79,7 +82,7 @@ def run(pipe: Connection, settings: ServerSettings, work: Work) -> None:
     say = _Said(pipe, task)
     with spoken(task.request.language):
         answer = _answer(task, settings, work, say)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing is cancelled any more
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is done: nothing can be cancelled any more
     say.send(answer)
 
 
@@ -88,14 +91,14 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
         text = to_text(work(task, settings, say.progress))
         if len(text) > _LARGEST:
             return {"problem": gettext("The result is too large to be shown.")}
-        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that where it is, all is
+        with atomic_target(Path(task.out) / RESULT) as file:  # last, so that it stands only beside all the rest
             file.write(text.encode())
     except MemoryError:
         return {"problem": "job-memory"}
     except VeilogError as error:
         full = error.__cause__ is not None and is_full(error.__cause__)
         return {"problem": str(DISK_FULL) if full else say.named(str(error))}
-    except Exception as error:  # noqa: BLE001  # whatever it is, somebody waits for words
+    except Exception as error:  # noqa: BLE001  # whatever it is, a user waits for words
         if is_full(error):
             return {"problem": str(DISK_FULL)}
         if "out of memory" in str(error).lower() or "bad_alloc" in str(error):
@@ -110,7 +113,7 @@ def _answer(task: WorkerTask, settings: ServerSettings, work: Work, say: _Said) 
 
 
 class _Said:
-    """The server's end of the pipe, as the work sees it."""
+    """The worker's end of the pipe, for messages about its work."""
 
     def __init__(self, pipe: Connection, task: WorkerTask) -> None:
         self._pipe = pipe
@@ -126,7 +129,7 @@ class _Said:
         self.send({"text": self.named(text), "fraction": known})
 
     def named(self, text: str) -> str:
-        """A text with the log called as the user calls it, and without the server's folders."""
+        """Return a text with the user's name of the log, and without the server's folders."""
         path = Path(self._task.path)
         return text.replace(str(path), self._task.name).replace(path.name, self._task.name).replace(self._task.out, "")
 
@@ -136,7 +139,7 @@ class _Said:
 
 
 def _alone(settings: ServerSettings) -> None:
-    """A process group of its own, which ends as one; private files; the first to go when memory runs out."""
+    """Isolate the process: its own group, private files, first to end without memory."""
     os.umask(0o077)
     if os.name != "posix":
         return
@@ -148,7 +151,7 @@ def _alone(settings: ServerSettings) -> None:
 
 
 def _end_with(pipe: Connection) -> None:
-    """Nothing more comes through the pipe; that it breaks means that the server is gone."""
+    """End the process and its group when the pipe breaks: the server is gone then."""
     with contextlib.suppress(EOFError, OSError):
         pipe.recv_bytes()
     if os.name == "posix":
@@ -163,17 +166,17 @@ _LONGEST = 1 << 20
 
 
 class WorkerProcess(Child):
-    """A worker. What it says is data to the server, never code."""
+    """A worker. The server takes its messages as data, never as code."""
 
     def __init__(self, settings: ServerSettings, work: Work) -> None:
         super().__init__(run, replace(settings, token=""), work)
 
     def give(self, task: WorkerTask) -> None:
-        with contextlib.suppress(OSError):  # it has died: messages() says so
+        with contextlib.suppress(OSError):  # it has died, which messages() reports
             self.pipe.send_bytes(json.dumps(to_plain(task)).encode())
 
     def messages(self, seconds: float) -> Iterator[dict[str, Any]]:
-        """What it says within this time; EOFError when it has died and said all."""
+        """Yield its messages within this time; EOFError after the last of a dead one."""
         ready = wait([self.pipe, self.sentinel], seconds)
         if not ready:
             return
@@ -193,7 +196,7 @@ READING: Mapping[str, float] = {
     gettext_noop("Reading the log"): 0.38,
     gettext_noop("Counting who could be found"): 0.6,
 }
-"""What reading a log goes through."""
+"""Stages of reading a log."""
 RELEASING: Mapping[str, float] = {
     gettext_noop("Reading the log"): 0.2,
     gettext_noop("Querying the log, with noise"): 0.3,
@@ -201,18 +204,24 @@ RELEASING: Mapping[str, float] = {
 }
 COMPARING = {gettext_noop("Comparing with the original"): 0.4}
 MORE = {"Comparing with the original": 0.15, gettext_noop("Trying how well the release predicts"): 0.25}
-"""What a release goes through, with a short comparison or a thorough one."""
+"""Stages of a release, with a short comparison or a thorough one."""
 
 
 class Stages:
-    """The stages of one job. What happens inside one moves the bar and is not said: it would mean nothing to most."""
+    """The stages of one job.
+
+    Progress inside a stage moves the bar without words, which would mean nothing to most users.
+    """
 
     def __init__(self, progress: Progress, shares: Mapping[str, float]) -> None:
         self._progress = progress
         self._shares = shares
 
     def at(self, stage: str) -> Progress:
-        """Begin a stage; returns what is told how far it is, in rounds of which each may begin anew."""
+        """Begin a stage; return the function that takes its progress.
+
+        The progress may come in rounds of which each begins anew.
+        """
         names = list(self._shares)
         place = names.index(stage)
         before = sum(self._shares[name] for name in names[:place])

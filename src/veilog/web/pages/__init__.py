@@ -1,1 +1,1 @@
-"""Pages: templates filled in, and the words on them."""
+"""Pages: filled-in templates, and the words on them."""

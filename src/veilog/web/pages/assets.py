@@ -1,4 +1,4 @@
-"""The program's own style, scripts and picture, which browsers keep for as long as they stay the same."""
+"""veilog's style, scripts and picture, which browsers keep until they change."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FOLDER = Path(__file__).parent / "static"
 FOLDERS = (FOLDER, SHARED)
 _FOR_EVER = "private, max-age=31536000, immutable"
 
-# What a system says of these may be anything, and browsers run no script that is called another thing.
+# A system may map these suffixes to anything, and browsers run no script of another type.
 for _suffix, _kind in ((".css", "text/css"), (".js", "text/javascript"), (".svg", "image/svg+xml")):
     mimetypes.add_type(_kind, _suffix)
 
 
 @lru_cache
 def _version(name: str) -> str:
-    """What is another as soon as a byte of the file is."""
+    """Return a text that changes with every byte of the file."""
     return hashlib.sha256(
         next(path for folder in FOLDERS if (path := folder / name).exists()).read_bytes()
     ).hexdigest()[:16]
@@ -39,7 +39,7 @@ def address(name: str) -> str:
 
 
 class OwnFiles(StaticFiles):
-    """Under its address a file need not be asked for a second time; under its name alone, it may change."""
+    """Static files: kept under a full address, checked each time under a bare name."""
 
     def __init__(self) -> None:
         super().__init__(directory=FOLDER)
@@ -48,7 +48,7 @@ class OwnFiles(StaticFiles):
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
     ) -> Response:
-        """Return the file, with how long it may be kept."""
+        """Return the file with a header for how long a browser may keep it."""
         answer = super().file_response(full_path, stat_result, scope, status_code)
         asked = parse_qs(scope["query_string"].decode("ascii", "replace")).get("v")
         answer.headers["cache-control"] = _FOR_EVER if asked == [_version(Path(full_path).name)] else "no-cache"

@@ -1,4 +1,4 @@
-"""What is answered when a request cannot be: a page with what is wrong, and what to do about it."""
+"""Pages for requests that fail: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HOME = gettext_noop("Start from the home page.")
 
 
 def answer(status: int, words: str, advice: str, *, door: bool = False) -> Response:
-    """Return the page that says this; as a ``door`` it asks for the token."""
+    """Return the page with these words; as a ``door`` it asks for the token."""
     return HTMLResponse(render.problem(status, gettext(words), gettext(advice), door=door), status)
 
 
@@ -58,4 +58,4 @@ HANDLERS = {
     Exception: _unforeseen,
     **dict.fromkeys((VeilogError, OSError, sqlite3.Error), _foreseen),
 }
-"""What Starlette does with which error."""
+"""Handlers of errors for Starlette."""

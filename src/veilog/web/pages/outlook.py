@@ -1,4 +1,4 @@
-"""What is foreseen of a release, as the pages show it: what it keeps, and what an attacker gains, over the budget."""
+"""The outlook of a release on the pages: utility and attacker's gain, by budget."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from veilog.web.work.preview import BUDGETS, FormPreview, Refused
 
 WIDTH, HEIGHT = 420, 236
 LEFT, RIGHT, TOP, BOTTOM = 34, 410, 12, 196
-"""The picture, and the place of the curves in it."""
+"""Size of the picture, and the place of the curves in it."""
 _STEPS = 25
 
 
 def right_of_50(epsilon: float, delta: float) -> float:
-    """Return how often of 100 times a guess who is in the log is right at most, which is right 50 times without the
-    release."""
+    """Return the largest number of 100 guesses that can be right with a release.
+
+    An attacker guesses whether a person is in the log, and is right 50 times without the release.
+    """
     return math.ceil(1000 * meaning_of_pairs([(epsilon, delta)]).presence) / 10
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What is foreseen of a release: what it would cost, and its forecast."""
+    """The outlook of a release: the plan with its budget, and the forecast."""
 
     plan: FormPreview | Refused
     job: JobRecord | None = None
-    """The newest forecast."""
+    """Newest forecast."""
     same: bool = False
-    """Whether it is of these very settings."""
+    """True if it is of these very settings."""
 
     @property
     def refused(self) -> bool:
@@ -46,13 +48,13 @@ class Outlook:
 
     @property
     def forecast(self) -> Forecast | None:
-        """Return what was found so far."""
+        """Return the points of the forecast so far."""
         made = None if self.job is None else self.job.result
         return made if isinstance(made, Forecast) else None
 
     @property
     def cost(self) -> Cost:
-        """Return what the release would cost; the usual budget where that cannot be read."""
+        """Return the release's budget; the usual one if the form has an error."""
         return (
             (Fraction(1), Fraction(0))
             if isinstance(self.plan, Refused)
@@ -61,16 +63,16 @@ class Outlook:
 
     @property
     def right(self) -> float:
-        """Return how often of 100 an attacker's even guess would be right at most."""
+        """Return the largest number of an attacker's 100 even guesses that can be right."""
         return right_of_50(*map(float, self.cost))
 
     @property
     def found(self) -> tuple[Interval, Expected] | None:
-        """Return what is expected at the budget of the form."""
+        """Return the expectation at the budget of the form."""
         return None if self.forecast is None else self.forecast.at(float(self.cost[0]))
 
     def said(self, log: LogRecord) -> list[tuple[str, Message]]:
-        """Return what is expected in sentences, each with its tone; for the owner of the log."""
+        """Return the expectation in sentences, each with its tone, for the data owner."""
         if self.found is None or log.measured is None:
             return []
         kept, expected = self.found
@@ -86,8 +88,11 @@ class Outlook:
 
     @property
     def curve(self) -> Mapping[str, Any] | None:
-        """Return what the picture draws, as places in it, where both curves count of 100: also where the budget of the
-        form is (``here``), and what is left of the account; None before the first two budgets were tried."""
+        """Return the curves of the picture, as places in it; both count of 100.
+
+        It also has the places of the form's budget (``here``) and of the rest of the account (``limit``). None before
+        the first two budgets were tried.
+        """
         found = self.forecast
         if found is None or len(found.points) < 2:
             return None
@@ -114,7 +119,7 @@ def _x(epsilon: float) -> float:
 
 
 def _within(epsilon: float) -> float:
-    """The place of a budget; that of the nearest end, where it is beyond."""
+    """Return the place of a budget; beyond an end, that end."""
     return _x(min(max(epsilon, _LEAST), _MOST))
 
 

@@ -1,4 +1,4 @@
-"""The pages: from what the server knows to HTML. Pure functions; nothing is read or computed while a page is written.
+"""The pages as HTML: pure functions that read and compute nothing else.
 
 No page has a style or a script in it, so that the server can forbid both.
 """
@@ -65,13 +65,13 @@ if TYPE_CHECKING:
     from jinja2 import Environment, PackageLoader
 
 DEFAULT = "evolve"
-"""What ``veilog suggest`` takes from public facts alone: without a delta, it resembled the original most."""
+"""Method that ``veilog suggest`` chooses from public facts: without a delta, the most similar releases."""
 _STEPS = ("lifecycle-transitions", "start-and-end")
 """Findings of logs that have starts and ends."""
 _FIXED = {"case": "case:concept:name", "activity": "concept:name", "timestamp": "time:timestamp"}
-"""The columns of a log that is no table, such as XES."""
+"""Columns of a log that is no table, such as XES."""
 _NAME = 120
-"""The longest name of a column that is asked for."""
+"""Longest name of a column that a form offers."""
 
 
 def home(
@@ -83,8 +83,10 @@ def home(
     notes: Mapping[int, tuple[str, str]] | None = None,
     drafts: Mapping[str, Mapping[str, str]] | None = None,
 ) -> str:
-    """The first page: bring a log; the logs there are, each with its account as a bar, and its releases. ``drafts`` are
-    the settings that were left, whose budget the next release would use."""
+    """Return the first page: a form for a log, and the logs with their releases.
+
+    ``drafts`` are the last settings, whose budget the next release would use.
+    """
     busy = any(not job.ended for job in jobs) or any(log.reading and not log.reading.ended for log in logs)
     rows: list[dict[str, Any]] = []
     for log in logs:
@@ -96,7 +98,10 @@ def home(
 
 
 def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
-    """Return what the next release would cost by the settings that were left; the usual budget where there are none."""
+    """Return the budget of the next release by the last settings, or the usual one.
+
+    None if these settings have an error.
+    """
     given = completed(draft, log.cases)
     with contextlib.suppress(VeilogError):
         return parse_epsilon((given.get("epsilon") or "1").replace(",", ".")), parse_delta(given.get("delta") or "0")
@@ -104,7 +109,7 @@ def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
 
 
 def log_page(log: LogRecord, once: str) -> str:
-    """What was read: columns, a preview, findings; or what has to be decided before that."""
+    """Return the page of a log: columns, a preview, findings, or open decisions."""
     job = log.reading
     result = job.result if job is not None and isinstance(job.result, ReadLog) else None
     found = log.measured
@@ -128,13 +133,13 @@ def log_page(log: LogRecord, once: str) -> str:
 
 
 def _with_steps(log: LogRecord, result: ReadLog | None) -> bool:
-    """Whether it is to be chosen what counts of starts and ends."""
+    """Return True if the user chooses how starts and ends count."""
     found = () if result is None else result.findings
     return bool(log.columns.get("lifecycle")) or any(f.rule in _STEPS for f in found)
 
 
 def exposure(log: LogRecord) -> str:
-    """Who could be found in the log."""
+    """Return the page of persons whom an attacker could find in the log."""
     found = log.measured
     if found is None:
         return _waiting(log, "exposure")
@@ -154,7 +159,7 @@ def exposure(log: LogRecord) -> str:
 
 
 def _known(found: ReidentificationRate) -> str:
-    """What an attacker knows who finds so many, in a sentence."""
+    """Return a sentence on the knowledge of the attacker who finds so many."""
     if found.with_start:
         return ngettext(
             "The attacker knows {n} event of a case and the day it started.",
@@ -165,13 +170,16 @@ def _known(found: ReidentificationRate) -> str:
 
 
 def _of_hundred(found: ReidentificationRate) -> int:
-    """How many of 100 people an attacker finds; what is above nothing is one at least."""
+    """Return the number of 100 people that an attacker finds, at least 1 if any."""
     share = 100 * found.found.value
     return max(1, round(share)) if share > 0 else 0
 
 
 def explore(log: LogRecord, job: JobRecord | None = None) -> str:
-    """The log itself, or the release of a job beside it: variants, the map, durations, and attributes."""
+    """Return the page of the log itself, or of a job's release beside it.
+
+    It has variants, the map, durations, and attributes.
+    """
     if log.measured is None:
         return _waiting(log, "explore")
     made = None if job is None else job.result
@@ -191,8 +199,10 @@ def release_form(
     expert: bool = False,
     prior: JobRecord | None = None,
 ) -> str:
-    """The settings of a release, or its expert options; ``values`` are those of an earlier form, or of the address, and
-    ``refused`` says what speaks against them."""
+    """Return the page of a release's settings, or of its expert options.
+
+    ``values`` are those of an earlier form, or of the address, and ``refused`` is the error in them.
+    """
     if log.measured is None:
         return _waiting(log, "release")
     return _page(
@@ -206,9 +216,11 @@ def release_form(
 
 
 def check(log: LogRecord, values: Mapping[str, str], once: str, *, outlook: Outlook, **asked: Any) -> str:
-    """Everything that was asked for on one page, before the log is queried. Of ``asked``, ``same`` is a job that made
-    the very same release a short while ago, ``falls`` whether it is to be confirmed that this one takes the level of
-    the account lower, ``sure`` what was confirmed."""
+    """Return the page with all settings, before the log is queried.
+
+    In ``asked``, ``same`` is a job that made the very same release a short while ago. ``falls`` is True if the user has
+    to confirm that the account's level falls. ``sure`` has the confirmations.
+    """
     assert isinstance(outlook.plan, FormPreview), "what cannot be meant stays on the settings"
     planned = outlook.plan.plan
     return _page(
@@ -221,7 +233,7 @@ def check(log: LogRecord, values: Mapping[str, str], once: str, *, outlook: Outl
 
 
 def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refused | None = None) -> dict[str, Any]:
-    """What the pages of a release have in common."""
+    """Return the facts that the pages of a release share."""
     found = log.measured
     assert found is not None
     given = {str(name): str(value) for name, value in values.items() if value not in (None, "")}
@@ -261,16 +273,16 @@ _SETTINGS = (
     *("epsilon", "unit", "max_cases", "without_person", "labels", "activities", "attributes", "allow_no_protection"),
     *("times", "processing", "persons", FIELD),
 )
-"""The fields of the settings; all others are expert options."""
+"""Fields of the settings; all others are expert options."""
 
 
 def is_expert(parameter: str | None) -> bool:
-    """Return whether a parameter is one of the expert options."""
+    """Return True if a parameter is one of the expert options."""
     return parameter is not None and parameter not in _SETTINGS and parameter[:2] != "d_"
 
 
 def _field(parameter: str | None, method: Method) -> str | None:
-    """The field of a form that a parameter is given in."""
+    """Return the form's field for a parameter."""
     if parameter is None:
         return None
     if any(held.name == parameter for held in offered(method)):
@@ -279,18 +291,18 @@ def _field(parameter: str | None, method: Method) -> str | None:
 
 
 def _needs(method: Method, form: Mapping[str, str]) -> frozenset[Fact]:
-    """The public facts that a method has to know, with the parameters of a form."""
+    """Return the public facts that a method needs with the parameters of a form."""
     if not (method.takes_epsilon and method.certified):
         return frozenset()
     given = {name[2:]: value for name, value in form.items() if name.startswith("p_")}
     try:
         return method.needs(method.parse(given))
-    except VeilogError:  # which the dry run says
+    except VeilogError:  # which the dry run reports
         return method.needs(method.parse({}))
 
 
 def outlook_part(outlook: Outlook, log: LogRecord) -> str:
-    """What is foreseen alone, to be put into the form."""
+    """Return the outlook alone, for its place in the form."""
     return _environment().get_template("outlook.html").render(outlook=outlook, log=log)
 
 
@@ -303,8 +315,11 @@ def job_page(
     now: LedgerStatus | None = None,
     signed: Signature | None = None,
 ) -> str:
-    """A job: how far it is, or what came out; ``price`` is what the ledger has of one that did not end well, ``now``
-    what it says of a release, and ``signed`` who confirmed what of it."""
+    """Return the page of a job: its progress, or its result.
+
+    ``price`` is the ledger's entry of one that failed, ``now`` the ledger's present facts on a release, and ``signed``
+    its confirmation.
+    """
     if job.kind == "read":
         return log_page(log, once)
     facts: dict[str, Any] = {"r": None, "price": price}
@@ -314,14 +329,17 @@ def job_page(
 
 
 def doing_part(job: JobRecord) -> str:
-    """How far a job is, to be put into its page."""
+    """Return the progress of a job, for its place in the page."""
     return str(_environment().get_template("parts.html").module.how_far(job))  # type: ignore[attr-defined]
 
 
 def account(
     log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord], notes: Mapping[int, tuple[str, str]], once: str
 ) -> str:
-    """What releases of a log cost together; ``jobs`` and ``notes`` by the numbers of the releases in the ledger."""
+    """Return the page of a log's account, with all its releases.
+
+    ``jobs`` and ``notes`` are by the numbers of the releases in the ledger.
+    """
     if log.measured is None:
         return _waiting(log, "account")
     made = _released(jobs)
@@ -344,8 +362,10 @@ def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
 
 
 def comparison(log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord], picked: Sequence[int]) -> str:
-    """Two of the releases of a log, by their numbers in the ledger, or the newest: which is better for what, and what
-    they cost."""
+    """Return the page that compares two releases of a log by use case and budget.
+
+    ``picked`` are their numbers in the ledger, else they are the newest two.
+    """
     if log.measured is None:
         return _waiting(log, "account")
     made = {number: found for number, found in _released(jobs).items() if not found.empty}
@@ -364,12 +384,12 @@ def comparison(log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord],
 def stored(
     logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: ServerSettings | None = None
 ) -> str:
-    """Everything that is stored here, for whoever has typed the token; without ``logs`` the question for it."""
+    """Return the list of all that is stored, or, without ``logs``, the token's form."""
     return _page("stored.html", logs=logs, session=session, once=once, grant=grant)
 
 
 def problem(status: int, words: str, advice: str, door: bool = False) -> str:
-    """Return the page that says what went wrong, and what to do; as a ``door`` it asks for the token."""
+    """Return the page of an error and its advice; as a ``door`` it asks for the token."""
     return _page("problem.html", status=status, words=words, advice=advice, door=door)
 
 
@@ -383,13 +403,13 @@ _OF_REPORTS = ("map.html", "decision.html", "guarantee.html", "conclude.html")
 
 
 def warm() -> None:
-    """Make every template ready, which takes longer than any page does."""
+    """Load every template, which takes longer than any page does."""
     for name in (*_OF_REPORTS, *_own_templates().list_templates()):
         _environment().get_template(name)
 
 
 def _attributes(found: LogMeasures) -> list[str]:
-    """The attributes of cases and events by their names, without those that no form could hold."""
+    """Return the names of case and event attributes that a form can hold."""
     names = dict.fromkeys([*found.case_attributes, *found.event_attributes])
     return [name for name in names if len(name) <= _NAME]
 
@@ -422,7 +442,7 @@ _serving: ContextVar[ServerSettings | None] = ContextVar("serving", default=None
 
 @contextlib.contextmanager
 def of_server(settings: ServerSettings) -> Iterator[None]:
-    """For a while, make the pages of this server."""
+    """Make the pages of this server while the block lasts."""
     before = _serving.set(settings)
     try:
         yield
@@ -464,11 +484,9 @@ def _environment() -> Environment:
 
 # Numbers, moments and texts as the pages write them ------------------------------------------------------------------
 
-# Numbers, moments and texts as the pages write them.
-
 
 LANGUAGES = {"en": "English", "de": "Deutsch", "fr": "Français", "nl": "Nederlands"}
-"""What each language calls itself; of one that is not here its code is shown."""
+"""Name of each language in itself; a language that is missing here shows its code."""
 
 
 def _bytes(size: float) -> str:
@@ -486,12 +504,12 @@ def _when(moment: float) -> str:
 
 
 def _day(moment: str) -> str:
-    """The day of a moment in ISO format."""
+    """Return the day of a moment in ISO format."""
     return day_in_words(datetime.datetime.fromisoformat(moment))
 
 
 def _moment(moment: str) -> str:
-    """A moment in ISO format, with numbers alone."""
+    """Return a moment in ISO format, with numbers alone."""
     at = datetime.datetime.fromisoformat(moment).astimezone()
     return f"{dated(at.date().isoformat())} {at:%H:%M}"
 
@@ -501,17 +519,17 @@ def _cost(cost: Cost) -> str:
 
 
 def _plain(value: float | str) -> str:
-    """A number as a field takes it, without an end of zeros."""
+    """Return a number as a field takes it, without trailing zeros."""
     return str(value) if isinstance(value, str | int) else localised(f"{value:g}")
 
 
 def _points(value: float) -> str:
-    """A number as people write it, in at most a few digits."""
+    """Return a number for people, in at most a few digits."""
     return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
 
 
 def _power(number: str) -> str:
-    """A delta as it is written elsewhere on the pages; what is none stays as it is."""
+    """Return a delta in the form of the other pages; any other text stays."""
     try:
         return figure(Fraction(number))
     except (ValueError, ZeroDivisionError):
@@ -519,8 +537,11 @@ def _power(number: str) -> str:
 
 
 def told(text: str) -> str:
-    """Return what the server or a job said: a message as the store keeps it, its code, or a text, which what a job says
-    is in the language of whoever began it."""
+    """Return the words of a message of the server or a job.
+
+    It is a message as the store keeps it, its code, or a text. A job's text is in the language of the user who began
+    it.
+    """
     if text.startswith('{"code"'):
         with contextlib.suppress(ValueError):
             return str(message_from(json.loads(text)))

@@ -1,4 +1,4 @@
-"""The work behind the pages: what worker processes do with a log, and what is foreseen without one."""
+"""The work behind the pages: jobs of worker processes, and previews without a log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ __all__ = ["preview_form", "read_log", "release_log", "work_on", "write_again"]
 
 
 def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Result:
-    """Do a job in a worker; returns what the pages show of it. What it raises says no place of this machine."""
+    """Do a job in a worker and return what the pages show of it.
+
+    Its errors name no place of this machine.
+    """
     out = Path(task.out)
     try:
         if task.kind == "read":

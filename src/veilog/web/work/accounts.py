@@ -1,7 +1,7 @@
-"""The account of a log: what its releases cost together, what is left, and what one more would do to it.
+"""The account of a log: what is spent, what is left, and the effect of one more.
 
-A file has one account however it is read, and every file that its owner put there: what was spent under another choice
-of columns or of what to leave out was told about the same people.
+A file has one account for all its readings, with every file that the data owner put there. A release under another
+choice of columns, or of what to leave out, revealed facts about the same people.
 """
 
 from __future__ import annotations
@@ -33,8 +33,11 @@ def advantage_at(cost: Cost) -> float:
 
 
 def accounts_of(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str, Account]:
-    """Return the accounts by the ids of logs, from one read of the ledger; none where it cannot be read at once. A log
-    whose readings have accounts of their own has none until its account is looked at, which puts them together."""
+    """Return the accounts by the ids of logs, from one read of the ledger.
+
+    It is empty if the ledger cannot be read at once. A log whose readings have accounts of their own has none until its
+    account page puts them together.
+    """
     if not settings.ledger.exists():
         return {}
     marks = {log.id: _marks(log) for log in logs}
@@ -48,18 +51,20 @@ def accounts_of(logs: Sequence[LogRecord], settings: ServerSettings) -> dict[str
 
 @dataclass(frozen=True)
 class Segment:
-    """One release in the bar of an account: from where to where it takes what all releases together let an attacker
-    gain, in percentage points."""
+    """One release in the bar of an account: its stretch of the guessing advantage.
+
+    It goes from ``start`` to ``end``, in percentage points of what all releases together let an attacker gain.
+    """
 
     number: int
-    """In the ledger; 0 for the one that would be next."""
+    """Number in the ledger; 0 for the next release."""
     start: float
     end: float
     strength: Strength
 
 
 def segments(account: Account | None, upcoming: Cost | None = None) -> tuple[Segment, ...]:
-    """Return the bar of an account with what one more release would make of it."""
+    """Return the bar of an account, also with one more release."""
     account = account or Account(0, "", "case", None, ())
     entries, found, reached = _counting(account)[-_SEGMENTS:], list[Segment](), 0.0
     first = len(_counting(account)) - len(entries)
@@ -76,14 +81,16 @@ def segments(account: Account | None, upcoming: Cost | None = None) -> tuple[Seg
 
 
 _SEGMENTS = 30
-"""Releases that a bar shows by themselves: those before them are one stretch."""
+"""Number of releases with a stretch of their own: those before them share one."""
 _LATE = 1.0
-"""Seconds that a clock may be set back meanwhile."""
+"""Seconds by which a clock may be set back meanwhile."""
 
 
 def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> LedgerStatus | None:
-    """Return what the ledger says of a release of this log, in one read; None where it was entered in none. Other
-    accounts are not named: other browsers may have brought those files."""
+    """Return the ledger's facts on a release of this log, or None without an entry.
+
+    They come from one read. Other accounts are not named: other browsers may have brought those files.
+    """
     if made.entry is None:
         return None
     standing = LedgerStatus.of_entry(Ledger(settings.ledger), made.entry, named=False)
@@ -91,46 +98,47 @@ def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) ->
 
 
 def lost(log: LogRecord, account: Account | None) -> int:
-    """Return how many releases of this file the store knows that the account does not have: their numbers are missing,
-    or, of a ledger that was begun anew, are those of others."""
+    """Return the number of this file's known releases that the account does not have.
+
+    Their numbers are missing, or, in a ledger that was begun anew, belong to others.
+    """
     times = {} if account is None else {entry.number: entry.time for entry in account.entries}
     return sum(number not in times or not entered_by(times[number], ended) for number, ended in log.entries)
 
 
 def entered_by(time: str, ended: float | None) -> bool:
-    """Return whether what was entered at this ``time`` can be of a job that had ``ended`` then."""
+    """Return True if an entry of this ``time`` can be of a job that ``ended`` then."""
     return ended is None or datetime.datetime.fromisoformat(time).timestamp() < ended + _LATE
 
 
 @dataclass(frozen=True)
 class InAccount:
-    """What the account of the data says to a release; nothing is entered."""
+    """The account of the data before a release; nothing is entered."""
 
     account: Account | None = None
-    """None where nothing was released of these data."""
+    """None if there was no release of these data."""
     problem: str | None = None
-    """Why the account cannot be seen."""
+    """Reason why the account cannot be read."""
     refused: str | None = None
     spent: Cost | None = None
     left: Cost | None = None
-    """Of the cases that the release is of."""
+    """Rest of the budget for the cases that the release is of."""
     after: Cost | None = None
-    """What would be left after it, or, without a limit, what would have been spent in all."""
+    """Rest after the release or, without a limit, the sum that is spent then."""
     strength: Strength | None = None
-    """What all releases together would be worth, with this one."""
+    """Protection level of all releases together with this one."""
     other_unit: bool = False
-    """Whether there are releases for another unit, so that costs do not add up."""
+    """True if releases for another unit exist, whose costs do not add up with this."""
     kinds: tuple[str, ...] = ()
-    """Where cases were told by several columns, with that of this release: for these costs do not add up, either."""
+    """Columns that identify cases, if several with this release's: costs do not add up."""
     lost: int = 0
-    """Releases that are known to have been made, and that the ledger does not have."""
+    """Number of known releases that the ledger does not have."""
     others: str = ""
-    """Where nothing was released of these data yet: that there are other accounts with releases, which may be about the
-    same people."""
+    """Warning of other accounts that may be about the same people, before a first release."""
     falls: Strength | None = None
-    """The protection level of all releases so far, where this one takes it lower."""
+    """Protection level of all releases so far, if this one lowers it."""
     beside_budget: bool = False
-    """Whether the ledger does not know these data, and has budgets for others."""
+    """True if the ledger does not know these data, and has budgets for others."""
 
 
 @dataclass(frozen=True)
@@ -138,17 +146,17 @@ class AccountSeen:
     """The account of a log on its page."""
 
     account: Account | None = None
-    """None: nothing was entered yet."""
+    """None before the first entry."""
     problem: str | None = None
     unit: str = "case"
-    """Whom a budget protects, as releases name it."""
+    """Unit that a budget protects, as releases name it."""
     others: tuple[tuple[int, str], ...] = ()
     """Further accounts of logs of the same browser, by their numbers and names."""
     lost: int = 0
 
     @property
     def share(self) -> float | None:
-        """How much of the budget is spent, in percent; of epsilon or delta, whichever is nearer to its end."""
+        """Percentage of the budget that is spent: of epsilon or delta, the larger."""
         if self.account is None or self.account.budget is None:
             return None
         spent = self.account.composed
@@ -159,13 +167,15 @@ class AccountSeen:
 
     @property
     def places(self) -> dict[int, int]:
-        """The place of each release among those of the account, from 1, by its number in the ledger."""
+        """Place of each release in the account, from 1, by its number in the ledger."""
         return {} if self.account is None else {entry.number: i for i, entry in enumerate(self.account.entries, 1)}
 
     @property
     def sums(self) -> list[tuple[str, str | None, Cost | None]]:
-        """What was spent for each unit, and of cases for each column that told them, where several did: of several,
-        costs do not add up."""
+        """Sums spent for each unit, and for each of several columns that identify cases.
+
+        Costs of several such columns do not add up.
+        """
         found: list[tuple[str, str | None, Cost | None]] = []
         counting = () if self.account is None else _counting(self.account)
         for unit in dict.fromkeys(entry.unit for entry in counting):
@@ -178,16 +188,16 @@ class AccountSeen:
 
 
 def account_of(ledger: Ledger, log: LogRecord) -> Account | None:
-    """Return the account of a log, also where it was opened for another reading of the same file."""
+    """Return the account of a log, also if another reading of its file opened it."""
     found = {a.number: a for mark in _marks(log) if (a := ledger.account(mark)) is not None}
-    if len(found) > 1:  # each was opened before it was known that the file is the same
+    if len(found) > 1:  # each was opened before the file was known to be the same
         join(ledger, _marks(log)[0], log.readings)
         return ledger.account(_marks(log)[0])
     return next(iter(found.values()), None)
 
 
 def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
-    """Put data on the account of the other readings of their file, and all of these together."""
+    """Put data on the account of the other readings of their file, all on one."""
     known = {a.number for mark in readings if (a := ledger.account(bytes.fromhex(mark))) is not None}
     own = ledger.account(data)
     for number in sorted(known - ({own.number} if own else set()), reverse=True):
@@ -195,7 +205,7 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
 
 
 def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, settings: ServerSettings) -> InAccount:
-    """Return what the account of a log says to a release that is planned."""
+    """Return the account of a log as it would be with a planned release."""
     unit = planned.unit.column or planned.unit.name
     subset = as_read(planned.subset if unit == "case" else None, log.read_as)
     kind = kind_of_case(log.read_as) if unit == "case" else None
@@ -236,11 +246,14 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
 
 
 def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRecord] = ()) -> AccountSeen:
-    """Return the account of a log with all of its releases; ``mine`` are the logs of whoever looks at it."""
+    """Return the account of a log with all of its releases.
+
+    ``mine`` are the logs of the user who looks at it.
+    """
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        # Accounts of further logs of this browser, by their names: those of others are not shown.
+        # Accounts of further logs of this browser, by their names: those of other users are not shown.
         others = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
     except (VeilogError, ValueError) as error:
         return AccountSeen(problem=_in_words(error))
@@ -251,28 +264,32 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
 
 
 def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: str, unit: str | None) -> None:
-    """Set what all releases of a log may cost together, and whom that protects, if that is said; None takes the limit
-    away. What is spent stays spent."""
+    """Set the budget of a log for all its releases, and, if given, its unit.
+
+    None as ``epsilon`` removes the limit. What is spent stays spent.
+    """
     ledger, mark = _joined(log, settings)
     ledger.set_budget(mark, epsilon, delta, unit=unit)
 
 
 def count_all(log: LogRecord, settings: ServerSettings) -> None:
-    """Take the releases of a log that its account does not count into it; this cannot be undone."""
+    """Enter the releases of a log that its account does not count; this is final."""
     ledger, mark = _joined(log, settings)
     ledger.count_uncounted(mark)
 
 
 def persons_of(log: LogRecord) -> tuple[str, ...]:
-    """Return for whom a budget can be, as releases name it: of the columns, those that are called after persons, and
-    the one that was chosen."""
+    """Return the units for which a budget can be, as releases name them.
+
+    Among columns, they are those named after persons, and the chosen one.
+    """
     units = log.measured.units if log.measured else ()
     chosen = log.columns.get("person")
     return ("case", "person", *(column.column for column in units if column.likely or column.column == chosen))
 
 
 def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterable[LogRecord]) -> None:
-    """Put a log on another account of its ledger, one of those that its page offers, with all that was spent on it."""
+    """Put a log, with what was spent on it, on another account that its page offers."""
     if account not in dict(account_seen(log, settings, mine).others):
         raise Problem(400, "account-unknown")
     ledger, mark = _joined(log, settings)
@@ -280,7 +297,7 @@ def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterabl
 
 
 def entry_of(log: LogRecord, entry: int, settings: ServerSettings) -> Entry | None:
-    """Return what the ledger has under the number of a job that did not end well; None where it cannot say."""
+    """Return the ledger's entry for a job that failed; None without a readable one."""
     try:
         rows = (row for account in _ledger_of(log, settings).show() for row in account.entries)
         return next((row for row in rows if row.number == entry), None)
@@ -297,13 +314,13 @@ def _in_words(error: VeilogError | ValueError) -> str:
 
 
 def _marks(log: LogRecord) -> list[bytes]:
-    """What the data of a log are recognised by, and those of other readings of its file; nothing until it is read."""
+    """Return the fingerprints of a log's readings, its own first; empty if unread."""
     marks = () if log.measured is None else (log.measured.fingerprint, *log.readings)
     return [bytes.fromhex(mark) for mark in dict.fromkeys(marks)]
 
 
 def _joined(log: LogRecord, settings: ServerSettings) -> tuple[Ledger, bytes]:
-    """The ledger, in which all readings of a log are on one account, and what its data are recognised by."""
+    """Return the log's ledger, with all readings on one account, and its fingerprint."""
     if log.measured is None:
         raise Problem(400, "log-still-being-read")
     ledger, mark = _ledger_of(log, settings), bytes.fromhex(log.measured.fingerprint)
@@ -316,7 +333,7 @@ def _counting(account: Account) -> tuple[Entry, ...]:
 
 
 def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
-    """The columns that told cases, where they are several with that of one release more for cases."""
+    """Return the columns that identify cases with one more release, if several."""
     if account is None or kind is None:
         return ()
     found = tuple(dict.fromkeys([*account.kinds, kind]))

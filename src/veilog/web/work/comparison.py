@@ -1,4 +1,7 @@
-"""A release beside its original, step by step, and beside another release of it; for the data owner only."""
+"""A release beside its original, step by step, and beside another of its releases.
+
+All of it is for the data owner only.
+"""
 
 from __future__ import annotations
 
@@ -32,31 +35,31 @@ class ComparisonInput:
     log: EventLog
     files: tuple[Path, ...]
     report: Path
-    """Where the report for the owner is written."""
+    """Path of the report for the data owner."""
     person: str | bool = True
-    """Whose the cases are: :func:`veilog.web.work.request.whose`."""
+    """Column of persons: :func:`veilog.web.work.request.whose`."""
 
     @property
     def original(self) -> EventLog:
-        """The cases of the log that the release is of."""
+        """Cases of the log that the release is of."""
         subset = self.released.guarantee.subset
         return self.log if subset is None else subset.of_log(self.log)
 
     @property
     def logs(self) -> tuple[EventLog | Variants, EventLog | Variants]:
-        """Both, with their times where the release has some."""
+        """Original and release, with their times if the release has some."""
         if told_by_release(self.released).timed:
             return self.original, self.released.log
         return self.original.variants, self.released.variants
 
 
 def beside(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
-    """Return original and release side by side, and write the report for the owner."""
+    """Compare original and release, and write the report for the data owner."""
     return _side_by_side(sides, None, progress)
 
 
 def all_variants(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
-    """Compare logs of so many variants that this was left out at first, which takes a while."""
+    """Compare logs of so many variants that :func:`beside` left this out."""
     if before is None or before.kept is not None:
         return before
     asked = UseCaseOptions(person=sides.person)
@@ -65,7 +68,7 @@ def all_variants(sides: ComparisonInput, before: Beside | None, progress: Progre
 
 
 def predicted(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
-    """Add how well a model that learnt from the release predicts the original's cases."""
+    """Add how well a model trained on the release predicts the original's cases."""
     if before is None or not before.use_cases:
         return before
     found = shown(judge(Pair(*sides.logs, progress), ["prediction"], UseCaseOptions(person=sides.person)).values())
@@ -106,14 +109,14 @@ def _side_by_side(sides: ComparisonInput, comparison: Comparison | None, progres
 
 
 def _steps(sides: ComparisonInput) -> tuple[FlowSteps, FlowSteps]:
-    """The steps of both logs, with how long they take where the logs have times that mean it."""
+    """Return the steps of both logs, with durations if the release has times."""
     released = sides.released
     timed = released.log if told_by_release(released).timed else None
     return steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
 
 
 def use_cases_of(first: ReleasedLog, second: ReleasedLog) -> list[tuple[str, Number, Number]]:
-    """Return what each of two releases is good for, number by number, as far as both were compared with the log."""
+    """Return the numbers of each use case for two releases, if both have them."""
     one, other = ({} if made.beside is None else _numbers(made.beside) for made in (first, second))
     return [(place[0], one[place], other[place]) for place in one if place in other]
 
@@ -123,7 +126,7 @@ def _numbers(made: Beside) -> dict[tuple[str, str], Number]:
 
 
 def map_of(first: ReleasedLog, second: ReleasedLog) -> FlowMap | None:
-    """Return the map of two releases in one frame; None where one of them was not compared with its log."""
+    """Return the map of two releases in one frame; None if either was not compared."""
     if first.beside is None or second.beside is None:
         return None
     one, other = first.beside.steps, second.beside.steps

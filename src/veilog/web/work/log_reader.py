@@ -1,6 +1,6 @@
-"""Reading a log for its owner: columns and a preview, findings, statistics, and who is exposed.
+"""Reading a log for its owner: columns, preview, findings, statistics, exposure.
 
-Everything here is computed from the raw log, for the owner's eyes; nothing of it goes into a release.
+Everything here is computed from the raw log, for the data owner; nothing of it goes into a release.
 """
 
 from __future__ import annotations
@@ -44,16 +44,19 @@ from veilog.web.jobs.worker import READING, Progress, Stages
 _PREVIEW_ROWS, _PREVIEW_COLUMNS = 5, 40
 _LAYOUT = ("sheet", "object_type")
 _COLUMNS, _NAME = 150, 120
-"""How many columns a page lets choose from, and how much of a name it shows."""
+"""Number of columns that a page offers, and length of the names that it shows."""
 
 
 _OF_FILE = ("file-", "zip-", "gzip-", "row-", "rows-", "value-", "quote-")
-"""How codes begin of what is wrong with a file whatever its columns are: no other choice of them helps."""
+"""Prefixes of codes for errors of a file that no choice of columns can mend."""
 
 
 def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> ReadLog:
-    """Read a log and gather what its owner sees of it. Where the columns are not clear, or a finding stops reading, the
-    result says so in ``problem`` and has what is needed to decide; what cannot be read at all raises."""
+    """Read a log and gather what its owner sees of it.
+
+    If the columns are not clear, or a finding stops reading, the result has a ``problem`` and what is needed to decide.
+    A log that cannot be read at all raises.
+    """
     stages = Stages(progress, READING)
     stages.at("Looking at the columns")
     source = Source(path, _options(columns))
@@ -95,19 +98,19 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
 
 
 def _not_so(found: ReadLog, error: VeilogError, advice: str = "") -> ReadLog:
-    """What is said of a log that cannot be read as was chosen, so that something else can be."""
+    """Add the error in the chosen reading, so that the user can choose another."""
     return replace(found, problem=clean(error.problem), advice=clean(advice or error.advice or ""))
 
 
 def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventLog:
-    """The log as its owner had it read, to release it."""
+    """Return the log in the reading that its owner chose, to release it."""
     source = Source(path, _options(columns))
     names = _column_names(source)
     return _read(source, columns if names is None else _meant(columns, names), progress)
 
 
 def in_words(error: VeilogError) -> InputError:
-    """The error without the place of the file on this machine, which says nothing to whoever uploaded it."""
+    """Return the error without the file's place, which means nothing to the user."""
     line = error.line if isinstance(error, InputError) else None
     problem = error.message if line is None else Message("problem-at-line", problem=error.message, n=line)
     told = error.advice_given if line is None else None  # at a line, the advice is that of the message within
@@ -119,7 +122,7 @@ def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> Eve
 
 
 def _options(columns: Mapping[str, str]) -> ReadOptions:
-    """How the log is to be read, as far as that was chosen."""
+    """Return the chosen options for reading the log."""
     chosen: dict[str, Any] = {name: columns.get(name) or None for name in HOW_READ}
     return ReadOptions(**chosen)
 
@@ -130,7 +133,7 @@ def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
 
 
 def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
-    """The column of each role that its name tells, and how: also where another role is not clear."""
+    """Return the column of each role that names reveal, even if others are unclear."""
     taken: dict[str, str] = {}
     how: dict[str, str] = {}
     for role in ("case", "activity", "timestamp"):
@@ -141,7 +144,7 @@ def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, 
 
 
 def _meant(columns: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """The columns that were chosen by the names that a page shows, which cannot show all that a name may hold."""
+    """Return the chosen columns by their real names; a page may show shorter ones."""
     shown = {_shown_name(name): name for name in reversed(names)}
     roles = {role: columns[role] for role in ("case", "activity", "timestamp") if columns.get(role)}
     return {**columns, **{role: name if name in names else shown.get(name, name) for role, name in roles.items()}}
@@ -152,21 +155,23 @@ def _shown_name(name: str) -> str:
 
 
 def _listed(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]:
-    """The names to choose from: the first ones, and those that are chosen already."""
+    """Return the names to choose from: the first ones, and those already chosen."""
     taken = [name for name in columns.values() if name in names]
     return tuple(_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken]))
 
 
 def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError) -> ReadLog:
-    """All findings of a log that could not be read because of one, and which of them the owner must decide. Where it is
-    something else, that is what the result says if other columns may help; otherwise it raises."""
+    """Return all findings of a log that one of them stopped, with those to decide.
+
+    For any other error, the result has it as its problem if other columns may help; else it raises.
+    """
     stopping: list[Finding] = []
     try:
         every = Findings(_policies(columns), source.name, collect_all=True)
         findings = whole(source, ReadRequest(_options(columns), every)).findings
         stopping = [finding for finding in findings if finding.policy == "fail"]
     except VeilogError:
-        pass  # what reading said is said below
+        pass  # the problem of the result, below, has the reason
     if stopping:
         return replace(
             found,
@@ -184,7 +189,7 @@ def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 
 def _cut(example: str | Message) -> str | Message:
-    """An example with no longer values than are shown; in the language of its reader it is said on the page."""
+    """Return an example with its values cut; the page puts it into its language."""
     if isinstance(example, str):
         return short(example, 160)
     shown = {name: _cut(value) for name, value in example.values.items() if isinstance(value, str | Message)}
@@ -198,7 +203,7 @@ _TYPES = gettext_noop(
 
 
 def _inside(source: Source) -> InnerTables | None:
-    """What the file has several of, if only one can be the log, and which one that is."""
+    """Return the tables or types of a file, with the chosen one that is the log."""
     reader = table_reader_of(source)
     what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
     if reader is None or what is None:
@@ -214,13 +219,16 @@ def _inside(source: Source) -> InnerTables | None:
 
 
 def _column_names(source: Source) -> list[str] | None:
-    """The columns of a table; None for a log that is no table, such as XES."""
+    """Return the columns of a table; None for a log that is no table, such as XES."""
     reader = table_reader_of(source)
     return None if reader is None else reader.columns(source)
 
 
 def _first_rows(source: Source) -> pa.Table:
-    """The first rows as they stand in the file; none where even these cannot be read, which reading then says."""
+    """Return the first rows as they stand in the file; empty if unreadable.
+
+    Reading then raises the error.
+    """
     reader = table_reader_of(source)
     assert reader is not None, "a log that is no table has no rows"
     try:
@@ -231,7 +239,7 @@ def _first_rows(source: Source) -> pa.Table:
 
 
 def _understood(source: Source, column: str, order: DayOrder | None) -> tuple[str, ...]:
-    """The times of the first rows in words, as they are read; empty where they are no text or have several columns."""
+    """Return the times of the first rows in words; empty if the name is not unique."""
     rows = _first_rows(source)
     if rows.column_names.count(column) != 1:
         return ()
@@ -260,7 +268,7 @@ def _moment(text: str, order: DayOrder) -> str:
 
 
 def _shown_table(table: pa.Table) -> FirstRows:
-    # By their places: two columns may have one name, which reading refuses in words.
+    # Columns by their places: two columns may have one name, which reading refuses in words.
     places = [i for i, name in enumerate(table.column_names) if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
     shown = places[:_PREVIEW_COLUMNS]
     cells = [[_cell(value) for value in table.column(place).to_pylist()] for place in shown]
@@ -277,29 +285,27 @@ def _cell(value: Any) -> str:
 
 # Who could be found in a log, and what it looks like -----------------------------------------------------------------
 
-# Who could be found in a log, and what it looks like: exact numbers of the raw log, for its owner's eyes.
-
 
 ROWS, _LEGEND = 25, 24
-"""Variants on a page: as many as keep it light even where every name is as long as it may be."""
+"""Number of variants on a page, so few that it stays light with the longest names."""
 _NAME_OF_EXPOSURE = 120
 _LABELS, LABEL = 300, 80
-"""How many labels of the log a page shows, and how much of one."""
+"""Number of the log's labels that a page shows, and length of one."""
 _ATTRIBUTES = 500
-"""How many columns of cases, and of events, a page asks for."""
+"""Number of columns of cases, and of events, that a page offers."""
 _UNITS = 60
-"""How many columns may be offered to tell whose a case is."""
+"""Number of columns that a page offers for persons."""
 _WORK = 5e7
 _SAMPLES = 300
 _SIZES = (1, 2, 3, 4, 5, 6)
 _SHORT = (1, 2, 3)
 _MANY = 20_000
-"""Variants beyond which disclosure is measured for up to three known activities; more takes too long to wait for."""
+"""Number of variants above which disclosure stops at three known activities."""
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
 def shown_rows(variants: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
-    """The most frequent variants as coloured chevrons, as far as a light page has room for them."""
+    """Return the most frequent variants as coloured chevrons, few enough for a page."""
     view = explorer(variants, original, whole)
     rows = view.rows[:ROWS]
     return replace(
@@ -316,8 +322,11 @@ def _chevron(c: Chevron) -> Chevron:
 
 
 def measured(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
-    """Return statistics and exposure of a log that was read. ``person`` is the column by which people are counted, as a
-    page names it; none of them for "", and for None the one that is called after persons."""
+    """Return statistics and exposure of a log.
+
+    ``person`` is the column by which people are counted, as a page names it. "" stands for none, and None for the one
+    named after persons.
+    """
     variants = log.variants
     sizes = _SIZES if len(variants) <= _MANY else _SHORT
     results = risk(variants, ["sequence"], sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
@@ -353,7 +362,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
 
 
 def _person(columns: Sequence[PersonColumn], person: str | None) -> str | None:
-    """Return the column of a person as the log has it: the one that was chosen, or that is called after persons."""
+    """Return the log's name of the chosen person column, or of the likely one."""
     if person == "":
         return None
     chosen = [c.column for c in columns if person is not None and short(c.column, _NAME_OF_EXPOSURE) == person]
@@ -367,7 +376,7 @@ def _example(exposed: Exposure | None) -> str:
 
 
 def _sizes(variants: Variants) -> Sizes | None:
-    """Return the sizes by which made-up logs are like it, where there can be such logs."""
+    """Return the sizes for synthetic logs like it, or None if there can be none."""
     try:
         return Sizes.of(variants)
     except ParameterError:
@@ -380,7 +389,7 @@ def _attributes(table: pa.Table) -> tuple[str, ...]:
 
 
 def _without_numbers(*tables: pa.Table) -> tuple[str, ...]:
-    """The attributes of which a range says nothing: texts and truth values."""
+    """Return the attributes without a range, such as texts and truth values."""
     ranged = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
     kinds = [(clean(field.name), plain_type(field.type)) for table in tables for field in table.schema]
     some = {name for name, kind in kinds if any(fits(kind) for fits in ranged)}
@@ -388,15 +397,15 @@ def _without_numbers(*tables: pa.Table) -> tuple[str, ...]:
 
 
 def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[PersonColumn, ...]:
-    """The columns that may identify whose a case is."""
+    """Return the columns that may identify the person of a case."""
     offered = [column for column in columns if column.likely or column.cases == cases]
     return tuple(replace(column, column=short(column.column, _NAME_OF_EXPOSURE)) for column in offered[:_UNITS])
 
 
 def _exposed(log: EventLog, person: str | None, progress: Progress) -> Exposure | None:
-    """How often somebody who happens to know a few events of a person finds that person in the log itself."""
+    """Return how often an attacker finds a person by a few known events."""
     progress("trying what a few known events tell", None)
     try:
         return exposure(log, person=person or False, sizes=_KNOWN_EVENTS)
-    except VeilogError:  # nobody has an event
+    except VeilogError:  # no case has an event
         return None

@@ -1,8 +1,8 @@
-"""The preview of a form: what the release would ask and cost, and what would be left.
+"""The preview of a form: a release's queries and budget, and what is left then.
 
-Nothing is asked of the log or paid for. The guarantee is that of a plan on synthetic patients, found in a process
-beside the server: what a form asks for may be large beyond any measure, and one that takes too long, or too much
-memory, is ended. What releases keep is the forecast.
+It makes no query and spends nothing. The guarantee is that of a plan on synthetic patients, found in a process beside
+the server. A form may request something large beyond any measure, so that process ends if it takes too long or too much
+memory. What releases keep is the forecast.
 """
 
 from __future__ import annotations
@@ -44,45 +44,45 @@ _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
 _PATIENCE = 5.0
 """Seconds that a page waits for a guarantee."""
 _DROWNED = 0.3
-"""Share of cases with a wrong value from which on an attribute is warned of."""
+"""Share of cases with a wrong value from which an attribute gets a warning."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """A form that asks for nothing that could be made."""
+    """A form for which no release can be made."""
 
     problem: str
     parameter: str | None = None
-    """The parameter that it is about, if it is about one."""
+    """Parameter with the error, if there is one."""
     again: bool = False
-    """Whether it may be another thing in a moment, when a public file was read."""
+    """True if this may change in a moment, once a public file is read."""
 
 
 _FIELD_OF = {"activities": "labels", "max_length": "longest"}
-"""The field that says of a public fact that it is one."""
+"""Field of the form that declares each of these public facts."""
 
 
 @dataclass(frozen=True)
 class FormPreview:
-    """What the form of a release would ask and cost, and what would be left."""
+    """The queries and budget of a form's release, and what is left then."""
 
     plan: ReleaseRequest
     preview: Preview
-    """Its guarantee is None where that took too long, and where nobody can wait for it."""
+    """Guarantee of the plan; None if it took too long, or was not requested."""
     late: bool
-    """Whether the guarantee is still looked for, or was given up."""
+    """True if the guarantee is still being computed, or was given up."""
     given_up: bool
-    """Whether it took too long."""
+    """True if it took too long."""
     strength: Strength | None
     warnings: tuple[str, ...]
-    """For the owner only."""
+    """Warnings for the data owner only."""
     account: InAccount
     prior: JobRecord | None = None
-    """The public file that the release would start from."""
+    """Public file that the release would start from."""
 
     @property
     def lacking(self) -> Refused | None:
-        """Return what has to be said first, and of which field."""
+        """Return the first missing declaration, with its field."""
         facts = self.plan.undeclared
         if not facts:
             return None
@@ -90,8 +90,11 @@ class FormPreview:
 
     @property
     def blurred(self) -> tuple[tuple[str, float], ...]:
-        """Attributes that the budget carries, and the share of the cases to which noise alone gives another value, for
-        the owner only; where no values are listed it is not known yet."""
+        """Return attributes within the budget, with the share of cases that noise changes.
+
+        Noise alone gives these cases another value. For the data owner only; an attribute without listed values is
+        missing.
+        """
         return tuple((name, share) for name, share in self.preview.attribute_errors if share <= _DROWNED)
 
 
@@ -103,8 +106,11 @@ def preview_form(
     dry_run: bool = True,
     prior: JobRecord | None = None,
 ) -> FormPreview | Refused:
-    """Return what this form would ask and cost, and what would be left; without a ``dry_run`` all but the guarantee.
-    ``prior`` is the job that read the public file which the form names."""
+    """Return the queries and budget of a form's release, and what is left then.
+
+    Without a ``dry_run`` it has all but the guarantee. ``prior`` is the job that read the public file which the form
+    names.
+    """
     found: Guarantee | None = None
     late = given_up = False
     try:
@@ -135,7 +141,7 @@ def preview_form(
 
 
 def _public_sizes(log: LogRecord, planned: ReleaseRequest) -> dict[str, int]:
-    """The sizes of the log that its owner says are public: what is asked goes by them."""
+    """Return the sizes of the log that its owner declared public, for the queries."""
     measured, sizes = log.measured, dict[str, int]()
     if measured is not None and planned.declared.activities == FROM_LOG:
         sizes["activities"] = measured.statistics.activities
@@ -145,7 +151,7 @@ def _public_sizes(log: LogRecord, planned: ReleaseRequest) -> dict[str, int]:
 
 
 def guarantee_asked(asked: str) -> Guarantee:
-    """Return what a plan, as JSON with the public sizes of its log, would guarantee."""
+    """Return the guarantee of a plan, given as JSON with the public sizes of its log."""
     given = json.loads(asked)
     planned = ReleaseRequest.from_json(given["plan"])
     if given["prior"]:  # synthetic patients start from other synthetic patients
@@ -154,25 +160,27 @@ def guarantee_asked(asked: str) -> Guarantee:
 
 
 guarantee_beside = Limited(guarantee_asked, seconds=20, patience=120, memory=2 << 30)
-"""On an idle machine all methods but those with gradients take less than two seconds."""
+"""Dry runs within limits: methods without gradients take under 2 seconds."""
 atexit.register(guarantee_beside.end)
 
 
 @lru_cache(maxsize=128)
 def _trial(asked: str) -> Future[Guarantee]:
-    """The trial of a plan, begun when it is first asked for; who does not wait for it can come again."""
+    """Start the dry run of a plan once; a later request finds it again."""
     return _TRIALS.submit(guarantee_beside, asked, guarantee_beside.over)
 
 
 def give_up() -> None:
-    """Give up all dry runs, those that are under way and those that wait: the server stops."""
+    """Give up all dry runs, running and waiting: the server stops."""
     _trial.cache_clear()
     guarantee_beside.give_up()
 
 
 def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tuple[str, ...]:
-    """Whether delta is small enough for this many cases, which attributes the budget cannot carry, and which listed
-    activities the log does not have."""
+    """Return warnings for delta, attributes beyond the budget, and listed activities.
+
+    Delta may be too large for this many cases. A listed activity may be missing in the log.
+    """
     cases = log.cases
     found = [
         gettext(
@@ -198,7 +206,7 @@ def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tupl
 
 
 def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
-    """What a list of activities leaves out, where all of the log's own are known; for the owner."""
+    """Return for the owner what a list of activities loses, if the log's are known."""
     measured = log.measured
     if measured is None or measured.more_labels:
         return []
@@ -207,7 +215,7 @@ def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
 
 
 def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
-    """Whether all of the log lies outside the time in which cases were said to start; for the owner."""
+    """Return a warning for the owner if no event is in the declared window."""
     window, measured = planned.declared.window, log.measured
     if window is None or measured is None or not (measured.statistics.start and measured.statistics.end):
         return []
@@ -219,29 +227,31 @@ def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
 
 # The forecast --------------------------------------------------------------------------------------------------------
 
-# The forecast: what releases at a few budgets are expected to be worth, by the settings of a form.
+# The forecast: expected utility of releases at a few budgets, by the settings of a form.
 #
-# It is tried in a worker, on synthetic logs that have the exact sizes of the log. Only the data owner sees it.
-# Nothing is asked of the log but its sizes, and nothing is spent.
+# A worker tries it on synthetic logs that have the exact sizes of the log. Only the data owner sees it.
+# It uses only the sizes of the log, and spends nothing.
 
 
 BUDGETS = ("0.1", "0.3", "1", "3")
 """From well protected to weakly."""
 _IN_TURN = ("1", "0.3", "0.1", "3")
-"""The usual budget first: whoever waits looks at it."""
+"""Order of the trials: the usual budget first, which users wait for."""
 _SECONDS = 60.0
-"""So long, after which nothing further is begun."""
+"""Seconds after which no further trial begins."""
 _LARGE = 50_000
-"""Events of a log from which on two synthetic logs have to do, since each takes long."""
+"""Number of events from which two synthetic logs have to do, as each takes long."""
 _OF_NO_MATTER = ("epsilon", "allow_no_protection", "subset", "unit", "without_person", FIELD)
-"""Fields that change nothing of what is tried: the unit does so by the number of its cases."""
+"""Fields without effect on a trial: the unit acts by the number of its cases."""
 _USUAL = (("labels", FROM_LOG), ("longest", FROM_LOG))
-"""Answers that are taken where none is given yet."""
+"""Answers that replace missing ones."""
 
 
 def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | None:
-    """Return the forecast that a form asks for, without what makes no difference, so that the same is not tried twice;
-    None where there can be none. What cannot be meant raises."""
+    """Return the forecast that a form requests; None if there can be none.
+
+    It leaves out what makes no difference, so that no trial is repeated. A form with an error raises.
+    """
     measured = log.measured
     if measured is None or measured.sizes is None:
         return None
@@ -259,7 +269,7 @@ def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | No
 
 
 def forecast_releases(task: WorkerTask, progress: Progress) -> Forecast:
-    """Try what the request says at all budgets. What there is so far is written down, for whoever waits."""
+    """Try the request at all budgets, and store each result for the waiting user."""
     form = dict(task.request.form)
     sizes = from_plain(Sizes, json.loads(form.pop("sizes")))
     twins = 2 if sizes.cases * sizes.length > _LARGE else TWINS

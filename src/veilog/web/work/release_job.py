@@ -1,4 +1,4 @@
-"""Making a release in a worker: the release, its files and reports, what its owner sees of it, and who confirmed it."""
+"""Releases in a worker: the release, its files and reports, and its confirmation."""
 
 from __future__ import annotations
 
@@ -43,28 +43,28 @@ from veilog.web.work.log_reader import log_of
 from veilog.web.work.request import plan_of, whose
 
 KEPT = "release.parquet"
-"""The smallest form of a release that loses nothing: written first, and from it the others can be written again."""
+"""Smallest lossless form of a release: written first, as the source of the others."""
 _LOGS = ("release.xes", "release.csv", "release.xlsx")
 _WORKBOOK = 100_000
-"""Events above which no workbook is made: it takes ten times as long as all other files, and Excel is slow with it."""
+"""Number of events above which no workbook is made, as it takes far longer than other files."""
 DOSSIER, STRUCTURE = "dossier.html", "dossier.json"
-"""The dossier, and what it is written from: the signature is added to that."""
+"""Names of the dossier, and of its structure, to which a signature is added."""
 _PAGES = ("recipient-report.html", DOSSIER)
-"""What goes with the release."""
+"""Names of the pages that go with the release."""
 _SPARE = "spare"
 _MARGIN = 16 << 20
 """Bytes that reports and records may take."""
 _EACH_EVENT = 500
-"""Bytes of one event, in all formats together, as a rule less."""
+"""Bytes of one event in all formats together, usually fewer."""
 _AGAIN = 2.0
-"""Seconds between two looks whether the disk has room."""
+"""Seconds between two looks at the room on the disk."""
 _CHARGES = 60
 _COMPARING, _PREDICTING = MORE
 
 
 @dataclass(frozen=True)
 class _Noting(Ledger):
-    """A ledger that writes down, before anything is asked, under which number it has a release."""
+    """A ledger that writes down the number of a release before any query."""
 
     note: Path | None = None
 
@@ -74,12 +74,12 @@ class _Noting(Ledger):
         return _Noting(**{field.name: getattr(ledger, field.name) for field in fields(Ledger)}, note=note)
 
     def reserve(self, data: Data, method: str, **asked: Any) -> Reservation:
-        """Set aside what a release may cost, and note it; where that cannot be noted, nothing is set aside."""
+        """Reserve what a release may use, and note it; a failed note reserves nothing."""
         reservation = super().reserve(data, method, **asked)
         try:
             if self.note is not None:
                 self.note.write_text(str(reservation.number))
-        except BaseException:  # also when the work is stopped just now
+        except BaseException:  # also if the work is stopped just now
             reservation.withdraw()
             raise
         return reservation
@@ -88,8 +88,8 @@ class _Noting(Ledger):
 def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
     """Release a log as planned, enter it in the ledger, and write its files.
 
-    What goes wrong before anything was asked of the data raises and costs nothing. Once there is a release, what fails
-    is said beside it: it is paid for and must not be lost.
+    An error before the first query raises, and spends nothing. Once there is a release, an error is reported beside it:
+    the release is spent and must not be lost.
     """
     planned, out = plan_of(task.request).seeded(settings.seed), Path(task.out)
     stages = Stages(progress, {**RELEASING, **(MORE if settings.thorough else COMPARING)})
@@ -120,8 +120,11 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
 def _compared(
     result: ReleasedLog, sides: ComparisonInput, out: Path, stages: Stages, settings: ServerSettings
 ) -> ReleasedLog:
-    """The result with what its owner sees of both logs, as far as that can be found out. It is written down before
-    each part: a release that is paid for must not be lost because comparing it takes too much time or memory."""
+    """Return the result with the comparison for its owner, as far as it succeeds.
+
+    The result is stored before each part. A release is spent, and must not be lost because its comparison takes too
+    much time or memory.
+    """
     if result.empty:
         return result
     steps = [(_COMPARING, beside)]
@@ -142,9 +145,9 @@ def _compared(
 
 
 def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progress) -> ReleasedLog:
-    """Write what the disk had no room for when a release was made; the data are not asked again.
+    """Write the files that the full disk prevented, without a query.
 
-    ``kept`` is the folder of that job, which stays as it is, so that this can be tried as often as need be.
+    ``kept`` is the folder of that job, which stays as it is, so that this can be repeated as often as needed.
     """
     try:
         result = from_text("release", (kept / RESULT).read_text())
@@ -180,7 +183,7 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
 
 
 def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventLog, Path]]:
-    """What is written again, and where: the log, and before it what was made beside it."""
+    """Return the log, and before it the log of its models, with their new paths."""
     beside = files.named_after(source, BESIDE)
     return [*([(files.read(beside), files.named_after(target, BESIDE))] if beside.exists() else []), (log, target)]
 
@@ -197,7 +200,7 @@ def _sizes(out: Path) -> dict[str, int]:
 
 
 def _set_aside(path: Path, size: int) -> None:
-    """Take the room that the files of a release may need, before anything is asked that has to be paid for."""
+    """Reserve the room that the files of a release may need, before any query."""
     try:
         with atomic_target(path) as file:
             if shutil.disk_usage(path.parent).free < size:
@@ -206,29 +209,32 @@ def _set_aside(path: Path, size: int) -> None:
                 os.posix_fallocate(file.fileno(), 0, size)
     except OutputError as error:
         if not _no_room(error):
-            return  # not every file system can
+            return  # not every file system can do this
         raise InputError("release-files-over-disk", n=-(-size // 1000000)) from error
 
 
 def _no_room(error: BaseException | None) -> bool:
-    """Whether this, or what caused it, says that the disk is full."""
+    """Return True if this error, or its cause, means that the disk is full."""
     while error is not None and not is_full(error):
         error = error.__cause__
     return error is not None
 
 
 def _written(released: Release, out: Path, progress: Progress, told: Progress) -> tuple[list[str], list[str]]:
-    """Write certificate, reports and the log in all its formats, in the room that was set aside; returns in words what
-    could not be written, and the names of what could be once the disk has room. ``told`` says why it waits."""
+    """Write certificate, reports and the log in all its formats, in the reserved room.
+
+    Return what could not be written, in words, and the names of files that could be once the disk has room. The
+    progress receives the reason for a wait.
+    """
     missing: list[str] = []
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
     with unstopped() as begin, released.kept():
-        begin()  # whoever stops the work waits for the end of the block, as far as they have the patience
+        begin()  # a user who stops the work waits for the end of the block, within the patience of the server
         with contextlib.suppress(VeilogError):
             _certified(released, out)
-        _paid(released, out)  # first, so that whatever ends the work now leaves a release that can be written again
+        _paid(released, out)  # first, so that an end of the work at any time leaves a release that can be written again
         _secured(released, out, told, missing)
         _paid(released, out)  # with the files that there are by now
     if released.variants.cases == 0:
@@ -247,7 +253,7 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
 
 
 def _write_page(released: Release | EventLog, page: Path, progress: Progress) -> None:
-    """Write the report for the recipient, or the dossier, of the release in the same folder."""
+    """Write the recipient's report, or the dossier, of the release in the same folder."""
     files = logs_in(page.parent)
     if page.name == _PAGES[0]:
         report.write(released, page, files=files, progress=progress, language=current(), overwrite=True)
@@ -259,13 +265,13 @@ def _write_page(released: Release | EventLog, page: Path, progress: Progress) ->
 
 
 def _logs_of(released: Release) -> tuple[str, ...]:
-    """The files that the release is written to, beside the one that is kept."""
+    """Return the names of the files for the release, beside the one that is kept."""
     whole = released.variants.events <= _WORKBOOK and importlib.util.find_spec("openpyxl") is not None
     return _LOGS if whole else _LOGS[:-1]
 
 
 def logs_in(out: Path) -> tuple[Path, ...]:
-    """The files of the release that there are."""
+    """Return the files of the release that exist."""
     return tuple(path for name in (*_LOGS, KEPT) if (path := out / name).exists())
 
 
@@ -277,8 +283,7 @@ def _certified(released: Release, out: Path) -> None:
 
 
 def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
-    """Write the certificate and the release itself, however long it takes until the disk has room: it is paid for, and
-    until then it is in memory alone."""
+    """Write certificate and release, which only memory holds, waiting for disk room."""
     while True:
         try:
             _certified(released, out)
@@ -295,7 +300,7 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
 
 
 def _paid(released: Release, out: Path) -> None:
-    """Write down what is the result if the work is stopped while the files are written: they can be written again."""
+    """Store the result for an end of the work during writing: files can follow later."""
     empty = released.variants.cases == 0
     waits = released.entry is not None and kept_file(released.entry) is not None
     if empty or waits or (out / KEPT).exists():
@@ -305,8 +310,10 @@ def _paid(released: Release, out: Path) -> None:
 
 
 def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
-    """What the release says about itself, which others may know, too, and under ``owner_only`` and ``owner`` what they
-    may not. What the owner's side says of persons is not said again."""
+    """Return a release's facts; ``owner_only`` and ``owner`` have confidential ones.
+
+    Notes on persons that the owner's side has are not repeated.
+    """
     g, variants = released.guarantee, released.variants
     charges = tuple(Charge.of_plain(charge.plain()) for charge in g.charges[:_CHARGES])
     notes = (note for note in released.all_for_owner.notes if owner is None or note.code not in OF_PERSONS)
@@ -325,8 +332,10 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
 
 
 def _owner(log: EventLog) -> OwnerSide | None:
-    """What its owner sees of the log beside the release; None where it could not be looked at. What the ledger says is
-    asked when the page is shown, since it does not stay as it is."""
+    """Return what its owner sees of the log beside the release; None if that fails.
+
+    The page reads the ledger when it is shown, since that changes.
+    """
     try:
         return owner_side(log, None, options=False)
     except (VeilogError, MemoryError):
@@ -334,13 +343,13 @@ def _owner(log: EventLog) -> OwnerSide | None:
 
 
 def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:
-    """Let the pages show what there is so far; where the work ends here, for whatever reason, that is the result."""
-    with contextlib.suppress(VeilogError), atomic_target(out / name) as file:  # what cannot be yet is at the end
+    """Store the present result for the pages; if the work ends here, it is final."""
+    with contextlib.suppress(VeilogError), atomic_target(out / name) as file:  # the end writes it anew
         file.write(to_text(replace(result, files=_sizes(out))).encode())
 
 
 def _trouble(file: Path, error: VeilogError) -> str:
-    """What is said of a file that was not written, or that its ledger could not note; neither says where they lie."""
+    """Return the reason why a file was not written or noted, without any folder."""
     if file.exists() and isinstance(error.__cause__, VeilogError):
         reason = _reason(error.__cause__)
         return gettext("{file} is written, but the ledger could not record it: {reason}", file=file.name, reason=reason)
@@ -355,25 +364,25 @@ def _reason(error: VeilogError | MemoryError) -> str:
 
 _SIGNED = "signed.json"
 _NAME = 200
-"""Letters of a name."""
+"""Largest number of characters of a name."""
 
 
 def signature_in(out: Path) -> Signature | None:
-    """Return who confirmed what of the release in this folder; None where nobody did."""
+    """Return the confirmation of the release in this folder, or None."""
     with contextlib.suppress(OSError, ValueError):
         return from_plain(Signature, json.loads((out / _SIGNED).read_text()))
     return None
 
 
 def stated(made: ReleasedLog) -> frozenset[str]:
-    """Return the codes of the conditions that the data owner stated when asking for the release."""
+    """Return the codes of the conditions that the data owner stated in the request."""
     return frozenset(condition.code for condition in made.guarantee.conditions if condition.said_by == "owner")
 
 
 def sign(out: Path, made: ReleasedLog, name: str, ticked: Collection[str]) -> Signature:
-    """Keep that somebody of this name confirmed these statements, and write the dossier anew with that.
+    """Record that a person confirmed these statements, and rewrite the dossier.
 
-    The signature covers what the data owner stated in the settings. Nothing is asked of the log.
+    The signature covers what the data owner stated in the settings. It makes no query.
     """
     who = short(clean(name).strip(), _NAME)
     if not who:

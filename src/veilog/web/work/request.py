@@ -1,4 +1,4 @@
-"""What somebody asks for in a form: read once, into a plan."""
+"""The form of a release: read once, into a plan."""
 
 from __future__ import annotations
 
@@ -25,39 +25,39 @@ from veilog.web.jobs.worker import Progress
 from veilog.web.work.log_reader import LABEL
 
 _OF_THE_COMMAND = ("as_published",)
-"""What only the command and Python take: a method as its paper has it is there to be compared with."""
+"""Options of the command and Python alone: a method as its paper has it is there for comparison."""
 FIELDS = (
     "method",
     *(name for option in OPTIONS.values() for name in option.in_form if name not in _OF_THE_COMMAND),
     "prior_file",
 )
-"""The fields of the form; a parameter of a method is called ``p_`` and its name, what an attribute may hold ``d_``."""
+"""Fields of the form: ``p_`` precedes a parameter, ``d_`` an attribute's values."""
 FURTHER = tuple(option for option in OPTIONS.values() if option.form is None)
-"""The options for which no page has laid out a field."""
+"""Options without a field of their own in the layout of a page."""
 IDENTIFYING, RELEASE = "identifying", "release"
-"""What a column was said to be when the log was brought."""
+"""Roles that a column may get when the log is brought."""
 
 _FILES = ("rules_file",)
-"""Parameters that name a file: in a browser that would be one of the server's, so they are not offered."""
+"""Parameters that name a file, not offered: in a browser it would be the server's."""
 _LONGEST = 20_000
 UNPROTECTED = "unprotected"
-"""The word to be typed for a budget that protects nobody in practice."""
+"""Word that the user types for a budget that protects no person in practice."""
 
 
 def fields_in(form: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a form is about the release."""
+    """Return the fields of a form that are about the release."""
     return {name: value for name, value in form.items() if name in FIELDS or name.startswith(("p_", "d_"))}
 
 
 def as_draft(form: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a form is kept for the next look at it. Parameters are kept for each method by itself."""
+    """Return the values of a form to keep; each method keeps its own parameters."""
     own = form.get("method", "")
     kept = {name: value for name, value in before.items() if "|" in name and not name.startswith(f"{own}|")}
     return kept | {(f"{own}|{name}" if name.startswith("p_") else name): value for name, value in form.items()}
 
 
 def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str, str]:
-    """Return the fields of a form that were kept, for this method or the one that was chosen last."""
+    """Return the fields of a form that were kept, for this method or the last one."""
     own = method or draft.get("method", "")
     fields = {name: value for name, value in draft.items() if "|" not in name}
     fields |= {name.partition("|")[2]: value for name, value in draft.items() if name.startswith(f"{own}|")}
@@ -65,7 +65,7 @@ def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str,
 
 
 def said_at_import(log: LogRecord) -> dict[str, str]:
-    """Return what a form takes over from the page on which the columns were told."""
+    """Return the values that a form takes over from the page of the columns."""
     released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
     released = [name for name in released if name != START and can_be_asked_for(name)]  # starts come with the times
     said = {"attributes": ",".join(released)} if released else {}
@@ -78,7 +78,7 @@ def said_at_import(log: LogRecord) -> dict[str, str]:
 
 
 def completed(form: Mapping[str, str], cases: int) -> dict[str, str]:
-    """Return a form with the delta that is proposed, where something in it needs one and none is given."""
+    """Return a form with the proposed delta if it needs one and has none."""
     given = dict(form)
     names = _listed(given.get("attributes", ""))
     needs = given.get("labels") == PRIVATELY or any(not given.get(f"d_{name}", "").strip() for name in names)
@@ -89,19 +89,24 @@ def completed(form: Mapping[str, str], cases: int) -> dict[str, str]:
 
 
 def can_be_asked_for(name: str) -> bool:
-    """Return whether a form that lists names can name this one, and nothing else by it."""
+    """Return True if a form that lists names can name this one, and only this one."""
     return _listed(name) == (name,) and len(name.splitlines()) == 1
 
 
 def delta_for(cases: int) -> str:
-    """A delta so far below one over the cases that it takes nothing off what epsilon is worth. Of a few fixed ones, so
-    that it tells next to nothing about the log."""
+    """Return a delta so far below one over the cases that epsilon keeps its worth.
+
+    It is one of a few fixed values, so it reveals next to nothing about the log.
+    """
     return next((delta for delta in ("1e-6", "1e-9") if float(delta) * cases <= EXPOSED[0]), "1e-12")
 
 
 def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
-    """Return whose the cases are, as measures take it: the column of the ``unit`` that a release was made for, or what
-    was said when the log was brought; True, the column that seems to tell, where nothing was."""
+    """Return the column of persons, as measures take it.
+
+    It is that of the release's ``unit``, or the one chosen when the log was brought. If no choice was made, True stands
+    for the likely column. False stands for a choice of none.
+    """
     told = "person" in columns or any(name.startswith("is_") for name in columns)
     return unit or columns.get("person") or not told
 
@@ -113,17 +118,20 @@ def plan_of(request: JobRequest) -> ReleaseRequest:
 
 
 def offers(method: Method) -> bool:
-    """Return whether the pages release with this method: it has to be certified, and its budget to add up."""
+    """Return True if the pages offer this method: certified, with a summable budget."""
     return method.certified and method.takes_epsilon
 
 
 def offered(method: Method) -> tuple[Parameter, ...]:
-    """The parameters of a method that can be given in a browser."""
+    """Return the parameters of a method that a browser can give."""
     return tuple(parameter for parameter in method.parameters if parameter.name not in _FILES)
 
 
 def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
-    """Read a form; :class:`ParameterError` for what cannot be meant. Empty fields count as not given."""
+    """Return the plan of a form; :class:`ParameterError` for an error in it.
+
+    Empty fields count as not given.
+    """
     given = {str(name): str(value).strip() for name, value in form.items()}
     if any(len(value) > _LONGEST for value in given.values()):
         raise ParameterError("form-field-too-long")
@@ -167,7 +175,7 @@ def _parameters(method: Method, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _check(method: Method, asked: Mapping[str, Any]) -> None:
-    """Refuse, in the words of the form, what a plan would refuse in those of the command."""
+    """Refuse, in the words of the form, what a plan would refuse in the command's."""
     if not offers(method):
         raise ParameterError("form-method-not-certified", parameter="method", method=repr(method.name))
     epsilon = asked["epsilon"]
@@ -187,7 +195,7 @@ def _check(method: Method, asked: Mapping[str, Any]) -> None:
 
 
 def _number(text: str | None) -> str | None:
-    """A decimal comma is a decimal point."""
+    """Return a number with a decimal point for a decimal comma."""
     return text.replace(",", ".") if text is not None and text.count(",") == 1 and "." not in text else text
 
 
@@ -201,7 +209,7 @@ def _whole(given: Mapping[str, str], name: str) -> int | None:
 
 
 def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "privately"] | None:
-    """What was said of the labels: which of the three choices, and the list only where none or that one is taken."""
+    """Return the choice of labels; a list counts only if it, or nothing, is chosen."""
     text = given.get("activities", "")
     said = given.get("labels", text if text in (FROM_LOG, PRIVATELY) else "list")
     if said == FROM_LOG:
@@ -214,7 +222,7 @@ def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "priva
 
 
 def _values_of(given: Mapping[str, str]) -> dict[str, Values]:
-    """The values that may be known of the attributes that are asked for."""
+    """Return the values that the form declares for its attributes."""
     names = _listed(given.get("attributes", ""))
     return {name: _domain(given[f"d_{name}"]) for name in names if f"d_{name}" in given}
 
@@ -230,7 +238,7 @@ def _domain(text: str) -> Values:
 
 
 def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
-    """A number that was declared counts more than that of the log, because it is no condition of the guarantee."""
+    """Return the declared length; it precedes the log's, which is a condition."""
     if given.get("max_length", FROM_LOG) == FROM_LOG:
         return FROM_LOG if FROM_LOG in (given.get("longest"), given.get("max_length")) else None
     return _whole(given, "max_length")
@@ -253,21 +261,19 @@ def _window(start: str | None, end: str | None) -> Window | None:
 
 
 def _listed(text: str) -> tuple[str, ...]:
-    """One on each line, or with commas between them where there is one line."""
+    """Return the names of a text: one a line, or in one line between commas."""
     lines = text.splitlines() if "\n" in text else text.split(",")
     return tuple(name.strip() for name in lines if name.strip())
 
 
 # Something public about the process ----------------------------------------------------------------------------------
 
-# Something public about the process: a file from which a release starts, read by a worker before anything is asked.
-
 
 FIELD = "prior_file"
-"""The field of a form that names the job which read the file."""
+"""Field of the form that names the job which read the file."""
 ENDINGS = (*known_suffixes(), ".bpmn", ".pnml", ".txt")
 KEPT = 3
-"""Files that are kept for a log: a job that waits may need an older one."""
+"""Number of files kept for a log: a waiting job may need an older one."""
 _LABELS = 5_000
 
 
@@ -277,7 +283,7 @@ def file_of(out: Path) -> Path:
 
 
 def read_prior(out: Path, progress: Progress) -> ReadPrior:
-    """Read the file in the folder of a job; it may be no log at all, which raises."""
+    """Read the file in the folder of a job; a file that is no log raises."""
     progress(gettext("The file is being read."), None)
     found = PublicPrior.of(file_of(out))
     assert found is not None, "there is a file"
@@ -286,7 +292,7 @@ def read_prior(out: Path, progress: Progress) -> ReadPrior:
 
 
 def shared(prior: ReadPrior, log: LogMeasures) -> int:
-    """Return how many of the activities that a page shows of a log are in the file, too."""
+    """Return the number of a log's shown activities that the file has, too."""
     return len(set(log.labels) & set(prior.labels))
 
 
@@ -296,7 +302,7 @@ def plan_from(plan: dict[str, object], prior: JobRecord | None, jobs: Path) -> d
 
 
 def check_prior(chosen: str, prior: JobRecord | None, method: Method, log: LogRecord) -> None:
-    """Refuse a file that was not read, that is of another log, or that the method has no use for."""
+    """Refuse a file that was not read, is another log's, or is useless to the method."""
     if chosen and (prior is None or prior.log != log.id or not isinstance(prior.result, ReadPrior)):
         raise ParameterError("prior-not-read", parameter=FIELD)
     if prior is not None and not method.takes_prior:
@@ -304,26 +310,24 @@ def check_prior(chosen: str, prior: JobRecord | None, method: Method, log: LogRe
         raise ParameterError("method-without-prior", parameter=FIELD, name=method.name, able=able)
 
 
-# What an owner says of the columns of a log when it is brought, and what of it may be released by that ---------------
-
-# What an owner says of the columns of a log when it is brought, and what of it may be released by that.
+# The roles of a log's columns when it is brought, and which of them may be released ----------------------------------
 
 
 ROLES = ("case", "activity", "timestamp")
-"""What one column of a table is."""
+"""Roles of the columns of a table."""
 PERSON = "person"
 
 
 def of_reading(name: str) -> bool:
-    """Return whether what a form says under this name is about how a log is read."""
+    """Return True if the field of this name is about how a log is read."""
     return name in HOW_READ or name.startswith("on_")
 
 
 def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
-    """Return what a form says of the columns: how the log is read, whose a case is, and which of them may leave.
+    """Return a form's choices of columns: reading, persons, and columns to release.
 
-    Each column says itself what it is (``is_`` and its name). Where two say that they are the case, it is the one that
-    was not before.
+    Each column has its own field with its role (``is_`` and its name). If two claim the role of the case, the new one
+    gets it.
     """
     said = {name[3:]: value for name, value in fields.items() if name.startswith("is_") and value}
     found = {name: value for name, value in fields.items() if value and of_reading(name)}
@@ -346,26 +350,29 @@ def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
 
 
 def _taken(log: LogRecord) -> Mapping[str, str]:
-    """The columns that were taken for the roles."""
+    """Return the columns that have the roles now."""
     read = None if log.reading is None else log.reading.result
     columns = read.columns if isinstance(read, ReadLog) else None
     return {} if columns is None else columns.taken
 
 
 def _unit(name: str, log: LogRecord) -> str:
-    """The column as releases name it, where it may say whose a case is."""
+    """Return a column's name in releases, if it may identify the person of a case."""
     units = () if log.measured is None else log.measured.units
     own = name.removeprefix("case:")
     return next((unit.column for unit in units if unit.column.removeprefix("case:") == own), "")
 
 
 _NAMING = "attribute_names"
-"""The setting of methods that names attributes which leave."""
+"""Setting of methods that names attributes to release."""
 
 
 def may_leave(name: str, log: LogRecord) -> bool:
-    """Return whether a column may be released by what was said when the log was brought: nothing of one that tells
-    people apart, and, where columns were told, only of those of which it was said. Starts come with the times."""
+    """Return True if a column may be released by the roles chosen for the log.
+
+    A column that identifies persons may not. If columns have roles, only those chosen for release may. Starts come with
+    the times.
+    """
     said = log.columns.get(f"is_{name}")
     if said == IDENTIFYING or name.removeprefix("case:") == _person(log):
         return False
@@ -373,12 +380,12 @@ def may_leave(name: str, log: LogRecord) -> bool:
 
 
 def _was_told(log: LogRecord) -> bool:
-    """Whether it was said what columns are; who said that all are left out said whose the cases are, or nobody's."""
+    """Return True if the log's columns have roles, or its persons were chosen."""
     return "person" in log.columns or any(key.startswith("is_") for key in log.columns)
 
 
 def _person(log: LogRecord) -> str:
-    """The column that tells persons apart, as the log calls it."""
+    """Return the log's name of the column that identifies persons."""
     return log.columns.get("person", "").removeprefix("case:")
 
 
@@ -390,8 +397,10 @@ def _refuse_to_leave(name: str, log: LogRecord, parameter: str) -> None:
 
 
 def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
-    """Refuse attributes that the log does not have, and those, also of a subset or of a method's settings, that may not
-    be released by what was said when it was brought."""
+    """Refuse attributes that the log lacks, or that its roles do not let be released.
+
+    This includes those of a subset or of a method's settings.
+    """
     measured = log.measured
     known = None if measured is None else {*measured.case_attributes, *measured.event_attributes}
     subset = planned.subset
@@ -412,7 +421,7 @@ def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
 
 
 def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, str]]:
-    """The attributes that would be released, each with the parameter that names it."""
+    """Yield the attributes that would be released, each with its parameter."""
     for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         yield name, "attributes"
     names = str(getattr(planned.settings, _NAMING, None) or "").split(",")
@@ -420,6 +429,6 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
 
 
 def _near(name: str, known: Collection[str]) -> Message | str:
-    """That there is an attribute whose name differs by its letters' case alone, where there is one."""
+    """Return a message on an attribute that differs in upper and lower case alone."""
     near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
     return "" if near is None else Message("attribute-near", name=near)
