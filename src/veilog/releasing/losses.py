@@ -48,9 +48,7 @@ class Loss(ToJson):
     of: int
     names: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
     """Declared activities that the log does not have, each with its likely spelling.
-
-    The spelling is the activity of the log that differs in case, spaces or accents alone, or an empty text.
-    """
+    The spelling is the activity of the log that differs in case, spaces or accents alone, or an empty text."""
 
     @property
     def notable(self) -> bool:

@@ -152,10 +152,8 @@ class ReleaseModel:
     @cached_property
     def _replayed(self) -> tuple[ReplayedCurator, Made]:
         """The same release again.
-
         It must come out as it was. Elsewhere numbers may be rounded differently, and another version may ask other
-        queries.
-        """
+        queries."""
         request, record = self.recording.request, self.recording.record
         curator = ReplayedCurator(record, request.public, request.unit, request.subset)
         made = self._checked(lambda: made_by(curator, request))  # type: ignore[arg-type]
@@ -174,9 +172,7 @@ class ReleaseModel:
 
     def _variants(self, cases: int, rng: np.random.Generator) -> Variants:
         """Return variants by the answers about control flow.
-
-        The method runs as often as is sensible to reach at least ``cases``.
-        """
+        The method runs as often as is sensible to reach at least ``cases``."""
         curator, made = self._replayed
         counts: Counter[Sequence[str]] = Counter()
         for _ in range(min(-(-cases // made.variants.cases), MOST_FLOWS)):
@@ -212,9 +208,7 @@ class ReleaseModel:
 
     def _chosen(self, where: Mapping[str, Any], made: Made) -> list[Partition]:
         """Return the values that cases must have, each of a released attribute.
-
-        Persons are made up at the end, so their column cannot be chosen.
-        """
+        Persons are made up at the end, so their column cannot be chosen."""
         columns = ReleasedColumns({}, {}) if made.details is None else made.details.columns
         persons = None if made.drawing is None or made.drawing.persons is None else made.drawing.persons.column
         known = [name for name in (*columns.cases, *columns.events) if name != persons]
@@ -337,9 +331,7 @@ def _some(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
 
 def _relabelled(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
     """Return the variants with only these labels; None if there is none.
-
-    Times and attributes are known for these labels.
-    """
+    Times and attributes are known for these labels."""
     own = {*labels}
     strange = np.array([label not in own for label in variants.labels], dtype=bool)[variants.codes]
     owners = np.repeat(np.arange(len(variants)), variants.lengths)

@@ -361,9 +361,7 @@ def _times_of(log: EventLog, _first: bool) -> tuple[int, int, bool]:
 
 def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tuple[Counter[str], int]:
     """Return the values as text with their counts, and the number of undeclared ones.
-
-    Numbers are counted together as one value.
-    """
+    Numbers are counted together as one value."""
     column = attribute_column(log, name).drop_null()
     if isinstance(declared[0], str):
         column = listed(column).drop_null() if pa.types.is_dictionary(column.type) else column.combine_chunks()
@@ -406,9 +404,7 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest)
 
 def _in_prior(variants: Variants, planned: ReleaseRequest) -> Iterator[Loss]:
     """Yield the loss of a prior that may be this log or made of it.
-
-    This holds if half of its long variants are in the prior. Then nothing protects these cases.
-    """
+    This holds if half of its long variants are in the prior. Then nothing protects these cases."""
     if planned.prior is None:
         return
     known = planned.prior.variants.to_dict()
@@ -436,18 +432,14 @@ def losses_after(variants: Variants, released: Variants, before: Iterable[Loss])
 
 def _explains(cause: Loss, loss: Loss) -> bool:
     """Return True if a loss of the same kind of things is most of it.
-
-    Cases that are left out take their events along.
-    """
+    Cases that are left out take their events along."""
     kind, effect = cause.code.partition("-")[0], loss.code.partition("-")[0]
     return kind in (effect, "cases") and cause.lost / cause.of >= _EXPLAINED * loss.lost / loss.of
 
 
 def _cut(variants: Variants, declared: Domain) -> tuple[int, int]:
     """Return how many cases the declared length cuts, and how many events it cuts off.
-
-    Events of undeclared activities do not count.
-    """
+    Events of undeclared activities do not count."""
     if declared.longest is None:
         return 0, 0
     fitting = replace(declared, max_length=None).fit(variants)

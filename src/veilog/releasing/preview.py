@@ -131,9 +131,7 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
 
 def _of_attributes(plan: ReleaseRequest) -> bool:
     """Return True if the plan needs attributes, which the synthetic log lacks.
-
-    It is not known yet how those of the log are read.
-    """
+    It is not known yet how those of the log are read."""
     by_setting = any(getattr(plan.settings, name, None) for name in _OF_THE_LOG)
     by_subset = plan.subset is not None and not plan.subset.of_time
     return bool(plan.wanted.attributes) or by_setting or by_subset
@@ -283,9 +281,7 @@ class Expected(ToJson):
     twins: int
     durations: Annotated[Interval | None, InJson(left_out="at its default")] = None
     """Relative difference in mean duration of cases, where times are released.
-
-    It is a share of the larger mean (``durations_unit``).
-    """
+    It is a share of the larger mean (``durations_unit``)."""
     durations_unit: Annotated[str, InJson(left_out="at its default")] = ""
     """The unit of ``durations``."""
     use_cases: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
@@ -423,9 +419,7 @@ def _mean_duration(log: EventLog) -> float:
 
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
 """Shares of epsilon for the number of cases, if unknown, and of the rest for the histogram of lengths.
-
-The remainder is for the concentration of the cases.
-"""
+The remainder is for the concentration of the cases."""
 _HALF = Fraction(1, 2)
 
 

@@ -811,9 +811,7 @@ def _by_advantage(
     method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
 ) -> tuple[Number | None, Mapping[str, Any]]:
     """Return the epsilon of a guessing advantage, or the parameters with it.
-
-    The latter is for methods that have such a parameter.
-    """
+    The latter is for methods that have such a parameter."""
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}
     if not method.takes_epsilon:

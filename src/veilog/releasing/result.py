@@ -115,10 +115,8 @@ class Release:
     """For the data owner alone; no written file holds any of it."""
     remarks: tuple[Message, ...] = ()
     """Remarks for the reader.
-
     With a guarantee, they come from public and released quantities only. Without one, they may hold exact numbers of
-    the original and are for the data owner alone; see ``remarks_for_all``.
-    """
+    the original and are for the data owner alone; see ``remarks_for_all``."""
     order: Int32Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False, compare=False)
     """Variant of each released case, in random order; empty if ``details`` or ``full`` have the cases."""
     operations: tuple[Operation, ...] = ()
@@ -130,9 +128,7 @@ class Release:
     """Entry in the ledger of its data, if there is one."""
     declared_length: int | Literal["log"] | None = None
     """Declared public bound on the length of a trace, to which every case was cut.
-
-    A method may have a setting of a similar name (``parameters``).
-    """
+    A method may have a setting of a similar name (``parameters``)."""
     activities: Activities | None = None
     """Way in which the names of its activities became public; None if unknown, as for a model from a file."""
     noise_only: bool | None = None
@@ -275,9 +271,7 @@ class Release:
 
     def _write(self, path: Path, progress: Progress | None, entry: EntryRef | None, **told: bool) -> None:
         """Write the release, and before it other logs of the same answers.
-
-        With an ``entry``, each file is entered.
-        """
+        With an ``entry``, each file is entered."""
         for name, other in self.beside.items():
             other._write(files.named_after(path, name), progress, entry, **told)
         # The remarks list what a table cannot hold; a refusal here would lose a release that has used its budget.
@@ -393,9 +387,7 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def _conditions(guarantee: Guarantee) -> Iterable[Attribute]:
     """Return who declares each condition, and its text.
-
-    A key occurs once, so conditions of one code are joined.
-    """
+    A key occurs once, so conditions of one code are joined."""
     told: dict[str, Attribute] = {}
     for c in guarantee.conditions:
         key, before = f"privacy:condition-{c.code}", told.get(c.code)

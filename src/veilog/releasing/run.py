@@ -330,9 +330,8 @@ def conditions_of_public(request: ReleaseRequest, others: Iterable[Condition]) -
 
 def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
     """Return the condition that a method of another package keeps to the curator.
-
-    veilog cannot check that: the functions of the method see raw cases, and no charge covers what they store of these.
-    """
+    veilog cannot check that: the functions of the method see raw cases, and no charge covers what they store of
+    these."""
     method = request.method
     if not method.package:
         return ()
@@ -435,9 +434,7 @@ def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None
 
 def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> Variants | EventLog:
     """Return what the method releases.
-
-    An error of a method of another package names the package, without the error's words, which may contain data.
-    """
+    An error of a method of another package names the package, without the error's words, which may contain data."""
     method = request.method
     try:
         released = method.run(curator, budgeted, request.settings)
@@ -464,9 +461,7 @@ def _prior_of(request: ReleaseRequest, said: list[Message]) -> Variants | None:
 
 def _obeying(request: ReleaseRequest, released: Variants) -> Variants:
     """Return the release with all cases at variants that obey the rules.
-
-    This is post-processing by public rules.
-    """
+    This is post-processing by public rules."""
     return released if request.rules is None else request.rules.repaired(released, request.declared.longest)
 
 
@@ -497,9 +492,7 @@ def _with_extras(
     curator: Curator, request: ReleaseRequest, budgeted: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
 ) -> Made:
     """Return the release of a method of variants, with times and attributes.
-
-    ``deltas`` are that of the values and that of the times.
-    """
+    ``deltas`` are that of the values and that of the times."""
     flows: list[Callable[[], Variants | EventLog]] = []
 
     def flow(epsilon: Fraction) -> Variants:
@@ -553,10 +546,8 @@ def _beyond(wanted: Wanted) -> dict[str, object]:
 
 def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:
     """Return the steps of the release with their epsilon and delta.
-
-    The guarantee may claim more than the queries that were asked. The first step has that epsilon; steps with a delta
-    share that delta in proportion.
-    """
+    The guarantee may claim more than the queries that were asked. The first step has that epsilon; steps with a
+    delta share that delta in proportion."""
     costs = [compose(guarantee.charges[i] for i in places) for _, _, places in made.done]
     claimed = [Fraction(Decimal(repr(value or 0.0))) for value in (guarantee.epsilon, guarantee.delta)]
     spent = [sum(part, start=Fraction(0)) for part in zip(*costs, strict=True)]

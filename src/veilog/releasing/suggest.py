@@ -211,9 +211,7 @@ _COUNT, _SIZES = Fraction(2, 5), Fraction(1, 2)
 """Shares for the number of cases, if more is asked, and of the rest for sizes, if variants are asked."""
 _HOPELESS = 40
 """Epsilon times cases below which methods without a delta were of no use.
-
-Measured: useless at 10 to 17, of use from 75 on.
-"""
+Measured: useless at 10 to 17, of use from 75 on."""
 _SMALL, _COVERED = 300.0, 0.2
 """Epsilon times cases below which TraVaS is suggested, if frequent variants hold at least this share of cases."""
 _TWINS = 2
@@ -431,9 +429,7 @@ def _declared(domain: Domain | None, activities: int | Iterable[str] | str | Non
 
 def _of_whom(unit: Unit, reason: Message) -> Message:
     """Return the reason, with the bound on cases of a person.
-
-    Noise, and so the utility of a method, follows from the epsilon of one case.
-    """
+    Noise, and so the utility of a method, follows from the epsilon of one case."""
     most = unit.most_cases
     return reason if most == 1 else Message("suggested-for-persons", cases=most, rest=reason)
 
@@ -450,9 +446,7 @@ class _Answers(NamedTuple):
 
 def _answers(curator: Curator, epsilon: Fraction, delta: Fraction, number: int | None, *, counted: bool) -> _Answers:
     """Ask for the size of a log; only for its cases if ``counted``.
-
-    ``number`` is that of activities.
-    """
+    ``number`` is that of activities."""
     for_count = epsilon if counted else epsilon * _COUNT
     domain = curator.domain
     if domain.activities not in (None, PRIVATELY):

@@ -121,11 +121,10 @@ def train(
     resume: TrainingState | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
-    """Train the networks within the request's (epsilon, delta); ``checkpoint`` gets the state before every noised step
-    and after the last.
+    """Train the networks within the request's (epsilon, delta).
 
-    Certified it costs exactly the request's (epsilon, delta); where no variant is frequent enough to be a column there
-    is nothing to train, which is an error.
+    ``checkpoint`` gets the state before every noised step and after the last. Certified it costs exactly the request's
+    (epsilon, delta). If no variant is frequent enough to be a column, there is nothing to train, which is an error.
     """
     trained = _trained(curator, request, configuration, resume, checkpoint or (lambda state: None))
     if trained is None:
