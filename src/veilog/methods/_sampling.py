@@ -60,7 +60,7 @@ class AnnotatedLog:
     """Microseconds from the event before to each event; 0 for the first event of a case."""
 
     def __len__(self) -> int:
-        """Number of cases."""
+        """Return the number of cases."""
         return len(self.offsets) - 1
 
     @property

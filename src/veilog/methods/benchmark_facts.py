@@ -33,7 +33,7 @@ class BenchmarkSimilarity:
 
     @property
     def settings(self) -> int:
-        """On how many logs and epsilons together."""
+        """Number of pairs of a log and an epsilon."""
         return len(self.logs) * len(self.epsilons)
 
     def won(self, one: str, others: tuple[str, ...]) -> int:

@@ -60,7 +60,7 @@ from veilog.privacy.mechanisms import noise
 TREE = "The process tree: "
 """Start of the remark that has the process tree."""
 _ENOUGH = {True: 0.95, False: 0.9}
-"""As published of the tokens, else of the steps of a case."""
+"""Fitness that is enough: of the tokens as published (True), else of the steps of a case."""
 _DRAWN = 20_000
 """Most cases drawn from a tree; further cases are copies of these."""
 

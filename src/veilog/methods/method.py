@@ -169,7 +169,7 @@ class Method:
     title: str
     """Content of its release, in a line."""
     advice: str | Message
-    """When to take it, and when not."""
+    """Advice on when to take it, and when not."""
     paper: str
     guarantee: str
     """Certified guarantee, in words."""

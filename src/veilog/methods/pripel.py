@@ -505,7 +505,7 @@ class RawTraces:
 
     @property
     def starts(self) -> IntArray:
-        """When cases start: the first known time of each that has one."""
+        """Starts of cases: the first known time of each that has one."""
         _, first = np.unique(self.owners[self.known], return_index=True)
         return self.times[self.known][first]
 

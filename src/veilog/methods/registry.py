@@ -24,7 +24,7 @@ class Methods(Registry[Method]):
 
 
 METHODS: Mapping[str, Method] = Methods(Method, GROUP, {name: facts["at"] for name, facts in our_methods().items()})
-"""In the order in which they are worth a look."""
+"""Methods by name, in the order in which they are worth a look."""
 
 
 def method_named(name: str) -> Method:

@@ -112,8 +112,7 @@ def _let_in(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> 
 
 
 def _positive(exact: IntArray, curator: Curator, request: Request) -> IntArray:
-    """Counts plus noise of scale 1/epsilon, redrawn until the sum is at least 1.
-    For a count of 0 the redrawn noise is 1 plus a geometric number; for others at least every second draw will do."""
+    """Return counts with noise of scale 1/epsilon, redrawn until sums are at least 1."""
     epsilon, source = request.epsilon, curator.randomness
     noisy = np.zeros_like(exact)
     absent = exact == 0

@@ -11,7 +11,7 @@ Elements are activities (sets), or the occurrences of activities: the first, sec
 ``l`` elements violates where more than 0 and fewer than k cases match it, or a sensitive value is too frequent among
 them; it is minimal where no part of it violates. While violating patterns remain, the element with the largest
 
-(minimal violating patterns with it) / (maximal frequent patterns with it + 1)
+    (minimal violating patterns with it) / (maximal frequent patterns with it + 1)
 
 is suppressed: its events leave the log, and so do all patterns with it. Suppressing an element does not change what
 other patterns match, so nothing violates in the end:

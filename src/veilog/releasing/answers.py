@@ -74,7 +74,7 @@ Answer: TypeAlias = "int | IntArray | SparseHistogram | Variants | tuple[str, ..
 
 
 class Watcher(Protocol):
-    """Sees each query and answers it."""
+    """Watcher of a curator, which sees each query and answers it."""
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Return the answer to a query of ``holder``.
@@ -121,7 +121,7 @@ class AnswerRecord:
 
     entries: list[tuple[str, Answer]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    """In plain values."""
+    """Public facts by name, in plain values."""
 
     def last_answer(self, start: int, stop: int) -> int:
         """Return the place of the last answer among some entries, or ``start - 1``."""
@@ -137,7 +137,7 @@ class Recording:
 
 
 class AnswerRecorder:
-    """Records what a method is answered, as its watcher."""
+    """Recorder of the answers to a method, as its watcher."""
 
     def __init__(self, curator: Curator) -> None:
         self._source, self._record, self._numbers = curator.randomness, AnswerRecord(), 0
@@ -244,7 +244,7 @@ class ReplayedCurator:
 
     @property
     def charges(self) -> Sequence[int]:
-        """As many as entries were replayed: their places stand for charges."""
+        """As many places as entries were replayed; they stand for charges."""
         return range(self._place)
 
     @property

@@ -74,7 +74,7 @@ class _Facts:
 
 @dataclass(eq=False)
 class ReleaseModel:
-    """Draws cases by the noisy answers of a release.
+    """Source of cases by the noisy answers of a release.
 
     >>> import veilog
     >>> from veilog.logs.synthetic.hospital import hospital

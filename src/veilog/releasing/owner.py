@@ -170,7 +170,7 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit, *, returning: bool = 
 
 
 class Uncounted(NamedTuple):
-    """The cases that a release does not use because of whom it protects."""
+    """Cases that a release does not use because of its unit."""
 
     cases: int
     nobody: int
@@ -179,9 +179,9 @@ class Uncounted(NamedTuple):
     """Cases that name several."""
     persons: int
     over: int
-    """Persons with more cases than count,"""
+    """Persons with more cases than count."""
     left: int
-    """and their cases beyond those."""
+    """Cases of these persons beyond those that count."""
     lost: int
     """All cases that are not used."""
 

@@ -308,7 +308,7 @@ class Expected(ToJson):
 
     @property
     def doubt(self) -> Message:
-        """Why little is kept, where the expected similarity is low."""
+        """Reason for low utility, where the expected similarity is low."""
         cases, length, activities = self.sizes.cases, self.sizes.length, self.sizes.activities
         if cases >= 5_000 or ((activities or 0) <= 40 and length <= 30):
             return Message("little-kept")

@@ -157,7 +157,7 @@ class ReleaseRequest:
             form=(),
         ),
     ]
-    """For one of the unit; 0 where the method has none."""
+    """Epsilon for one unit; 0 where the method has none."""
     delta: Annotated[
         Fraction,
         Option(

@@ -112,7 +112,7 @@ class Release:
     variants: Variants
     guarantee: Guarantee
     owner_only: OwnerOnly
-    """For the data owner alone; no written file holds any of it."""
+    """Confidential part, for the data owner alone; no written file holds any of it."""
     remarks: tuple[Message, ...] = ()
     """Remarks for the reader.
     With a guarantee, they come from public and released quantities only. Without one, they may hold exact numbers of
@@ -194,7 +194,7 @@ class Release:
         It is a :class:`veilog.ReleaseModel`.
 
         Raises:
-            ParameterError: The answers were not kept; the error says why.
+            ParameterError: The answers were not kept; the error gives the reason.
 
         """
         made: CaseModel = importlib.import_module("veilog.releasing.model").ReleaseModel.of(self)

@@ -56,12 +56,12 @@ SIMILARITY = "similarity"
 NEAR = 3.0
 """Settings within this factor are like the log at hand."""
 FEWEST = 3
-"""So many settings are taken at least: the nearest ones."""
+"""Fewest settings to compare with, the nearest ones."""
 
 Place = tuple[str, str]
 """A log and an epsilon."""
 Numbers = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By what was compared, log and epsilon."""
+"""Numbers by method, log and epsilon."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class Ranking:
 
     use_case: str
     numbers: Mapping[str, Numbers]
-    """By measure."""
+    """Numbers by measure."""
     originals: Mapping[str, Mapping[str, float]]
     """Values of the logs themselves, by measure and log."""
     cases: Mapping[str, int]

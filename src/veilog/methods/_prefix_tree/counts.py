@@ -86,7 +86,7 @@ def count_variants(
 
 
 def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
-    """Values of all prefixes as one array a level, the empty prefix's first."""
+    """Return values of all prefixes as one array a level, the empty prefix's first."""
     sizes = [1, *(len(level.bins) for level in tree.levels)]
     return np.split(values, np.cumsum(sizes)[:-1])
 

@@ -47,7 +47,7 @@ LARGEST_FRONTIER = 20_000_000
 
 
 NEVER = np.iinfo(np.int64).max
-"""No count is above this."""
+"""Bound that no count exceeds."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,9 @@ class Screen:
     """Bounds that the counts of a level's continuations must exceed to survive."""
 
     least: int
-    """Asked of those that break no rules."""
+    """Bound for continuations that break no rules."""
     of_bins: IntArray | None = None
-    """Asked of each, where more is asked of some."""
+    """Bound of each continuation, where some have a higher one."""
 
     def of(self, bins: IntArray) -> int | IntArray:
         """Return what is asked of these continuations."""

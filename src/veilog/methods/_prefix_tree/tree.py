@@ -44,7 +44,7 @@ class TreeLevel:
     least: int = 0
     """The count above which one survived; more, where it broke rules."""
     uncounted: BoolArray | None = None
-    """Those that are there whatever their counts were: these are not known."""
+    """Prefixes that are there whatever their counts were; the counts are not known."""
 
     @cached_property
     def is_open(self) -> BoolArray:

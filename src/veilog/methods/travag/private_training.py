@@ -42,7 +42,7 @@ from veilog.privacy.mechanisms.noise import tsgd_bound
 MOST_COLUMNS = 4096
 """Most columns that are trained on, the most frequent ones by noisy counts; the rest is outside."""
 MOST_PARAMETERS = 200_000_000
-"""With moments and gradients about 4 GB."""
+"""Most parameters; with moments and gradients they take about 4 GB."""
 _CHECK = 25
 _DRAWS = 8192
 _SURE = 0.99

@@ -48,11 +48,11 @@ class Configuration:
     """Cases of no column: counted in the nearest one, or dropped (drop)."""
     # noised steps
     autoencoder_rate: float | None = None
-    """None: an expected batch of ``autoencoder_batch`` of the noisy number of cases."""
+    """Sampling rate; None for an expected batch of ``autoencoder_batch`` by the noisy number of cases."""
     autoencoder_batch: float = 64
     autoencoder_steps: int = 0
     autoencoder_noise: float = 1.0
-    """Noise multiplier; certified it is scaled until the cost is what was asked for."""
+    """Noise multiplier; certified it is scaled until the cost is the requested one."""
     autoencoder_clip: float = 0.012
     critic_rate: float | None = 1.0
     critic_batch: float = 128
@@ -176,7 +176,7 @@ class TrainingState:
     configuration: Configuration
     as_published: bool
     epsilon: str
-    """As a fraction, exactly."""
+    """Epsilon as an exact fraction."""
     delta: str
     columns: Sequences
     column_counts: IntArray
