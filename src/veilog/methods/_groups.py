@@ -149,7 +149,7 @@ def _of_names(values: list[Any], others: Any) -> float:
 
 
 def _durations(log: EventLog) -> list[float | None]:
-    """Seconds since the event before in the case, none for its first."""
+    """Return the seconds since the event before in the case; None for its first."""
     times = log.events.column(TIMESTAMP).cast(pa.int64()).to_pylist()
     first = set(log.offsets.tolist())
     return [None if i in first else (time - times[i - 1]) / 1e6 for i, time in enumerate(times)]
@@ -233,7 +233,7 @@ def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
 
 
 def attribute_names(text: str | None) -> tuple[str, ...]:
-    """``a,b`` as names, each once."""
+    """Return the names in ``a,b``, each once."""
     names = () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
     if text is not None and not names:
         raise ParameterError("sensitive-list-empty", parameter="sensitive")
@@ -320,7 +320,7 @@ def microseconds(log: EventLog, rows: IntArray) -> tuple[IntArray, BoolArray]:
 
 
 def text_column(labels: Sequence[str], codes: IntArray) -> pa.Array:
-    """Codes as text; -1 is none. Only values that occur are kept."""
+    """Return codes as text, -1 as none, with only values that occur."""
     return fresh_dictionary(
         pa.array([*labels, None], pa.string()).take(pa.array(np.where(codes < 0, len(labels), codes)))
     )

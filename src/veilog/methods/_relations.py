@@ -59,14 +59,14 @@ _CHUNK = 4096
 
 
 def play_out(activities: tuple[str, ...], counts: IntArray, random: np.random.Generator) -> Variants:
-    """Traces by Algorithm 2: exact about counts used up, with backtracking."""
+    """Return traces by Algorithm 2, exact about used counts, with backtracking."""
     return _walk(activities, counts, random, [-1] * len(counts))
 
 
 def play_out_guided(
     activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, spare: IntArray | None = None
 ) -> Variants:
-    """Traces that use up every one of the balanced counts that the start can reach."""
+    """Return traces that use every one of the balanced counts that the start reaches."""
     flow = balanced(counts, spare)
     return _walk(activities, flow, random, _last_exits(flow, random))
 

@@ -365,7 +365,7 @@ def _times_within(starts: IntArray, steps: IntArray, begins: IntArray, frame: Fr
 
 
 def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
-    """Noisy starts between the public first and last one, in seconds."""
+    """Return noisy starts between the public first and last one, in seconds."""
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
     room = float(frame.last_start - frame.first)
@@ -379,7 +379,7 @@ def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
 
 
 def _sums_within(values: Numbers, begins: IntArray) -> Numbers:
-    """Running sums that begin anew with every case; every case has an event."""
+    """Return running sums that begin anew with every case; every case has an event."""
     sums = np.zeros(len(values) + 1, dtype=values.dtype)
     np.cumsum(values, out=sums[1:])
     running: Numbers = sums[1:] - np.repeat(sums[begins[:-1]], np.diff(begins))

@@ -332,7 +332,7 @@ def too_well_known(priors: FloatArray, advantage: float) -> BoolArray:
 
 
 def epsilons_of(priors: FloatArray, advantage: float) -> FloatArray:
-    """Proposition 3.1, for values scaled to a range of 1.
+    """Return the epsilons of Proposition 3.1, for values scaled to a range of 1.
 
     Where the formula gives no number (P + d >= 1) or an infinite one, which is no noise at all (P = 0: the smallest
     value of its group with none near it), the worst-case prior takes its place: the most noise that any prior asks for.

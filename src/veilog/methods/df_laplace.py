@@ -134,7 +134,7 @@ def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
     """Return as many traces as the noisy number of cases.
 
     They are whole copies of all, and for the rest some drawn at random. The relation alone reveals less about that
-    number: its counts of starts have noise of scale bound/epsilon each, cases longer than the bound count for less in
+    number. Its counts of starts have noise of scale bound/epsilon each. Cases longer than the bound count for less in
     it, and noise that stood out adds traces. This is post-processing.
     """
     if cases is None or played.cases == 0:

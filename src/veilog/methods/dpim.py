@@ -3,8 +3,8 @@
 M. Schulze, Y. Zisgen, M. Kirschte, E. Mohammadi, A. Koschmider, "Differentially Private Inductive Miner", ICPM 2024
 (arXiv 2407.04595).
 
-Attempts take a random number of the pairs that occur in most cases by noisy counts, make a process tree of them as the
-inductive miner would, and measure its fitness. The first whose noisy fitness is enough is the result.
+Attempts take a random number of the pairs that occur in most cases by noisy counts. They make a process tree of them as
+the inductive miner would, and measure its fitness. The first whose noisy fitness is enough is the result.
 
 As published the noise of the fitness is too small: one long case can change it by more than a half, not by 1 over the
 number of cases. Nothing can be derived. Certified, a case is bounded in both numbers: in the pairs that it counts for,
@@ -80,8 +80,8 @@ class DpimSettings(PairSettings):
 def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants:
     """Return cases played out from a process tree, which a remark shows.
 
-    Certified: epsilon in all, ``count_share`` of it for the number of cases, of the rest ``fitness_share`` for the
-    fitness of candidates and the other part for the pairs. As published: guarantee none.
+    Certified: epsilon in all. ``count_share`` of it is for the number of cases. Of the rest, ``fitness_share`` is for
+    the fitness of candidates and the other part for the pairs. As published: guarantee none.
     """
     enough = _ENOUGH[request.as_published] if settings.fitness is None else settings.fitness
     if request.as_published:
@@ -273,7 +273,7 @@ def _with_all(graph: Graph, nodes: int) -> Graph:
     return Graph(graph.successors, graph.predecessors, graph.starts | alone, graph.ends | alone)
 
 
-# DPIM with a guarantee: every look at the log is a question of the curator.
+# DPIM with a guarantee: every look at the log is a query of the curator.
 #
 # Candidates are trees of the pairs that reach a threshold, several thresholds from high to low. Which is taken is
 # decided by how many steps of cases each does not allow, a number that a case is bounded in.
@@ -296,9 +296,9 @@ def chosen_tree(
 ) -> ProcessTree:
     """Return the tree of fewest pairs that allows ``enough`` of the steps of cases.
 
-    Noisy numbers decide. Steps that are not allowed count as more than was answered, by the scale of the noise, so that
-    with little budget no tree is believed. The tree that allows everything needs no query: it is taken if none of the
-    others will do.
+    Noisy numbers decide. Steps that are not allowed count as more than was answered, by the scale of the noise. So with
+    little budget no tree is believed. The tree that allows everything needs no query: it is taken if none of the others
+    will do.
     """
     labels = curator.activities
     found = dict.fromkeys(tree_of(labels, counts > max(threshold * times, share * cases)) for times, share in _LEVELS)
@@ -466,7 +466,7 @@ class _PublishedTree(TreeOfPairs):
         return activity(self.labels[group.bit_length() - 2]) if group.bit_count() == 1 else None
 
     def cut(self, graph: Graph) -> tuple[Operator, list[int]] | None:
-        """Sequence, choice between what lies on a circle, parallel, loop."""
+        """Return the first cut: sequence, choice within a circle, parallel, or loop."""
         for operator, find in (
             (Operator.SEQUENCE, _sequence),
             (Operator.CHOICE, _circles),
@@ -501,7 +501,7 @@ class _PublishedTree(TreeOfPairs):
         return super().borders(graph, operator, groups, at)
 
     def _of_all(self, groups: list[int]) -> tuple[int, int]:
-        """Starts and ends of all groups together."""
+        """Return the starts and ends of all groups together."""
         self._epsilon /= 2
         found = [self._of_the_log(group) for group in groups]
         return sum(starts for starts, _ in found), sum(ends for _, ends in found)
@@ -522,7 +522,7 @@ class _PublishedTree(TreeOfPairs):
         return sum(1 << node for node in bits(group) if noisy[node] > 0)
 
     def optional(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> bool:
-        """Single activities on which fewer cases come than start."""
+        """Return True for a single activity that fewer cases reach than start."""
         group = groups[at]
         node = group.bit_length() - 1
         if operator is Operator.LOOP or group.bit_count() > 1 or graph.successors[node] & group:

@@ -13,8 +13,8 @@ it prunes no ended prefix, and releases those of length N as traces. The benchma
 (``program=travas``) is another tree: it counts at each depth, for every prefix that it tries, the cases that end there
 and those that go on, and keeps what exceeds the threshold.
 
-Certified, the depths share the budget, and a last question counts the cases by their longest surviving prefix, which
-are disjoint bins.
+Certified, the depths share the budget, and a last query counts the cases by their longest surviving prefix, which are
+disjoint bins.
 """
 
 from __future__ import annotations

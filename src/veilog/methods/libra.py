@@ -3,8 +3,8 @@
 G. Elkoumy, M. Dumas, "Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling", ICPM 2022.
 
 As published: variants with fewer than ``b ln(2 k / delta)`` of the raw cases are clipped (k: number of raw variants).
-Then, ``1 / gamma`` times, a sample of ``gamma`` of the cases is drawn with replacement, anonymised by Amun's case
-sampling and noise on its times, all of scale b, and reduced to its cases with news. An accountant of Renyi differential
+Then, ``1 / gamma`` times, a sample of ``gamma`` of the cases is drawn with replacement. Amun's case sampling and noise
+on its times, all of scale b, anonymise it. It is reduced to its cases with news. An accountant of Renyi differential
 privacy of order alpha gives the nominal epsilon. Nothing can be derived, see the reasons below.
 
 Certified: Poisson samples of rate gamma, each asked by a certified variant method at the epsilon that amplification

@@ -49,7 +49,7 @@ def with_a_share(times: Fraction) -> Iterator[None]:
 
 
 def as_asked(epsilon: Fraction | float) -> float:
-    """Return the epsilon that one has to ask for so that what is done here has this."""
+    """Return the epsilon to request so that a block with a share of it has this one."""
     return float(epsilon) * float(_times.get())
 
 
@@ -181,7 +181,7 @@ class Method:
     releases: OfVariants | WholeLog | Groups = OfVariants()
     settings: type[Settings] = Settings
     needs: Callable[[Any], frozenset[Fact]] = lambda settings: frozenset()
-    """Public facts that it needs with these settings, declared or public by the owner's word.
+    """Public facts that it needs with these settings, declared or public by the data owner's word.
     Without them it is refused before anything is asked."""
     beside: Callable[[Any], tuple[str, ...]] = lambda settings: ()
     """Names of further releases that it makes of the same answers with these settings."""

@@ -5,9 +5,9 @@ Discovery" (ICPM 2019).
 
 The attacker knows how a case began, or all of its activities in order. Every prefix and every complete trace of the
 release is that of at least ``k`` cases: one that fewer share is merged into the most similar remaining trace. The
-values of a sensitive attribute of events after each prefix differ from those of the same activity anywhere in the
-release by at most ``t``. The difference is the earth mover's distance, of numbers over their range, of names with every
-two of them 1 apart (so it is half the sum of differences of shares). Events without a value do not count.
+values of a sensitive attribute after each prefix differ by at most ``t`` from those of the same activity anywhere in
+the release. The difference is the earth mover's distance, of numbers over their range. Every two names are 1 apart, so
+for them it is half the sum of differences of shares. Events without a value do not count.
 
 A case that was merged keeps the values of the prefix that it still has. The others are drawn from the values of the
 activity, evenly over their order. Times leave only as the sensitive attribute ``duration``: seconds since the event
@@ -351,7 +351,7 @@ def prefix_tree(sequences: Sequence[tuple[int, ...]]) -> SequenceTree:
 
 
 def shared_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """Length of what both begin with."""
+    """Return the length of what both begin with."""
     length = 0
     for a, b in zip(first, second, strict=False):
         if a != b:

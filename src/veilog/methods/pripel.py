@@ -3,14 +3,14 @@
 S.A. Fahrenkrog-Petersen, H. van der Aa, M. Weidlich, "PRIPEL: Privacy-Preserving Event Log Publishing Including
 Contextual Information", BPM 2020.
 
-As published: (1) variants come from a trace-variant query; (2) each released trace is matched with a trace of the raw
-log, such that the Levenshtein distances add up to as little as possible, and takes over its times and attributes
-(:func:`resolve`); (3) every value gets local noise for epsilon: start and gaps of the times, numbers, booleans,
-categories. Nothing can be derived for that. The matching depends on all raw cases at once, the domains of the noise are
-those of the raw log, and a case uses epsilon again for each of its values.
+As published: (1) variants come from a trace-variant query; (2) each released trace takes over the times and attributes
+of a matched trace of the raw log, with the smallest sum of Levenshtein distances (:func:`resolve`); (3) every value
+gets local noise for epsilon: start and gaps of the times, numbers, booleans, categories. Nothing can be derived for
+that. The matching depends on all raw cases at once, and the domains of the noise are those of the raw log. A case uses
+epsilon again for each of its values.
 
-Certified: the same query with a share of epsilon, and times and attributes drawn from noisy histograms of what goes
-with each transition and activity instead of from matched cases. The shares add up to epsilon.
+Certified: the same query with a share of epsilon. Times and attributes come from noisy histograms of what goes with
+each transition and activity, not from matched cases. The shares add up to epsilon.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ PRIPEL = our_method(
 #
 # Both sides are multisets of variants, and equal variants are matched first. For an optimal matching that is no loss:
 # if a released x goes to y while an equal raw x goes to z (or to no trace), sending x to x and z to y costs at most as
-# much, by the triangle inequality. What is left is an assignment of traces where few are left, and a transport
+# much, by the triangle inequality. The rest is an assignment of traces where few are left, and a transport
 # between variants where traces are many and variants are few; both are exact.
 #
 # Where one side has more traces than the other, the surplus stays unmatched, wherever that is cheapest.
@@ -328,7 +328,7 @@ def match(released: Variants, original: Variants, how: How, remark: Callable[[Me
 
 
 def _coded(released: Variants, original: Variants) -> tuple[Texts, Texts]:
-    """Both sides as tuples of codes of one coding."""
+    """Return both sides as tuples of codes of one coding."""
     coding = {label: code for code, label in enumerate(original.labels)}
     recode = np.array([coding.setdefault(label, len(coding)) for label in released.labels], dtype=np.int64)
     codes = recode[released.codes].tolist() if len(released.codes) else []
@@ -451,7 +451,7 @@ def bounded_noise(values: IntArray, largest: int, epsilon: Fraction, source: Ran
 
 
 def _uniform(size: int, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers from 0 to size-1, exactly evenly."""
+    """Return ``n`` numbers from 0 to size-1, exactly evenly."""
     result = np.zeros(n, dtype=np.int64)
     open_ = np.arange(n)
     limit = _WORD // size * size
@@ -628,7 +628,7 @@ _MOST_STEPS = 2**31
 
 
 def refusal(name: str, column: pa.ChunkedArray) -> Message | None:
-    """Why an attribute cannot be noised; None where it can."""
+    """Return the reason why an attribute cannot get noise; None where it can."""
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return None

@@ -332,7 +332,7 @@ class Rules:
 
 
 def no_rules(activities: int) -> Rules:
-    """Rules that nothing breaks."""
+    """Return rules that nothing breaks."""
     square = np.zeros((activities, activities), dtype=bool)
     return Rules(square, square, square, np.ones(activities, dtype=bool))
 

@@ -5,11 +5,12 @@ Aalst, "Group-Based Privacy Preservation Techniques for Process Mining" (2021).
 
 The attacker knows at most ``l`` events of a case: as a set or multiset of activities, as a sequence, or as one with the
 times since the start of the case (``relative``). Either at least ``k`` cases of the release match that knowledge or
-none does, and no more than the share ``c`` of them has one sensitive value.
+none does. No more than the share ``c`` of them has one sensitive value.
 
 Elements are activities (sets), or the occurrences of activities: the first, second, ... of a case. A pattern of at most
-``l`` elements violates where more than 0 and fewer than k cases match it, or a sensitive value is too frequent among
-them; it is minimal where no part of it violates. While violating patterns remain, the element with the largest
+``l`` elements violates where more than 0 and fewer than k cases match it. It also violates where a sensitive value is
+too frequent among them. It is minimal where no part of it violates. While violating patterns remain, the element with
+the largest
 
     (minimal violating patterns with it) / (maximal frequent patterns with it + 1)
 
@@ -321,7 +322,7 @@ def _grown(
 
 
 def _batches(starts: IntArray, items: int) -> Iterator[tuple[int, int]]:
-    """Ranges of patterns of bounded size, or of one pattern."""
+    """Yield ranges of patterns of bounded size, or of one pattern."""
     most, states, low = max(1, _CELLS // items), min(_BATCH, _CELLS // items), 0
     while low < len(starts) - 1:
         high = int(np.searchsorted(starts, starts[low] + states, side="right")) - 1
@@ -597,7 +598,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     return released
 
 
-# What is known of events ----------------------------------------------------------------------------------------------
+# Events and their values ----------------------------------------------------------------------------------------------
 
 
 def _sensitive(log: EventLog, events: DeclaredEvents, name: str, curator: Curator) -> Sensitive:

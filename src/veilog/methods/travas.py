@@ -4,12 +4,12 @@ M. Rafiei, F. Wangelik, W.M.P. van der Aalst, "TraVaS: Differentially Private Tr
 Mining", ICPM Workshops 2022.
 
 TraVaS adds k-truncated symmetric geometric noise to the count of every variant of the log and releases those that end
-up above k. A case has one variant, so this is one question of sensitivity 1 and the paper's (epsilon, delta) holds.
+up above k. A case has one variant, so this is one query of sensitivity 1 and the paper's (epsilon, delta) holds.
 
-uTraVaS asks the same question n times at (epsilon/n, delta/n) and averages the answers; where a variant is missing
-from one of them, the count expected of an unreleased variant stands in. The paper chooses the n from 2, 3, ... whose
-result resembles the raw log best. That choice reads the raw log, and every candidate that was run is a release of its
-own: as published nothing can be derived. Certified, n is fixed beforehand.
+uTraVaS asks the same query n times at (epsilon/n, delta/n) and averages the answers; where a variant is missing from
+one of them, the count expected of an unreleased variant stands in. The paper chooses the n from 2, 3, ... whose result
+resembles the raw log best. That choice reads the raw log, and every candidate that was run is a release of its own: as
+published nothing can be derived. Certified, n is fixed beforehand.
 """
 
 from __future__ import annotations

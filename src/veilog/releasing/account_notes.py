@@ -107,7 +107,7 @@ def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
 
 
 def beside_budgets(account: Account) -> OwnerMessage:
-    """Return the warning that a log has no account while other accounts have budgets.
+    """Return the warning that a log has its own account while others have budgets.
 
     A log with one more case is another log to its ledger. An account that is not opened yet has no number.
     """

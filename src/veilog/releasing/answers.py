@@ -86,11 +86,11 @@ class Watcher(Protocol):
         """Return an opened curator of a sample, training, or rounds of histograms or sums."""
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Return what is looked at without noise."""
+        """Return the result of a look at the log without noise."""
 
 
 class _Watched:
-    """Stands in for a curator, its questions about events or a training."""
+    """Stand-in for a curator, its queries about events or a training."""
 
     def __init__(self, holder: Any, watcher: Any) -> None:
         self._holder, self._watcher = holder, watcher
@@ -158,12 +158,12 @@ class AnswerRecorder:
         return answer
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return what is opened; of trainings and samples there is no record."""
+        """Return the opened object; of trainings and samples there is no record."""
         self._complete &= name == "rounds"
         return getattr(holder, name)(*given, **named)
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Return what is looked at; from here on there is no record."""
+        """Return the result of a look at the log; from here on there is no record."""
         self._complete, self._record = False, AnswerRecord()
         return getattr(holder, name)(*given)
 
@@ -303,7 +303,7 @@ class ReplayedCurator:
 
 
 class _ReplayedEvents:
-    """Stands in for questions about events."""
+    """Stand-in for queries about events."""
 
     def __init__(self, curator: ReplayedCurator) -> None:
         self._curator = curator

@@ -23,7 +23,8 @@ from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 
 State = Literal["checked", "to-confirm", "against"]
 Activities = Literal["declared", "log", "privately", "none"]
-"""Way in which activity names became public: list, owner's word, noise, or no name needed without noise."""
+"""Way in which activity names became public: by a list, by the data owner's word, with noise, or not at all.
+Not at all means that no name leaves the log but by an answer with noise."""
 Verified = Literal["guarantee-derived", "activities-with-noise", "cases-bounded", "other-releases"]
 Asked = Literal["activities-declared", "unit", "releases-elsewhere", "recipient", "file-unchanged", "other-releases"]
 CheckCode = Code | Verified | Asked
@@ -60,7 +61,7 @@ class Unverified(AssertionError):
 
 @dataclass(frozen=True)
 class Check:
-    """One statement about a release, and what is known about it."""
+    """Statement about a release, and its state."""
 
     code: CheckCode
     state: State

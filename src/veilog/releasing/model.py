@@ -254,7 +254,7 @@ class ReleaseModel:
         modelfile.write(self._content(), path, overwrite=overwrite)
 
     def check(self) -> None:
-        """Refuse to write what is in no file."""
+        """Refuse a release whose model cannot be in a file."""
         check_kept(self.recording.request)
 
     def _content(self) -> Content:

@@ -1,8 +1,8 @@
 """Notes and losses of a release from the raw log, for the data owner alone.
 
 Nothing of this is in a release, its metadata, or anything made to be shared; see ``Release.owner_only``. It has notes
-on the log and its columns, the losses of a release, and the ledger that it is entered in with the warnings of its
-account. :mod:`veilog.releasing.account_notes` has warnings from other releases, which age.
+on the log and its columns and the losses of a release. It also enters releases in a ledger and has the warnings of
+their account. :mod:`veilog.releasing.account_notes` has warnings from other releases, which age.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ from veilog.releasing.run import LABELS_SHARE, conditions_of_public, run_plan
 
 PATIENTS = 120
 _OF_THE_LOG = ("sensitive", "attribute_names")
-"""Settings that name attributes, which the made-up log does not have."""
+"""Settings that name attributes, which the synthetic log does not have."""
 _LESS_WORK: Mapping[str, Mapping[str, int]] = {
     "travag": {"critic_steps": 10, "free_generator_steps": 1},
     "utravas": {"repetitions": 1},
@@ -123,8 +123,8 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
         settings=replace(plan.settings, **{name: getattr(usual, name) for name in _OF_THE_LOG if name in names}),
         declared=plan.declared.taken_from_log(plan.undeclared),
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
-        rules=None,  # they name activities of the log; what is asked costs the same
-        subset=None,  # made-up cases are of no month; what a subset is asked is what the whole is
+        rules=None,  # they name activities of the log; the queries use the same epsilon
+        subset=None,  # synthetic cases are of no month; a subset gets the same queries as the whole
         wanted=Wanted(times=plan.wanted.times, window=plan.wanted.window),
     )
 
@@ -198,7 +198,7 @@ class Survivors(ToJson):
 
     @staticmethod
     def of_twins(found: Sequence[tuple[int, int, int]]) -> Survivors:
-        """Return the median of what releases of several twins kept."""
+        """Return the median of the survivors of releases of several synthetic logs."""
         kept, of, least = (round(float(np.median(numbers))) for numbers in zip(*found, strict=True))
         return Survivors(kept, of, least)
 
@@ -407,7 +407,7 @@ def _one(
 
 
 def _mean_duration(log: EventLog) -> float:
-    """Mean duration of the cases, in hours."""
+    """Return the mean duration of the cases, in hours."""
     found = spans(log)
     return float((found.last - found.first).mean()) / 3.6e9 if len(found.first) else 0.0
 
@@ -428,7 +428,7 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True)
 class Twin(ToJson):
-    """A made-up log of known sizes. There is nothing in it but the sizes."""
+    """Synthetic log of known sizes, with nothing in it but the sizes."""
 
     sizes: Sizes
     guarantee: Guarantee | None = None
@@ -439,7 +439,7 @@ class Twin(ToJson):
 
     @cached_property
     def log(self) -> EventLog:
-        """The made-up log, with times of no meaning."""
+        """The synthetic log, with times of no meaning."""
         return log_of(twin_of(self.sizes, self.seed, self.labels), self.seed)
 
     def __repr__(self) -> str:
@@ -509,7 +509,7 @@ def twin(
     if log is None:
         raise ParameterError("sizes-epsilon-without-log", parameter="log")
     known = {name: value for name, value in declared.items() if value is not None}
-    sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
+    sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # impossible sizes are refused before any query
     held, eps = files.as_log(log), parse_epsilon(epsilon)
     curator = _curator(held, protected, seed)
     ask = partial(ask_sizes, curator, protected.of_one_case(eps, Fraction(0))[0], cases=cases)
@@ -517,7 +517,7 @@ def twin(
     if variants is not None:
         known["variants"] = min(variants, sizes.cases)  # by noise there may be fewer cases than that
     if frequent is not None:
-        known["held"] = None  # of what is declared there is no answer
+        known["held"] = None  # a declared size has no answer
     return Twin(replace(sizes, **known), guarantee, seed=found, labels=labels, entry=entry)
 
 
@@ -575,8 +575,8 @@ def ask_sizes(
 ) -> Sizes:
     """Return the sizes by a curator's answers.
 
-    The queries are the number of cases, the histogram of lengths, and the share of cases of the one, ten and a hundred
-    most frequent variants. ``cases`` is their number if known, by an answer for the epsilon ``within``, or else without
+    The queries are the number of cases, the histogram of lengths, and the shares of the one, ten and a hundred most
+    frequent variants. ``cases`` is their number if known, by an answer for the epsilon ``within``, or else without
     noise.
     """
     if cases is None:

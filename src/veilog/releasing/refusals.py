@@ -37,7 +37,7 @@ def check_privately(method: Method, settings: Settings, declared: Domain, as_pub
 
 
 def check_certified(method: Method, as_published: bool) -> None:
-    """Refuse what is certified of a method that is not."""
+    """Refuse a certified release of a method that has none."""
     if not (as_published or method.certified):
         raise ParameterError("method-not-certified", parameter="as_published", name=method.name)
 

@@ -1,8 +1,8 @@
 """Requests for releases: one description of their options, read and checked once.
 
-Each field of :class:`ReleaseRequest` is annotated with the options that make it. From these come the options of the
-command, the keywords of Python, the fields of the form, JSON both ways and the tables of the reference. A field that
-needs no parser of its own is one :class:`Option`, and nothing else names it.
+Each field of :class:`ReleaseRequest` is annotated with the options that make it. They give the options of the command,
+the keywords of Python and the fields of the form. They also give JSON both ways and the tables of the reference. A
+field that needs no parser of its own is one :class:`Option`, and nothing else names it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Uses(NamedTuple):
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the seed, or refuse what is none."""
+    """Return the seed, or refuse an invalid one."""
     found = whole_number(seed)
     if found is None or found < 0:
         raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
@@ -386,7 +386,7 @@ class ReleaseRequest:
         return f"ReleaseRequest({self.method.name}{said})"
 
     def _repr_html_(self) -> str:
-        """Return what is asked for, and what it costs at most."""
+        """Return the requested options and their largest cost as HTML."""
         said = facts([("method", self.method.title), *((name, str(value)) for name, value in self.arguments().items())])
         return card(f"Plan: {self.method.name}", said, paragraph(self.cost.in_words(), "s"))
 

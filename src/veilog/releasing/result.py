@@ -47,7 +47,7 @@ _EDGES: Mapping[Strength, str] = {
 """Style of the words about a guarantee, by protection level."""
 NOISE_ONLY = Message("noise-only")
 NOTHING_SURVIVED = ("nothing-survived", "nothing-survived-both-small", "nothing-survived-epsilon-small")
-"""The first remark on such a release."""
+"""Codes of the first remark on an empty release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -440,6 +440,6 @@ def _said(key: str, message: Message) -> Attribute:
 
 
 def remarks_on(released: Variants) -> tuple[Message, ...]:
-    """Return what is remarked on any release: empty cases."""
+    """Return the remarks that any release may need: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
     return (Message("release-cases-without-event", empty=empty),) if empty else ()

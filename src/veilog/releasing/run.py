@@ -60,7 +60,7 @@ from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, r
 from veilog.rules.rules import ReleaseRules
 
 LABELS_SHARE = Fraction(1, 10)
-"""Share of epsilon to find the activities, where they are neither declared nor public by the owner's word."""
+"""Share of epsilon to find the activities, where they are neither declared nor public by the data owner's word."""
 
 _LIBRARIES = {"travag": ("dp_accounting.pld",), "pripel": ("ot", "scipy.sparse"), "libra": ("ot", "scipy.sparse")}
 """Libraries in other languages that methods load at their first use, beside that of times and deltas."""
@@ -113,13 +113,13 @@ def release(
     dates, or ``"2024-01-01..2025-01-01"``. With ``"log"`` it is that of the log, which the guarantee states; with None,
     a made-up year. With ``processing``, the start of each event (``start_timestamp``) is released, too. ``attributes``
     are released with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event
-    log. With a column as ``unit``, ``persons`` is the share of epsilon for made-up persons, whose cases follow each
+    log. With a column as ``unit``, ``persons`` is the share of epsilon for made-up persons. Their cases follow each
     other as those of persons of the log do. ``person_attributes`` are those released attributes that a person keeps.
 
     ``subset`` releases some of the cases alone, by a public rule that looks at each case by itself. ``"month=2024-03"``
     (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) has those that start then, ``"ward=A"`` those with this
-    value of an attribute, ``none`` those without. In a ledger, releases of different subsets of one rule use the
-    maximum of their epsilons for a case, not the sum, if every case keeps its subset. With ``remember_units``, the
+    value of an attribute, ``none`` those without. In a ledger, releases of different subsets of one rule cost a case
+    the maximum of their epsilons, not the sum. Every case must keep its subset for that. With ``remember_units``, the
     ledger keeps a keyed digest (16 bytes) of the name of every case, or person, that a release of a subset looked at.
     It leaves out those that another subset of the rule had: then it is enough that they keep their names.
 
@@ -270,7 +270,7 @@ def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
 
 
 def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
-    """Return whom a release of the log asks, before it has asked anything."""
+    """Return a curator for a release of the log, before any query."""
     source = noise.operating_system() if request.seed is None else noise.seeded(request.seed)
     held = bounded(log, request.unit, source, request.subset, None if units is None else np.flatnonzero(units.new))
     check_somebody(log, held)
@@ -357,7 +357,7 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
 def _reserved(
     request: ReleaseRequest, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
 ) -> Reservation:
-    """Set aside what the release may cost, or be refused."""
+    """Set aside the cost of the release in the ledger, or refuse it."""
     return ledger.reserve(
         log,
         request.method.name,
@@ -397,7 +397,7 @@ def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None
     Each use of a delta has a part of it.
     """
     if request.wanted.times and request.wanted.window == FROM_LOG:
-        check_window(curator.events.window)  # a public fact: what is wrong with it must cost nothing
+        check_window(curator.events.window)  # a public fact: an error in it must not use epsilon
     uses = request.uses
     epsilon, delta = request.unit.of_one_case(request.epsilon, request.delta)
     part, for_times = uses.of(delta)

@@ -7,9 +7,9 @@ TraVaS asks for them. All further results are post-processing of the answers.
 
 For similarity, the rule comes from the frontier of all certified methods at equal derived epsilon
 (``docs/results/evolve.md`` and ``frontier.md``). Of the methods that need no delta, evolve has the highest mean
-similarity nearly everywhere, as long as epsilon times the number of cases is not tiny. With a delta it is also ahead
-where few variants hold most cases, except for small budgets, where TraVaS is. For another use case, methods are ranked
-by measurements (:class:`Ranking`), which need only the number of cases.
+similarity nearly everywhere. Epsilon times the number of cases must not be tiny. With a delta it is also ahead where
+few variants hold most cases, except for small budgets, where TraVaS is. For another use case, methods are ranked by
+measurements (:class:`Ranking`), which need only the number of cases.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ class Suggestion(ToJson):
         return replace(plan(self.method, epsilon=self.epsilon_left, delta=delta, **given), prior=self.prior)
 
     def arguments(self) -> str:
-        """Options of ``veilog release LOG TARGET`` that use the remaining budget."""
+        """Return the options of ``veilog release LOG TARGET`` for the remaining budget."""
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
         told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
         whom = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in self.unit.told.items())
@@ -313,7 +313,7 @@ class Suggestion(ToJson):
         return f"Suggestion({self.method}: {self.reason})"
 
     def _repr_html_(self) -> str:
-        """Return the method, why, what is left for it, and what asking cost."""
+        """Return the method, the reason, the remaining budget and the cost of asking."""
         left: list[tuple[str, object]] = [("epsilon left", float(self.epsilon_left))]
         left += [("delta left", exact(self.delta_left))] if self.delta_left else []
         left += [("about so many cases", self.cases)]
@@ -450,7 +450,7 @@ def _answers(curator: Curator, epsilon: Fraction, delta: Fraction, number: int |
     for_count = epsilon if counted else epsilon * _COUNT
     domain = curator.domain
     if domain.activities not in (None, PRIVATELY):
-        number = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
+        number = min(len(curator.activities), MOST_ACTIVITIES) or None  # no synthetic log has more, and none has none
     cases = max(0, curator.count(for_count, purpose="cases-for-suggestion"))
     found = _Answers(cases, math.ceil(math.log(20) / float(for_count)))
     if counted:

@@ -77,8 +77,8 @@ class ActivityMapping:
     def of_release(self, log: EventLog) -> EventLog:
         """Return a release with its activities mapped, unless its log was.
 
-        If all of them are groups, its log was mapped before it, and a group that is called as an activity of another
-        group stays as it is.
+        If all of them are groups, its log was mapped before. A group with the name of another group's activity then
+        stays.
         """
         return log if {*log.activity_codes[0]} <= {*self.names} else self.of_log(log)
 

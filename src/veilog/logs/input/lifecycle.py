@@ -74,10 +74,13 @@ class Transitions:
         return np.asarray(fits[step.codes], dtype=np.bool_)
 
     def done(self, findings: Findings, *, told_apart: bool) -> None:
-        """Finish after the last block.
+        """Finish after the last block with a finding or an error.
 
-        There is a finding if activities have several transitions, all of which count, unless a classifier distinguishes
-        them, and a :class:`ParameterError` if no event has the requested transition.
+        It adds a finding if activities have several transitions that all count, unless a classifier distinguishes them.
+        It raises a :class:`ParameterError` if no event has the requested transition.
+
+        It adds a finding if activities have several transitions that all count, unless a classifier distinguishes them.
+        It raises a :class:`ParameterError` if no event has the requested transition.
         """
         if self._every:
             return
@@ -137,8 +140,8 @@ def as_intervals(
     them, ``start`` the one with an event's own start, and ``order`` the meaning of ``5/6/2024`` where that is text.
 
     An event with a start of its own, or with no transition, stays as it is and belongs to no other. This is decided
-    event by event and never by which attributes the log has, as some formats have an attribute as soon as one event has
-    it. So a log that was read like this stays the same.
+    event by event, and never by the attributes of the log. Some formats have an attribute as soon as one event has it.
+    So a log that was read like this stays the same.
     """
     events = log.events
     if not len(events):

@@ -158,10 +158,10 @@ def _with_spare(roles: Roles, spare: str | None, findings: Findings) -> Roles:
 def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings: Findings, earlier: Provenance) -> str:
     """Return how a log is read, as far as it decides the events and times of a case.
 
-    Two ways may put a case into two subsets of one rule, and two columns of cases are two kinds of cases, so a ledger
-    notes this. Options that do not matter give the same text. Whether times have a zone is found in all of them: where
-    some have one, no two subsets of time are known to be without a case in both. For a file that was made of another,
-    how that was read (in ``earlier``) belongs to it.
+    A ledger notes this, for two ways may put a case into two subsets of one rule. Two columns of cases are two kinds of
+    cases. Options that do not matter give the same text. Whether times have a zone is found in all of them: where some
+    have one, no two subsets of time are known to be without a case in both. For a file that was made of another, how
+    that was read (in ``earlier``) belongs to it.
     """
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
     every = wanted == EVERY and (roles is None or not roles.two_events)

@@ -1,8 +1,8 @@
 """Checks of a log that was read, and of its width, reported to the data owner.
 
-Repeated events may be dropped. Every attribute is a column as long as the log, so a small file with an attribute of its
-own for each event would take memory and time that grow with the square of its size. Other checks look at all events of
-a case, in whatever format they came: repeated events, days where times should be, and times that stand for none.
+Repeated events may be dropped. Every attribute is a column as long as the log. So memory and time for a small file with
+an attribute of its own for each event would grow with the square of its size. Other checks look at all events of a
+case, in whatever format they came: repeated events, days where times should be, and times that stand for none.
 """
 
 from __future__ import annotations

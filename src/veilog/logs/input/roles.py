@@ -111,10 +111,10 @@ def guess_roles(
     """Return the roles of these columns: given, else by usual names.
 
     pm4py's names come first, then usual names in English, German, Dutch and French. Of several time columns the
-    completion counts, as in pm4py. A date and a time of day in two columns are one time, if their names show that or
-    ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists the columns when a role is
-    missing or two columns have equally good names. For columns that are not ``public``, only given or standard names
-    count; see :func:`declared_roles`.
+    completion counts, as in pm4py. A date and a time of day in two columns are one time, if their names show that. So
+    they are if ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists the columns when
+    a role is missing or two columns have equally good names. For columns that are not ``public``, only given or
+    standard names count; see :func:`declared_roles`.
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:

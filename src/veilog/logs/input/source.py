@@ -352,7 +352,7 @@ class ReadOptions:
     engine: str = "duckdb"
     """Engine that groups events into variants; see :func:`veilog.logs.input.loader.engine_of`."""
     memory_limit: str = "1GB"
-    """Memory of an engine that runs here, and so on."""
+    """Memory, then threads and folder, of an engine that runs here."""
     threads: int | None = None
     temp_directory: str | os.PathLike[str] | None = None
 

@@ -205,7 +205,7 @@ def _emergency(
 def _ward(
     rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray
 ) -> tuple[BoolArray, FloatArray]:
-    """Days on the ward; returns who is alive at the end, and the second they left."""
+    """Simulate days on the ward; return who is alive at the end, and when they left."""
     clock = _after(rng, clock, 50)
     diary.note(who, "Admission", clock)
     count = len(who)
@@ -308,7 +308,7 @@ def _metadata() -> Metadata:
 def wide(cases: int, activities: int, mean_length: float, seed: int = 0) -> EventLog:
     """Return a log of many activities for benchmarks, with alike starts of cases.
 
-    Every case soon goes its own way. From each activity a few successors are likely and all others possible, so
+    Every case soon goes its own way. From each activity a few successors are likely and all others possible. So
     variants are few at the head and unique in the tail, as in logs of loan applications or treatments.
     """
     code, offsets = _walks(cases, activities, mean_length, seed)

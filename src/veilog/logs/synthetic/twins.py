@@ -109,7 +109,7 @@ class LengthDistribution:
         return LengthDistribution(shapes, chances, expected / expected.sum(), length, cases, edges, numbers, likely)
 
     def drawn(self, rng: np.random.Generator) -> FloatArray:
-        """Return shares of the bins, drawn from what is believed."""
+        """Return shares of the bins, drawn from the distribution."""
         near, which = divmod(int(rng.choice(self.chances.size, p=self.chances.ravel())), len(self.shapes))
         shape = self.shapes[which]
         found = np.zeros(len(shape))
@@ -406,7 +406,7 @@ def _check(name: str, value: float, least: float, most: float) -> None:
 
 @lru_cache(maxsize=32)
 def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, longest: int | None = None) -> Variants:
-    """Return a made-up log of these sizes; the same seed gives the same one.
+    """Return a synthetic log of these sizes; the same seed gives the same one.
 
     ``labels`` are the names of its activities, where there are names for them; no case is longer than ``longest``.
     """
@@ -489,7 +489,7 @@ def _as_told(made: Variants, sizes: Sizes) -> Variants:
 
 
 def log_of(variants: Variants, seed: int) -> EventLog:
-    """Return a twin as a log: its cases in random order, with times of no meaning."""
+    """Return a synthetic log with its cases in random order and times of no meaning."""
     rng = np.random.default_rng([21, seed])
     rows = rng.permutation(np.repeat(np.arange(len(variants)), variants.counts))
     cases = variants.sequences.take(rows)
@@ -502,7 +502,7 @@ def _names(number: int) -> tuple[str, ...]:
 
 
 def _unknown_activities(rng: np.random.Generator, length: float) -> int:
-    """Between half as many and four times as many as a case has events."""
+    """Return a number between half as many and four times as many as events of a case."""
     low, high = math.log(max(3.0, length / 2)), math.log(max(6.0, 4 * length))
     return round(math.exp(rng.uniform(low, high)))
 

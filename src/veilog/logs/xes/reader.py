@@ -368,7 +368,7 @@ def _drop(
 
 
 def _without_unused(table: pa.Table) -> pa.Table:
-    """Labels that only dropped rows had are dropped as well."""
+    """Return the table without labels that only dropped rows had."""
     columns: Iterable[pa.ChunkedArray] = (
         c.cast(c.type.value_type).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns
     )
@@ -425,10 +425,10 @@ def read_xes(
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
-    Everything in the file ends up in the event log or in ``findings``. Of what is ``declared`` the limit bounds what a
-    compressed file may unpack to, and so many processes may share a large file (the result is the same). ``progress``
-    is called with the fraction read so far. A document that does not end properly, declares entities or refers to
-    anything outside itself is refused (:class:`InputError` with line and column).
+    Everything in the file ends up in the event log or in ``findings``. The limit of ``declared`` bounds the unpacked
+    bytes of a compressed file. Several processes may share a large file, with the same result. ``progress`` is called
+    with the fraction read so far. A document that does not end properly, declares entities or refers to anything
+    outside itself is refused (:class:`InputError` with line and column).
     """
     limit = declared.limit
     reading = XesReading(Path(path), limit, drop_bad=findings.policy("bad-value") == "drop")

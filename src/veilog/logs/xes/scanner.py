@@ -84,11 +84,11 @@ class ByteSource(Protocol):
     def feed(self, data: bytes) -> bytes: ...
 
     def finish(self) -> bytes:
-        """After the last byte: raises unless the document is complete."""
+        """Finish after the last byte; raise unless the document is complete."""
 
 
 def count_lines(data: bytes) -> int:
-    """Ends of lines in ``data``: a line feed, or a carriage return without one."""
+    """Return the number of line ends: line feeds, and carriage returns without one."""
     newlines = data.count(b"\n")
     return newlines if b"\r" not in data else newlines + data.count(b"\r") - data.count(b"\r\n")
 
@@ -560,7 +560,7 @@ def _note_times(
 
 
 def _first(view: _View, members: IntArray, raw: pa.Array, mask: BoolArray) -> tuple[int, str, int]:
-    """(how many, the first value, its line) of the rows in a mask that is not empty."""
+    """Return (number, first value, its line) of the rows in a mask that has some."""
     i = int(np.argmax(mask))
     return int(np.count_nonzero(mask)), unescape(raw[i].as_py()), view.line(members[i])
 

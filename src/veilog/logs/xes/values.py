@@ -293,7 +293,7 @@ _ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
 def parse_piece(raw: bytes) -> TextPiece:
-    """Take a tag apart; what is no ordinary tag is :class:`NeedsNormalizing`."""
+    """Take a tag apart; raise :class:`NeedsNormalizing` for no ordinary tag."""
     match = _PIECE.match(raw)
     if match is None:
         raise NeedsNormalizing

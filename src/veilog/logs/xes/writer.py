@@ -84,7 +84,7 @@ def _write_cases(log: EventLog, target: BinaryIO) -> None:
 
 
 def _batches(offsets: Any) -> Iterator[tuple[int, int]]:
-    """Ranges of cases of about ``_BATCH`` events and at most as many cases."""
+    """Yield ranges of cases of about ``_BATCH`` events and at most as many cases."""
     first, cases = 0, len(offsets) - 1
     while first < cases:
         last = int(np.searchsorted(offsets, offsets[first] + _BATCH, side="right")) - 1

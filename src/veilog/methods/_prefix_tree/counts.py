@@ -2,9 +2,9 @@
 
 The levels of the tree find the prefixes. They count a case again at every depth, so their budget is split thin. The
 numbers of cases by their *longest* surviving prefix are a single histogram, with a case in one bin: every number gets
-the whole budget of this query. Both kinds of answers estimate the same case numbers and are combined by least squares
-(as in Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private histograms through consistency",
-PVLDB 2010): post-processing.
+the whole budget of this query. Both kinds of answers estimate the same case numbers. Least squares combine them, which
+is post-processing (as in Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private histograms
+through consistency", PVLDB 2010).
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ def count_variants(
     """Return the variants of a grown tree with their counts, and remark on rare ones.
 
     The counts use the plan's share of the budget and what the levels ``left``. The setting ``rest`` is for cases whose
-    surviving prefix is not their whole trace: ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves
-    them out as the papers do, ``share`` gives them to the complete traces that share the prefix, in proportion. With a
-    prior none stop: they go on as its cases do. A prior is dropped if it misplaces more cases than the tree leaves open
+    surviving prefix is not their whole trace: ``stop`` releases the prefix as a trace that stops there. ``drop`` leaves
+    them out as the papers do. ``share`` gives them to the complete traces with that prefix, in proportion. With a prior
+    none stop: they go on as its cases do. A prior is dropped if it misplaces more cases than the tree leaves open
     without it.
     """
     epsilon, prior = plan.counts + left, plan.prior

@@ -60,7 +60,7 @@ class Screen:
     """Bound of each continuation, where some have a higher one."""
 
     def of(self, bins: IntArray) -> int | IntArray:
-        """Return what is asked of these continuations."""
+        """Return the bounds of these continuations."""
         return self.least if self.of_bins is None else self.of_bins[bins]
 
 
@@ -270,9 +270,9 @@ def depth_that_pays(cases: int, budget: Fraction, delta: Fraction) -> int:
     """Return the largest depth worth its budget, by a rule found on public logs.
 
     A smaller depth is enough if four of five traces have ended there. Every level thins the budget of the others. So
-    with n cases in all, the depth d times the scale of the noise is at most n / 16, or d at most 5 if that is more. The
-    scale is d over the budget. With a delta, it is the square root of d over that of one Gaussian query times the
-    square root of 2, if that is less.
+    the depth d times the scale of the noise is at most n / 16, with n cases in all. A depth of 5 is right in any case.
+    The scale is d over the budget. With a delta it may be less: the square root of d, over the strength of one Gaussian
+    query times the square root of 2.
     """
     room = max(cases, 0) / 16
     pays = max(5, int(math.sqrt(float(budget) * room)))

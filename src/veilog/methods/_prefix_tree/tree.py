@@ -264,7 +264,7 @@ def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = Non
 def number_histogram(
     curator: Curator, features: Features, most: int, epsilon: Fraction, purpose: str
 ) -> tuple[IntArray, IntArray]:
-    """Steps, and the noisy number of cases that have so many features (rounded up)."""
+    """Return steps and the noisy numbers of cases by their features, rounded up."""
 
     def number(sequences: Sequences) -> IntArray:
         return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))

@@ -133,7 +133,7 @@ def train(
 
 
 def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:
-    """Train, and draw as many cases as the log has: certified by its noisy count."""
+    """Train, and return as many cases as the log has: certified by its noisy count."""
     configuration = configured(settings, as_published=request.as_published)
     trained = _trained(curator, request, configuration, None, lambda state: None)
     if trained is None:

@@ -50,8 +50,8 @@ def by_chance(logits: AnyArray, rng: np.random.Generator) -> IntArray:
     """Return a column for each row, with chances proportional to ``exp(logits)``.
 
     The logits are overwritten. The column is the one at which the chances of the columns before it exceed a uniform
-    share of all. First its block of columns is found, by the sums of the blocks, then its place in the block, so that
-    only sums are taken of most columns.
+    share of all. First its block of columns is found, by the sums of the blocks, then its place in the block. So only
+    sums are taken of most columns.
     """
     rows, columns = logits.shape
     logits -= logits.max(axis=1, keepdims=True)

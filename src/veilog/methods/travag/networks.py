@@ -35,8 +35,8 @@ _TINY = 1e-8
 class Network:
     """Dense layers of these widths; with ``residual`` equal widths add the input.
 
-    With ``normalised`` the output of a layer for a row is brought to mean 0 and variance 1, then scaled by gains and
-    shifted by biases, before the activation (Ba, Kiros, Hinton, "Layer Normalization", 2016).
+    With ``normalised`` the output of a layer for a row is brought to mean 0 and variance 1. Gains then scale it and
+    biases shift it, before the activation (Ba, Kiros, Hinton, "Layer Normalization", 2016).
     """
 
     name: str
@@ -215,8 +215,8 @@ def adam(
 ) -> None:
     """Take one step of Adam with ``scale`` times the gradients' sums.
 
-    Kingma, Ba, 2015. With ``corrected`` the small number that keeps it from dividing by 0 is added to the corrected
-    moment (the paper's algorithm), else to the moment as it is (its faster order).
+    Kingma, Ba, 2015. A small number keeps it from dividing by 0. With ``corrected`` it is added to the corrected moment
+    (the paper's algorithm), else to the moment as it is (its faster order).
     """
     clock = moments.setdefault(f"{network.name}.steps", np.zeros(1, np.float64))
     clock += 1

@@ -73,9 +73,9 @@ class Budget:
 
 
 def _columns_share(delta: Fraction) -> Fraction:
-    """Return the columns' share of epsilon, 0.5 at delta 0.01 to 0.85 at 1e-6.
-    Their threshold grows like ``ln(1/delta)``, the gradients' noise like its root, so the smaller delta is, the more
-    the columns need (found on the open logs)."""
+    """Return the columns' share of epsilon, 0.5 at delta 0.01 to 0.85 at 1e-6. Their threshold grows like
+    ``ln(1/delta)``, the gradients' noise like its root. So the smaller delta is, the more the columns need (found on
+    the open logs)."""
     share = 0.325 + 0.038 * math.log(1 / float(delta))
     return Fraction(round(100 * min(0.9, max(0.4, share))), 100)
 
@@ -100,7 +100,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
     """Refuse a budget whose noise exceeds the largest log, before anything is asked.
 
     The error names an epsilon that is enough. Nothing can be learned if no variant's count can pass the threshold of
-    ``partitions``, or if the noise on the share of a single column is as large as the log.
+    ``partitions``. Nor can it if the noise on the share of a single column is as large as the log.
     """
     budget, largest = Budget.of(epsilon, delta, configuration), configuration.largest_log
     parts = _uncalibrated(configuration, largest)

@@ -65,7 +65,7 @@ class Configuration:
     # the optimisers
     autoencoder_learning_rate: float = 0.005
     gan_learning_rate: float = 0.005
-    # steps on released numbers, which cost nothing
+    # steps on released numbers, which use no epsilon
     free_autoencoder_steps: int = 300
     free_generator_steps: int = 400
     free_batch: int = 512

@@ -154,7 +154,7 @@ def critic_factors(critic: Network, weights: Weights, rows: AnyArray, sign: floa
 def critic_step(trainer: Trainer, part: int, batch: float, *, pairs: bool) -> None:
     """Take one noised step of the critic on ``D(made up) - D(real)`` (Wasserstein).
 
-    With ``pairs``, as the paper has it, each sampled case is set against a made-up row of its own and the two terms are
+    With ``pairs``, as the paper has it, each sampled case is set against a made-up row of its own. The two terms are
     clipped together. Otherwise only the real rows' gradients are asked of the curator. Those of made-up rows depend on
     no case, so they are clipped alike for balance, but need no noise.
     """
@@ -183,8 +183,8 @@ def count_step(trainer: Trainer, part: int) -> None:
     """Take one noised step of a linear critic, ``D(x) = x . w``.
 
     On one-hot rows every function is linear, so hidden layers add nothing but coordinates to be noised. The gradient of
-    ``-D(real)`` is then minus the row itself, whatever w is. So the noised sums of all steps can be added up, and they
-    add up to the number of cases of each column, with Gaussian noise.
+    ``-D(real)`` is then minus the row itself, whatever w is. So the noised sums of all steps add up to the number of
+    cases of each column, with Gaussian noise.
     """
     size = trainer.networks.critic.widths[0]
 
