@@ -475,7 +475,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class RawTraces:
-    """Raw log in arrays: activities in the coding of its variants, times in seconds."""
+    """Raw log in arrays: activities as coded by its variants, times in whole seconds."""
 
     labels: tuple[str, ...]
     codes: IntArray

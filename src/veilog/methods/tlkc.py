@@ -405,7 +405,7 @@ def left(known: BackgroundKnowledge, bounds: TlkcSettings, remark: Callable[[Mes
 def largest_k(known: BackgroundKnowledge, c: float) -> int:
     """Return the largest k at which an element is left.
 
-    That is an element that keeps to ``c`` alone and that most cases have.
+    It is left alone: one that keeps to ``c`` and that most cases have.
     """
     _, label = np.unique(known.label, return_inverse=True)
     cases, having = _numbers(replace(known, label=label.ravel()), int(label.max(initial=-1)) + 1)

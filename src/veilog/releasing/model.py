@@ -297,7 +297,7 @@ class ReleaseModel:
 
 
 def check_kept(request: ReleaseRequest) -> None:
-    """Refuse early to save the model of a release that can have none in a file."""
+    """Refuse, before any query, a release whose model cannot be in a file."""
     if request.as_published or request.method.package or request.method.full_log or request.method.draws:
         raise _missing(request.method.name)
     if request.seed is not None:

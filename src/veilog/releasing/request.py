@@ -368,7 +368,7 @@ class ReleaseRequest:
         """Return the request of these options, or an earlier request, for this work.
 
         Raises:
-            ParameterError: An earlier request has options beside it, or some that the work does not take.
+            ParameterError: There are options beside an earlier request, or some that a training does not take.
 
         """
         request = method if isinstance(method, ReleaseRequest) else plan(method, **options)

@@ -148,7 +148,7 @@ def _reconciled(
 
 
 def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, scale: float) -> float:
-    """Return the share of cases away from the prefixes of a prior, less that of noise.
+    """Return the share of cases not where a prior expects them, less that of noise.
     Laplace noise of this scale adds half of it to the positive part of a difference that is 0."""
     counts = np.concatenate(here)
     cases = max(float(counts.sum()), 1.0)

@@ -205,8 +205,9 @@ def published_variants(
 ) -> Variants:
     """Return the complete prefixes with counts, by the noise of each depth.
 
-    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. With
-    ``prune_ended`` the screen prunes them as all others, else only those that can never survive.
+    Every depth has Laplace noise of scale 1/epsilon. Complete are traces that have ended and, if ``unfinished`` ones
+    are released, all prefixes of the last level. With ``prune_ended`` the screen prunes them as all others, else only
+    those that can never survive.
     """
     tree = NoisyPrefixTree(curator.activities)
     released: list[IntArray] = []
@@ -231,7 +232,7 @@ def published_variants(
 
 
 def published_threshold(width: int, epsilon: Fraction, threshold: int | None) -> int:
-    """Return the threshold P; by default noise continues half a prefix on average."""
+    """Return P; by default noise gives a prefix half a continuation on average."""
     return threshold if threshold is not None else noise_threshold(width, 0.5, Laplace(1 / epsilon)) + 1
 
 
