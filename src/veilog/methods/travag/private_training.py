@@ -73,9 +73,9 @@ class Budget:
 
 
 def _columns_share(delta: Fraction) -> Fraction:
-    """Return the columns' share of epsilon, 0.5 at delta 0.01 to 0.85 at 1e-6. Their threshold grows like
-    ``ln(1/delta)``, the gradients' noise like its root. So the smaller delta is, the more the columns need (found on
-    the open logs)."""
+    """Return the columns' share of epsilon, 0.5 at delta 0.01 to 0.85 at 1e-6.
+    Their threshold grows like ``ln(1/delta)``, the gradients' noise like its root. So the smaller delta is, the more
+    the columns need (found on the open logs)."""
     share = 0.325 + 0.038 * math.log(1 / float(delta))
     return Fraction(round(100 * min(0.9, max(0.4, share))), 100)
 
