@@ -1,4 +1,4 @@
-"""The methods: each a plain function of the curator, a request and its settings, registered in a line.
+"""Methods, each a plain function of the curator, a request and its settings.
 
 What a method in another package needs is here: :class:`Method` and its parts, :class:`Settings` and :class:`Request`.
 """

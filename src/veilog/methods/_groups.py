@@ -1,4 +1,4 @@
-"""Group-based privacy, which TLKC and PRETSA share: sensitive values and what is checked before a release."""
+"""Sensitive values and checks of group-based privacy, shared by TLKC and PRETSA."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ _SLACK = 1e-9
 
 
 def check_tlkc(log: EventLog, values: dict[str, Any]) -> None:
-    """Every pattern of at most ``l`` known events is matched by at least ``k`` cases, no more than the share ``c`` of
-    which has one value of a sensitive attribute."""
+    """Check that a release holds LKC privacy, or raise an error.
+
+    At least ``k`` cases match every pattern of at most ``l`` known events. No more than the share ``c`` of them has one
+    value of a sensitive attribute.
+    """
     relative = values["background"] == "relative"
     columns = [_plain(log, ACTIVITY)] + ([_plain(log, TIMESTAMP)] if relative else [])
     traces = _traces(log, list(zip(*columns, strict=True)) if relative else columns[0])
@@ -48,7 +51,8 @@ def check_tlkc(log: EventLog, values: dict[str, Any]) -> None:
 
 
 def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], k: int, largest: int, c: float) -> None:
-    """All subsequences of at most ``largest`` labels, by where their leftmost matches end in the distinct traces."""
+    """Check all subsequences of at most ``largest`` labels.
+    They are followed by the ends of their leftmost matches in the distinct traces."""
     cases: dict[Trace, int] = Counter(traces)
     values: dict[Trace, Counter[Label]] = defaultdict(Counter)
     for trace, has in zip(traces, told, strict=True):
@@ -82,8 +86,11 @@ def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], k: int, 
 
 
 def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
-    """Every prefix and every complete trace is that of at least ``k`` cases, and the values of a sensitive attribute
-    after each prefix are at most ``t`` away from those of the same activity anywhere in the release."""
+    """Check that a release holds k-anonymous prefixes and t-closeness, or raise.
+
+    Every prefix and every complete trace is that of at least ``k`` cases. After each prefix, the values of a sensitive
+    attribute are at most ``t`` away from those of the same activity anywhere in the release.
+    """
     traces = _traces(log, _plain(log, ACTIVITY))
     prefixes: Counter[Trace] = Counter()
     for trace, number in Counter(traces).items():
@@ -98,7 +105,7 @@ def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
 
 
 def _next_places(trace: Trace) -> list[dict[Label, int]]:
-    """From each place on, where each label comes next (one beyond it)."""
+    """Return for each place where each label comes next (one beyond it)."""
     places: list[dict[Label, int]] = [{}]
     for i in range(len(trace) - 1, -1, -1):
         places.append(places[-1] | {trace[i]: i + 1})
@@ -126,7 +133,8 @@ def _check_closeness(log: EventLog, traces: list[Trace], name: str, t: float) ->
 
 
 def _of_numbers(values: list[Any], others: Any) -> float:
-    """Earth mover's distance over the range: the mean distance of quantiles, which change at multiples of 1/n, 1/m."""
+    """Return the earth mover's distance of numbers over the range.
+    It is the mean distance of quantiles, which change at multiples of 1/n and 1/m."""
     n, m, width = len(values), len(others), others[-1] - others[0]
     steps = np.sort(np.concatenate([np.arange(1, n + 1) * m, np.arange(1, m + 1) * n]), kind="stable")
     apart = np.abs(np.sort(np.array(values))[(steps - 1) // m] - others[(steps - 1) // n])
@@ -134,13 +142,14 @@ def _of_numbers(values: list[Any], others: Any) -> float:
 
 
 def _of_names(values: list[Any], others: Any) -> float:
-    """Earth mover's distance where every two names are 1 apart: half the sum of differences of shares."""
+    """Return the earth mover's distance of names, half the summed share differences.
+    Every two names are 1 apart."""
     there, total = Counter(values), sum(others.values())
     return float(sum(abs(there[v] / len(values) - others[v] / total) for v in others)) / 2
 
 
 def _durations(log: EventLog) -> list[float | None]:
-    """Seconds since the event before in the case, none for its first."""
+    """Return the seconds since the event before in the case; None for its first."""
     times = log.events.column(TIMESTAMP).cast(pa.int64()).to_pylist()
     first = set(log.offsets.tolist())
     return [None if i in first else (time - times[i - 1]) / 1e6 for i, time in enumerate(times)]
@@ -152,7 +161,7 @@ def _traces(log: EventLog, labels: Sequence[Label]) -> list[Trace]:
 
 
 def _told(log: EventLog, names: str | None) -> list[frozenset[Label]]:
-    """Of each released case the values of sensitive attributes that it or one of its events has."""
+    """Return the sensitive values of each released case and of its events."""
     out: list[set[Label]] = [set() for _ in range(log.cases.num_rows)]
     for name in (n.strip() for n in (names or "").split(",")):
         if name in log.events.column_names:
@@ -181,7 +190,7 @@ def _failed(code: str, pattern: Sequence[Label], **values: Any) -> OutputError:
 # Numbers of a sensitive attribute are read as intervals where a model counts values (a confidence).
 
 TOO_DISTINCT = 0.5
-"""With more values than this share of what has one, values tell cases or events apart and are no categories."""
+"""Share of distinct values above which they identify cases or events and are no categories."""
 INTERVALS = 4
 """Even intervals of a declared range of numbers."""
 
@@ -200,7 +209,10 @@ class DeclaredEvents:
 
 @dataclass(frozen=True, eq=False)
 class Sensitive:
-    """A sensitive attribute, its values as integers, -1 for none; of cases, or of the :class:`DeclaredEvents`."""
+    """Sensitive attribute of cases or of the :class:`DeclaredEvents`.
+
+    Its values are integers, with -1 for none.
+    """
 
     name: str
     level: Level
@@ -211,7 +223,7 @@ class Sensitive:
 
 
 def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
-    """The events with what a declared domain leaves of each case."""
+    """Return the events that a declared domain leaves of each case."""
     labels, codes = coded(log.events.column(ACTIVITY))
     owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
     if len(codes) and codes.min() < 0:
@@ -221,7 +233,7 @@ def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
 
 
 def attribute_names(text: str | None) -> tuple[str, ...]:
-    """``a,b`` as names, each once."""
+    """Return the names in ``a,b``, each once."""
     names = () if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
     if text is not None and not names:
         raise ParameterError("sensitive-list-empty", parameter="sensitive")
@@ -229,7 +241,7 @@ def attribute_names(text: str | None) -> tuple[str, ...]:
 
 
 def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) -> Sensitive:
-    """The attribute, or an error that says why it is none whose values could be counted."""
+    """Return the attribute; an error gives the reason if its values cannot be counted."""
     level = attribute_level(log, name)
     own = name if level == "event" else name.removeprefix("case:")
     table = log.events if level == "event" else log.cases
@@ -259,7 +271,10 @@ def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) 
 
 
 def intervals(numbers: FloatArray, declared: tuple[float, float] | None) -> tuple[tuple[str, ...], IntArray]:
-    """Numbers as intervals: four even ones of a declared range; else low, middle and high, divided at the quartiles."""
+    """Return numbers as intervals: four even ones of a declared range, or three.
+
+    The three are low, middle and high, divided at the quartiles.
+    """
     known = ~np.isnan(numbers)
     if declared is not None:
         edges = np.linspace(*declared, INTERVALS + 1)
@@ -272,7 +287,7 @@ def intervals(numbers: FloatArray, declared: tuple[float, float] | None) -> tupl
 
 
 def case_labels(events: DeclaredEvents, one: Sensitive) -> tuple[IntArray, IntArray]:
-    """Which case has which value, each pair once."""
+    """Return the case and the value of each pair that occurs, once."""
     owner = np.arange(events.cases) if one.level == "case" else events.case
     has = one.codes >= 0
     pairs = np.unique(owner[has] * len(one.labels) + one.codes[has])
@@ -280,8 +295,10 @@ def case_labels(events: DeclaredEvents, one: Sensitive) -> tuple[IntArray, IntAr
 
 
 def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
-    """A column's values as text, sorted, and the place of each row's, -1 where it has none. Values that no row has are
-    not among them, whatever the column's dictionary holds."""
+    """Return a column's values as sorted text, and their codes, -1 for no value.
+
+    Values that no row has are not among them, whatever the column's dictionary holds.
+    """
     encoded = fresh_dictionary(column)
     labels = encoded.dictionary.to_pylist()
     order = sorted(range(len(labels)), key=labels.__getitem__)
@@ -293,34 +310,41 @@ def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
 
 
 def microseconds(log: EventLog, rows: IntArray) -> tuple[IntArray, BoolArray]:
-    """The times of these events since 1970 UTC, and which have one."""
+    """Return the times of these events in microseconds since 1970 UTC, and a mask.
+
+    The mask is True where an event has a time.
+    """
     column = log.events.column(TIMESTAMP).take(pa.array(rows)).cast(TIMESTAMP_TYPE)
     known = pc.is_valid(column).to_numpy()
     return np.asarray(pc.fill_null(column.cast(pa.int64()), 0).to_numpy(), dtype=np.int64), known
 
 
 def text_column(labels: Sequence[str], codes: IntArray) -> pa.Array:
-    """Codes as text; -1 is none. Only values that occur are kept."""
+    """Return codes as text, -1 as none, with only values that occur."""
     return fresh_dictionary(
         pa.array([*labels, None], pa.string()).take(pa.array(np.where(codes < 0, len(labels), codes)))
     )
 
 
 def fresh_dictionary(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Text with a dictionary of what occurs: one taken over could hold what was suppressed."""
+    """Return text with a dictionary of only the values that occur.
+
+    A dictionary taken over could hold suppressed values.
+    """
     plain = values.cast(pa.string())
     return (plain.combine_chunks() if isinstance(plain, pa.ChunkedArray) else plain).dictionary_encode()
 
 
 def dropped_attributes(log: EventLog, released: Sequence[str]) -> str:
-    """The names of the attributes that are not released, in words; empty where there are none."""
+    """Return the names of the attributes that are not released, joined by commas."""
     kept = {*released, ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX}
     names = [n for n in (*log.events.column_names, *log.cases.column_names) if n not in kept]
     return ", ".join(dict.fromkeys(names))
 
 
 def _refuse_mixed(schema: pa.Schema, name: str, own: str) -> None:
-    """The readers keep values of different types under one key in columns of their own: "x", "x (string)"."""
+    """Refuse an attribute with several types: readers keep them in several columns.
+    The columns are called "x", "x (string)" and so on."""
     others = [f.name for f in schema if f.name != own and (f.metadata or {}).get(b"xes:key") == own.encode()]
     if others:
         raise ParameterError(

@@ -16,7 +16,10 @@ from veilog.privacy.contributions import LARGEST_SIZE
 
 
 def refuse_many_activities(activities: Sequence[str]) -> None:
-    """Refuse, before anything is asked, activities that make more pairs, with start and end, than can be counted."""
+    """Refuse activities with too many pairs to count, before anything is asked.
+
+    The pairs include those with start and end.
+    """
     if (len(activities) + 1) ** 2 > LARGEST_SIZE:
         raise ParameterError(
             "relation-pairs-too-many",
@@ -27,7 +30,10 @@ def refuse_many_activities(activities: Sequence[str]) -> None:
 
 
 def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
-    """I from 0, ..., most with P(i) ~ exp(-rate i): the exponential mechanism over how many harmful ones enter."""
+    """Return i from 0, ..., most with P(i) ~ exp(-rate i).
+
+    This is the exponential mechanism for the number of harmful ones that enter.
+    """
     mass = -math.expm1(-rate * (most + 1))
     return min(most, int(-math.log1p(-random.random() * mass) / rate))
 
@@ -46,21 +52,21 @@ def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
 # Eulerian circuit, cut at the start, is a set of traces that uses every count exactly once.
 
 SPARE_COST = 0.5
-"""What a use of a spare relation costs, against 1 for a count more or less of another (found on public logs)."""
+"""Cost of using a spare relation, against 1 for changing another count by one (found on public logs)."""
 LARGEST_TOTAL = 10**8
 """Counts that are played out at most: about a minute, and a gigabyte."""
 _CHUNK = 4096
 
 
 def play_out(activities: tuple[str, ...], counts: IntArray, random: np.random.Generator) -> Variants:
-    """Traces by Algorithm 2: exact about counts used up, with backtracking."""
+    """Return traces by Algorithm 2, exact about used counts, with backtracking."""
     return _walk(activities, counts, random, [-1] * len(counts))
 
 
 def play_out_guided(
     activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, spare: IntArray | None = None
 ) -> Variants:
-    """Traces that use up every one of the balanced counts that the start can reach."""
+    """Return traces that use every one of the balanced counts that the start reaches."""
     flow = balanced(counts, spare)
     return _walk(activities, flow, random, _last_exits(flow, random))
 
@@ -117,7 +123,8 @@ def _walk(
 def _refilling(
     urns: IntArray, drawn: list[list[int]], last_exits: list[int], random: np.random.Generator
 ) -> Callable[[int], bool]:
-    """A function that draws a node's next chunk, its last exit at the very end; false when nothing is left."""
+    """Return a function that draws a node's next chunk, and its last exit at the end.
+    The function returns False when nothing is left."""
     targets = np.arange(len(urns))
 
     def refill(node: int) -> bool:
@@ -136,7 +143,7 @@ def _refilling(
 
 
 def balanced(counts: IntArray, spare: IntArray | None = None) -> IntArray:
-    """Counts in which every activity is entered as often as it is left, nearest in L1 to the given ones.
+    """Return the counts nearest in L1 that enter each activity as often as leave it.
 
     Only relations that have a count take part, and those without one up to their ``spare`` count, at SPARE_COST. The
     exact relation of any log is balanced, and under Laplace noise the nearest in L1 is the most likely. The problem is
@@ -173,11 +180,12 @@ def balanced(counts: IntArray, spare: IntArray | None = None) -> IntArray:
 
 
 def _last_exits(flow: IntArray, random: np.random.Generator) -> list[int]:
-    """For each activity that the start reaches, the relation by which it is left for the last time; -1 for the others.
+    """Return for each activity the relation by which it is left last, or -1.
 
-    Followed from any activity, these lead to the end: a random in-tree, drawn by loop-erased random walks (Wilson,
-    "Generating random spanning trees more quickly than the cover time", STOC 1996). By the BEST theorem (van
-    Aardenne-Ehrenfest, de Bruijn, 1951) it and a random order of the other exits make a random Eulerian circuit.
+    Only activities that the start reaches have one. Followed from any activity, these lead to the end: a random
+    in-tree, drawn by loop-erased random walks (Wilson, "Generating random spanning trees more quickly than the cover
+    time", STOC 1996). By the BEST theorem (van Aardenne-Ehrenfest, de Bruijn, 1951) it and a random order of the other
+    exits make a random Eulerian circuit.
     """
     boundary = len(flow) - 1
     in_tree = np.zeros(len(flow), dtype=bool)
@@ -197,7 +205,7 @@ def _last_exits(flow: IntArray, random: np.random.Generator) -> list[int]:
 
 
 def _reachable(flow: IntArray) -> IntArray:
-    """The activities that some walk from the start visits."""
+    """Return the activities that some walk from the start visits."""
     seen = np.zeros(len(flow), dtype=bool)
     edge = np.zeros(len(flow), dtype=bool)
     edge[-1] = True
@@ -214,9 +222,10 @@ def _reachable(flow: IntArray) -> IntArray:
 
 
 def rows_of(offsets: IntArray, cases: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the rows of these cases, each as often as it is given, one after the other, and where each case begins.
+    """Return the rows of these cases one after the other, and where each case begins.
 
-    The rows of case ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``.
+    A case that is given several times has its rows as often. The rows of case ``i`` are ``offsets[i]`` up to
+    ``offsets[i + 1]``.
     """
     lengths = np.diff(offsets)[cases]
     begins = np.zeros(len(cases) + 1, dtype=np.int64)
@@ -225,7 +234,7 @@ def rows_of(offsets: IntArray, cases: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def equal_before(keys: IntArray) -> IntArray:
-    """Return of each key, none of which is below 0, how many equal ones come before it."""
+    """Return for each key, none below 0, the number of equal keys before it."""
     order = np.argsort(keys, kind="stable")
     first = np.flatnonzero(np.diff(keys[order], prepend=-1))
     rank = np.empty(len(keys), dtype=np.int64)
@@ -234,7 +243,7 @@ def equal_before(keys: IntArray) -> IntArray:
 
 
 def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> IntArray:
-    """Return the public code of each label of the sequences: its place among the activities."""
+    """Return the public code of each label of the sequences, its activity's place."""
     place = {name: i for i, name in enumerate(activities)}
     return np.array([place[label] for label in sequences.labels], dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""Cases that are replicated or left out, with noisy times, which Amun and Libra share."""
+"""Sampling of cases with noisy times, which Amun and Libra share."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from veilog.privacy.mechanisms import noise
 # Definition 3.5. Numbers in arrays; nothing loops over cases or events.
 
 LARGEST_RELEASE = 100_000_000
-"""Events; more would not fit in memory, and only a tiny guessing advantage asks for more."""
+"""Most events of a release, for memory; only a tiny guessing advantage needs more."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What the attack model takes as public: the smallest and the largest time of the log, in microseconds. Cases start
-    from the first one on; ``last_start`` is the latest of these starts."""
+    """Public times of the attack model: first and last time of the log (microseconds).
+
+    Cases start from ``first`` on; ``last_start`` is the latest of these starts.
+    """
 
     first: int
     last_start: int
@@ -39,23 +41,26 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class AnnotatedLog:
-    """Cases with at least one event; the events of case ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``."""
+    """Cases with at least one event.
+
+    The events of case ``i`` are ``offsets[i]`` up to ``offsets[i + 1]``.
+    """
 
     automaton: Dafsa
     codes: IntArray
-    """Of each event, its activity."""
+    """Activity of each event."""
     offsets: IntArray
     transitions: IntArray
-    """Of each event, the transition that it takes."""
+    """Transition that each event takes."""
     variants: IntArray
-    """Of each case, the number of its variant (its place among the automaton's sequences)."""
+    """Number of the variant of each case: its place among the automaton's sequences."""
     starts: IntArray
-    """Of each case, the time of its first event in microseconds."""
+    """Time of the first event of each case in microseconds."""
     durations: IntArray
-    """Of each event, microseconds since the event before it; 0 for the first event of a case."""
+    """Microseconds from the event before to each event; 0 for the first event of a case."""
 
     def __len__(self) -> int:
-        """Number of cases."""
+        """Return the number of cases."""
         return len(self.offsets) - 1
 
     @property
@@ -68,23 +73,23 @@ class AnnotatedLog:
         return np.repeat(np.arange(len(self)), self.lengths)
 
     def copied(self, copies: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Each case so often: the cases one after the other, the rows of their events, and where each case begins."""
+        """Return the copied cases in turn, the rows of their events, and their begins."""
         cases = np.repeat(np.arange(len(self)), copies)
         return cases, *rows_of(self.offsets, cases)
 
     @property
     def opens(self) -> BoolArray:
-        """Whether an event is the first of its case: it then starts from state 0, and its time is the case's start."""
+        """True for the first event of a case, which leaves state 0 and starts the case."""
         opening: BoolArray = self.automaton.sources[self.transitions] == 0
         return opening
 
     @property
     def contingency(self) -> IntArray:
-        """Of each transition, how many events take it, which is how many cases do (Definition 3.10)."""
+        """Number of events, and so of cases, that take each transition (Definition 3.10)."""
         return np.bincount(self.transitions, minlength=len(self.automaton))
 
     def only(self, cases: IntArray) -> AnnotatedLog:
-        """These cases, in the order given; the automaton and the numbers of variants stay."""
+        """Return these cases in this order, with the same automaton and variant numbers."""
         rows, offsets = rows_of(self.offsets, cases)
         return replace(
             self,
@@ -98,8 +103,11 @@ class AnnotatedLog:
 
 
 def annotated(log: EventLog, variants: Variants, domain: Domain) -> tuple[AnnotatedLog, Frame, int, int]:
-    """The log with its automaton, its public time frame, and how many cases without events were left out and how many
-    events were earlier than the one before them (their duration counts as 0)."""
+    """Return the log with its automaton, its time frame, and two counts.
+
+    The counts are the cases without events, which are left out, and the events earlier than the one before them, whose
+    duration counts as 0.
+    """
     raw, automaton = RawCases(log, domain), dafsa(variants.sequences)
     unknown, events = int((raw.times == UNKNOWN_TIME).sum()), len(raw.times)
     if unknown:
@@ -137,11 +145,9 @@ _MOST_MOVES = 10_000_000
 
 @dataclass(frozen=True, eq=False)
 class _Lookup:
-    """Which variants take which transition, both ways; variant ``v`` here is the ``v``-th that has cases.
-
-    The transitions of variant ``v`` are ``paths[path_bounds[v]:path_bounds[v + 1]]``; the variants through transition
-    ``t`` are ``members[bounds[t]:bounds[t + 1]]``.
-    """
+    """Transitions of each variant, and variants of each transition.
+    Variant ``v`` here is the ``v``-th that has cases. Its transitions are ``paths[path_bounds[v]:path_bounds[v +
+    1]]``. The variants through transition ``t`` are ``members[bounds[t]:bounds[t + 1]]``."""
 
     counts: IntArray
     paths: IntArray
@@ -151,7 +157,7 @@ class _Lookup:
 
 
 def _lookup(log: AnnotatedLog, needed: IntArray) -> _Lookup:
-    """The look-up of a log; refused where more cases are needed than can be moved one by one."""
+    """Return the look-up of a log; refuse too many moves of single cases."""
     if int(np.abs(needed).sum()) > _MOST_MOVES:
         raise _too_many()
     _, example, counts = np.unique(log.variants, return_index=True, return_counts=True)
@@ -168,15 +174,15 @@ def _lookup(log: AnnotatedLog, needed: IntArray) -> _Lookup:
 
 
 def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator) -> IntArray:
-    """How many cases each variant (that has any, by number) has after sampling.
+    """Return the number of cases of each variant after sampling, by variant number.
 
     ``needed[t]`` is the noise of transition ``t``: so many cases through it are replicated, or deleted if negative. A
-    transition is picked at random, weighted by its count; then cases through it, so many as its noise says, by variant,
-    weighted by their numbers; what they do to every other transition on their way counts there too. Transitions whose
-    noise is reached by then are passed over.
+    transition is picked at random, weighted by its count. Then cases through it are picked by variant, weighted by
+    their numbers, as many as its noise requires. Their effect on every other transition of their path counts there too.
+    Transitions whose noise is reached by then are passed over.
 
-    What is added and what is deleted are counted apart: with one counter, as Algorithm 1 is printed, additions would
-    satisfy a transition that needs deletions. A transition has no more deletions than cases (a count below 0 is 0).
+    Additions and deletions are counted separately. With one counter, as Algorithm 1 is printed, additions would satisfy
+    a transition that needs deletions. A transition has no more deletions than cases (a count below 0 is 0).
     """
     lookup = _lookup(log, needed)
     left = lookup.counts.copy()
@@ -223,10 +229,8 @@ def program_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
 
 
 def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return how often each variant is drawn to give every transition as many cases as it needs.
-
-    Transitions that have got few are picked first. The variants of a transition are weighted by their cases.
-    """
+    """Return how often each variant is drawn to meet the need of each transition.
+    Transitions that have got few are picked first. The variants of a transition are weighted by their cases."""
     done, drawn = np.zeros(len(needed), dtype=np.int64), np.zeros(len(lookup.counts), dtype=np.int64)
     open_ = np.flatnonzero(needed)
     while len(open_):
@@ -244,17 +248,16 @@ def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) 
 
 
 def _checked(lookup: _Lookup, left: IntArray) -> IntArray:
-    """The cases that are left of each variant; refused where they have more events than fit in memory."""
+    """Return the cases left of each variant; refuse more events than fit in memory."""
     if int((left * np.diff(lookup.path_bounds)).sum()) > LARGEST_RELEASE:
         raise _too_many()
     return left
 
 
 def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) -> list[int]:
-    """The transitions that need noise in random order, each next one drawn by weight among the rest.
-
-    The order in which exponential clocks ring, the faster the heavier, is that of such draws.
-    """
+    """Return the transitions that need noise in random order, drawn by weight.
+    Each next one is drawn among the rest. Such draws have the order in which exponential clocks ring, the faster the
+    heavier."""
     open_ = np.flatnonzero(needed)
     clocks = rng.standard_exponential(len(open_)) / np.maximum(weights[open_], 1)
     order: list[int] = open_[np.argsort(clocks, kind="stable")].tolist()
@@ -262,9 +265,10 @@ def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) ->
 
 
 def copies_of_cases(log: AnnotatedLog, left: IntArray, rng: np.random.Generator) -> IntArray:
-    """How often each case is released: within a variant, cases to replicate or to delete are drawn at random.
+    """Return how often each case is released.
 
-    A variant that both gained and lost cases keeps the difference only, so that fewer cases share their epsilon.
+    Within a variant, cases to replicate or to delete are drawn at random. A variant that both gained and lost cases
+    keeps only the difference, so that fewer cases share their epsilon.
     """
     _, variant, counts = np.unique(log.variants, return_inverse=True, return_counts=True)
     by_variant = np.lexsort((rng.random(len(log)), variant))
@@ -292,20 +296,20 @@ _FINENESS = 2**32
 _BLOCK = 2**20
 """Events whose noise is drawn at once."""
 _LATEST = (2**63 - 1) // 1000
-"""The last time, in microseconds, that the authors' program can write: later ones become it."""
+"""Last time, in microseconds, that the authors' program can write; later ones become it."""
 
 
 def noisy_cases(
     log: AnnotatedLog, copies: IntArray, scales: FloatArray, frame: Frame, source: noise.Randomness
 ) -> tuple[Sequences, IntArray]:
-    """The released cases with the times of their events (microseconds, whole seconds).
+    """Return the released cases with the times of their events.
 
-    Every relative time gets Laplace noise of ``scales`` (range / epsilon, by event) times the copies of its case: so
-    often is the same value released (Algorithm 1, line 26). No time between events is negative, or longer than the
-    frame.
+    Times are in microseconds, of whole seconds. Every relative time gets Laplace noise of ``scales`` (range / epsilon,
+    by event) times the copies of its case: the same value is released that often (Algorithm 1, line 26). No time
+    between events is negative, or longer than the frame.
 
-    Compression, from public facts and noisy values: case starts are shrunk, if they spread further than the public
-    ones, and moved to lie between them; the times within a case are shrunk if it would end after the public end.
+    Compression uses public facts and noisy values. Case starts are shrunk, if they spread further than the public ones,
+    and moved to lie between them. The times within a case are shrunk if it would end after the public end.
     """
     cases, rows, begins = log.copied(copies)
     drawn = _drawn(len(rows), source) * scales[rows] * np.repeat(copies[cases], np.diff(begins))
@@ -319,7 +323,7 @@ def noisy_cases(
 def program_cases(
     log: AnnotatedLog, copies: IntArray, scales: FloatArray, source: noise.Randomness
 ) -> tuple[Sequences, IntArray]:
-    """Return the released cases with the times of their events as the authors' program makes them.
+    """Return the released cases with the times of the authors' program.
 
     The size of Laplace noise, which is never negative, is added up along a case. Equation (4)'s part of the sum, at
     most half of it, is added to the original times. The copies of a case share the epsilon of its steps, but each
@@ -340,18 +344,17 @@ def _drawn(
     source: noise.Randomness,
     sampler: Callable[[Fraction, int, noise.Randomness], IntArray] = noise.discrete_laplace,
 ) -> FloatArray:
-    """Draw Laplace noise of scale 1 for so many events, in blocks; with geometric numbers its absolute value.
-
-    To a grid of 2**-32: discrete numbers from the exact sampler. Scaled by a range of up to a century the grid stays
-    finer than the whole seconds that are released.
-    """
+    """Draw Laplace noise of scale 1 for this many events, in blocks.
+    A sampler of geometric numbers gives its absolute value. The grid is 2**-32, with discrete numbers from the exact
+    sampler. Scaled by a range of up to a century, it stays finer than the whole seconds that are released."""
     sizes = [min(_BLOCK, events - done) for done in range(0, events, _BLOCK)]
     drawn = [sampler(Fraction(1, _FINENESS), size, source) / _FINENESS for size in sizes]
     return np.concatenate([np.zeros(0), *drawn])
 
 
 def _times_within(starts: IntArray, steps: IntArray, begins: IntArray, frame: Frame) -> IntArray:
-    """Return times of events (microseconds) from the compressed starts of cases and the steps within them (seconds)."""
+    """Return times of events (microseconds) from case starts and steps (seconds).
+    The starts are compressed."""
     elapsed = _sums_within(steps, begins)
     room = np.maximum(frame.last // _SECOND - starts, 0)
     total = elapsed[begins[1:] - 1]
@@ -362,7 +365,7 @@ def _times_within(starts: IntArray, steps: IntArray, begins: IntArray, frame: Fr
 
 
 def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
-    """Noisy starts between the public first and last one, in seconds."""
+    """Return noisy starts between the public first and last one, in seconds."""
     if not len(starts):
         return np.zeros(0, dtype=np.int64)
     room = float(frame.last_start - frame.first)
@@ -376,7 +379,7 @@ def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
 
 
 def _sums_within(values: Numbers, begins: IntArray) -> Numbers:
-    """Running sums that begin anew with every case; every case has an event."""
+    """Return running sums that begin anew with every case; every case has an event."""
     sums = np.zeros(len(values) + 1, dtype=values.dtype)
     np.cumsum(values, out=sums[1:])
     running: Numbers = sums[1:] - np.repeat(sums[begins[:-1]], np.diff(begins))

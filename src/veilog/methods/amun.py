@@ -1,8 +1,8 @@
-"""Amun: event logs with timestamps under a guessing advantage, by Elkoumy, Pankova, Dumas, "Differentially private
-release of event logs for process mining" (Information Systems, 2023), Algorithm 1.
+"""Amun: event logs with timestamps under a guessing advantage, as published only.
 
-As published only: no differential privacy of a case follows. Which variants occur is released as it is, the epsilons
-depend on the raw values, and filtering takes cases out by them; see docs/methods/amun.md.
+Elkoumy, Pankova, Dumas, "Differentially private release of event logs for process mining" (Information Systems, 2023),
+Algorithm 1. No differential privacy of a case follows. The set of variants is released as it is, the epsilons depend on
+the raw values, and filtering removes cases by them; see docs/methods/amun.md.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class AmunSettings(Settings):
 
 
 def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog:
-    """Algorithm 1, in the words of the paper's lines; the case's unit is one case, and nothing is charged."""
+    """Run Algorithm 1 by the paper's lines; the unit is one case, nothing is charged."""
     changed = [name for name in _OF_PAPER if getattr(settings, name) != getattr(AmunSettings(), name)]
     if settings.settings == "program" and changed:
         raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
@@ -128,7 +128,8 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
 
 
 def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
-    """Return the raw log and its variants; say why nothing can be derived, and what the paper states instead."""
+    """Return the raw log and its variants, and record why no guarantee is derived.
+    The statement of the paper is recorded in its place."""
     variants = curator.peek("amun-variants-of-log")
     raw = curator.peek_log("amun-noise-by-raw-values")
     if settings.mode == "filtering":
@@ -174,8 +175,8 @@ def _left(
 def _columns(
     log: AnnotatedLog, copies: IntArray, epsilons: FloatArray, of_counts: float, program: bool, request: Request
 ) -> ReleasedColumns:
-    """Return the paper's attributes for the epsilons; print them for the data owner. The copies of a case share its
-    epsilons, but for the program's starts."""
+    """Return the paper's attributes for the epsilons, and remark on them.
+    The copies of a case share its epsilons, but for the program's starts."""
     cases, rows, begins = log.copied(copies)
     of_events = epsilons[rows] / np.where(program & log.opens[rows], 1, np.repeat(copies[cases], np.diff(begins)))
     request.remark(
@@ -194,7 +195,7 @@ def _columns(
 
 
 def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Request) -> AnnotatedLog:
-    """The log without cases in which there is a time that could be guessed too well beforehand."""
+    """Return the log without cases that have a time too well known beforehand."""
     kept = np.flatnonzero(~risky)
     request.remark(Message("amun-cases-kept", kept=len(kept), cases=len(log), advantage=advantage))
     if not len(kept):
@@ -204,9 +205,7 @@ def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Re
 
 def _risky(log: AnnotatedLog, priors: FloatArray, advantage: float, program: bool) -> BoolArray:
     """Return for each case whether one of its times is known too well.
-
-    The program looks at steps alone. Where that takes every case, it takes those with a step that is certain.
-    """
+    The program looks at steps alone. Where that takes every case, it takes those with a step that is certain."""
     known = too_well_known(priors, advantage) & ~(program & log.opens)
     risky: BoolArray = np.bincount(log.owners[known], minlength=len(log)) > 0
     if program and risky.all():
@@ -245,7 +244,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Precision:
-    """How near a guess must come to count as right, in microseconds: of a case's start, of the time between events."""
+    """Largest error of a right guess: of a case's start, and of times between events.
+
+    Both are in microseconds.
+    """
 
     start: int
     duration: int
@@ -257,14 +259,19 @@ class Precision:
 
 @dataclass(frozen=True, eq=False)
 class Priors:
-    """Of each event (the first of a case stands for its start): the prior, and the range that scales its noise."""
+    """Prior of each event, and the range that scales its noise.
+
+    The first event of a case stands for its start.
+    """
 
     priors: FloatArray
     ranges: IntArray
 
 
 def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *, clamped: bool = True) -> Priors:
-    """Section 3.3: case starts are one group, the times between events a group for each transition.
+    """Return the priors and ranges of Section 3.3.
+
+    Case starts are one group, the times between events a group for each transition.
 
     Start: the share of cases that start in the same ``precision.start`` (one day, in UTC). Time between events:
     F(min(x + p, max)) - F(max(x - p, min)) with the group's empirical distribution function F; in microseconds, so that
@@ -290,7 +297,7 @@ def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *
 def _of_steps(
     groups: IntArray, values: IntArray, precision: int, advantage: float, clamped: bool
 ) -> tuple[FloatArray, IntArray]:
-    """The priors and ranges of times between events, each in the transition ``groups`` says."""
+    """Return the priors and ranges of times between events in these transitions."""
     distinct, place = np.unique(values, return_inverse=True)
     number = len(distinct)
     keys = groups * number + place
@@ -316,13 +323,16 @@ def _of_steps(
 
 
 def too_well_known(priors: FloatArray, advantage: float) -> BoolArray:
-    """Section 3.4: where P + d >= 1 no epsilon follows from the formula, and filtering takes the whole case out."""
+    """Return where P + d >= 1, so that no epsilon follows (Section 3.4).
+
+    Filtering removes the whole case.
+    """
     beyond: BoolArray = priors + advantage >= 1 - _ROUNDING
     return beyond
 
 
 def epsilons_of(priors: FloatArray, advantage: float) -> FloatArray:
-    """Proposition 3.1, for values scaled to a range of 1.
+    """Return the epsilons of Proposition 3.1, for values scaled to a range of 1.
 
     Where the formula gives no number (P + d >= 1) or an infinite one, which is no noise at all (P = 0: the smallest
     value of its group with none near it), the worst-case prior takes its place: the most noise that any prior asks for.
@@ -334,11 +344,11 @@ def epsilons_of(priors: FloatArray, advantage: float) -> FloatArray:
 
 
 def oversampling_epsilon(advantage: float) -> float:
-    """Proposition A.6: the epsilon of one count when noise can only be added; -2 ln u with 2 u^3 = (1 - d) (1 + u).
+    """Return the epsilon of one count when noise can only be added (Proposition A.6).
 
-    The number under the paper's square root is (1 - d)^2 (2 d + 25), written so here because it cancels near d = 1.
-    (For A.5, noise of both signs, the epsilon is that of the worst-case prior:
-    ``veilog.privacy.account.guessing_advantage.epsilon_of``.)
+    It is -2 ln u with 2 u^3 = (1 - d) (1 + u). The number under the paper's square root is (1 - d)^2 (2 d + 25),
+    written so here because it cancels near d = 1. (For A.5, noise of both signs, the epsilon is that of the worst-case
+    prior: ``veilog.privacy.account.guessing_advantage.epsilon_of``.)
     """
     c = 6 ** (1 / 3)
     b = ((1 - advantage) * (math.sqrt(3) * math.sqrt(2 * advantage + 25) + 9)) ** (1 / 3)
@@ -346,8 +356,10 @@ def oversampling_epsilon(advantage: float) -> float:
 
 
 def program_ranges(log: AnnotatedLog) -> tuple[IntArray, IntArray]:
-    """Return for each transition the smallest and the largest time between events in whole minutes, as the authors'
-    program counts them."""
+    """Return the smallest and largest time between events of each transition.
+
+    They are whole minutes, as the authors' program counts them.
+    """
     minutes = log.durations // _MINUTE
     lowest = np.full(len(log.automaton), np.iinfo(np.int64).max)
     highest = np.zeros(len(log.automaton), dtype=np.int64)
@@ -380,7 +392,10 @@ def program_knowledge(log: AnnotatedLog, advantage: float, ranges: tuple[IntArra
 
 
 def program_epsilons(priors: FloatArray, opens: BoolArray, advantage: float) -> FloatArray:
-    """Return Proposition 3.1's epsilons; where it gives no number 0.7 (of a start 0.1), where an infinite one 10."""
+    """Return Proposition 3.1's epsilons as the program completes them.
+
+    Without a number it is 0.7 (of a start 0.1), and 10 if infinite.
+    """
     beyond = np.where(opens, 0.1, 0.7)
     epsilons = np.where(too_well_known(priors, advantage), beyond, epsilons_of(priors, advantage))
     return np.where(priors <= 0, 10.0, epsilons)

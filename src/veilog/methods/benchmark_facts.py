@@ -1,7 +1,8 @@
-"""How the methods did on public logs, for sentences about them: made from the results of the frontier, not written.
+"""Results of the methods on public logs, for sentences about them.
 
-The data, ``measured.json``, comes from ``python bench/run.py --publish frontier --quick``. It lies here, since what
-suggests a method and what shows the methods speak of it, and both come before the experiments.
+They come from the results of the frontier and are not written by hand. ``python bench/run.py --publish frontier
+--quick`` makes the data, ``measured.json``. It lies here because the suggestion of a method and the pages about methods
+use it, and both come before the experiments.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ from veilog.errors import ParameterError
 
 @dataclass(frozen=True)
 class BenchmarkSimilarity:
-    """Mean relative log similarity of every certified method's release, on public logs at some epsilons."""
+    """Mean relative log similarity of every certified method on public logs.
+
+    It is that of a release at some epsilons.
+    """
 
     logs: tuple[str, ...]
     epsilons: tuple[str, ...]
     runs: int
     variants_only: tuple[str, ...]
-    """The methods that take no delta and release variants: among them the first choice is sought."""
+    """Methods that take no delta and release variants; the first choice is among them."""
     similarity: Mapping[str, Mapping[str, Mapping[str, float]]]
-    """By what was compared (a method, with its delta where it has one), log and epsilon."""
+    """Means by method (with its delta where it has one), log and epsilon."""
 
     @property
     def settings(self) -> int:
-        """On how many logs and epsilons together."""
+        """Number of pairs of a log and an epsilon."""
         return len(self.logs) * len(self.epsilons)
 
     def won(self, one: str, others: tuple[str, ...]) -> int:
-        """In how many settings the mean of one is above those of all others."""
+        """Return in how many settings one method's mean is above those of all others."""
         return sum(
             all(self.similarity[one][log][epsilon] > self.similarity[other][log][epsilon] for other in others)
             for log in self.logs
@@ -50,11 +54,11 @@ def measured() -> BenchmarkSimilarity:
 
 
 def wins_against(method: str) -> dict[str, int]:
-    """Return in how many settings evolve is ahead of a method, ``won``, of how many, ``all``.
+    """Return in how many settings evolve is ahead of a method, ``won``, of ``all``.
 
-    Of evolve itself: in how many it is ahead of all others that take no delta and release variants.
+    For evolve itself, the others are all that take no delta and release variants.
 
-    >>> found = ahead("sapa")
+    >>> found = wins_against("sapa")
     >>> found["won"] == found["all"]
     True
     """

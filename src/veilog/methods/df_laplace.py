@@ -39,9 +39,9 @@ BOUND_SHARE = Fraction(1, 20)
 REACHED = 0.6
 """The part of the cases that the bound leaves as they are."""
 MOST_PAIRS = 10**6
-"""Of no case more pairs count in full, however long a declaration lets it be: larger sums could not be added up."""
+"""Most pairs of a case that count in full; larger sums could not be added up."""
 LEAST_COUNT = Fraction(1, 4)
-"""The scale of the noise of the number of cases is at most the largest log expected, divided by this."""
+"""Largest expected log, divided by this, is the largest scale of the noise of the number of cases."""
 RESOLUTION = 1024
 """Steps to a whole in which the contributions of a case are scaled down."""
 
@@ -68,7 +68,10 @@ class RelationSettings(PairSettings):
 
 
 def needs_of_relation(settings: RelationSettings) -> frozenset[Fact]:
-    """The activities; also a bound on the length where the bound on pairs is to be found from the lengths of traces."""
+    """Return the needed facts: activities, and the length if it bounds the pairs.
+
+    A bound on pairs is found from the lengths of traces if it is not set.
+    """
     return frozenset({"activities"}) if settings.bound else frozenset({"activities", "max_length"})
 
 
@@ -92,10 +95,10 @@ def df_laplace(curator: Curator, request: Request, settings: RelationSettings) -
 def play(
     curator: Curator, request: Request, relation: IntArray, spare: IntArray, settings: RelationSettings
 ) -> Variants:
-    """Return the play-out asked for; by default the paper's as published and the guided one otherwise.
+    """Return the requested play-out: by default guided, as published the paper's.
 
-    ``spare`` holds noisy counts that did not stand out; the guided play-out uses them where without them an activity
-    could not be entered or left often enough.
+    ``spare`` holds noisy counts that did not stand out. The guided play-out uses them if an activity could not be
+    entered or left often enough without them.
     """
     request.progress("playing out", None)
     random = noise.generator(curator.randomness)
@@ -105,10 +108,10 @@ def play(
 
 
 def noisy_cases(curator: Curator, epsilon: Fraction, settings: PairSettings) -> tuple[int | None, Fraction]:
-    """Return the number of cases, at least 1, for a share of the budget (None for no share), and what is left of it.
+    """Return a noisy number of cases, at least 1, and the remaining epsilon.
 
-    A share so small that noise would drown even the largest log expected is refused before anything is asked: its
-    answer could be billions.
+    The number is None if its share of the budget is 0. A share so small that noise would drown even the largest log
+    expected is refused before anything is asked: its answer could be billions.
     """
     share, largest_log = settings.count_share, settings.largest_log
     for_count = epsilon * Fraction(str(share))
@@ -128,10 +131,11 @@ def noisy_cases(curator: Curator, epsilon: Fraction, settings: PairSettings) -> 
 
 
 def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
-    """As many traces as the noisy number of cases says: whole copies of all, and for the rest some drawn at random.
+    """Return as many traces as the noisy number of cases.
 
-    The relation alone says less about that number: its counts of starts have noise of scale bound/epsilon each, cases
-    longer than the bound count for less in it, and noise that stood out adds traces. Post-processing.
+    They are whole copies of all, and for the rest some drawn at random. The relation alone reveals less about that
+    number. Its counts of starts have noise of scale bound/epsilon each. Cases longer than the bound count for less in
+    it, and noise that stood out adds traces. This is post-processing.
     """
     if cases is None or played.cases == 0:
         return played
@@ -144,8 +148,11 @@ def resized(played: Variants, cases: int | None, curator: Curator) -> Variants:
 def certified_relation(
     curator: Curator, request: Request, settings: RelationSettings
 ) -> tuple[IntArray, int, int | None]:
-    """Return the noisy relation, the count that noise alone rarely exceeds, and the noisy number of cases, if that is
-    asked; refuse a budget that is too small, and remark what does not stand out."""
+    """Return the noisy relation, its noise threshold and the noisy number of cases.
+
+    Noise alone rarely exceeds the threshold. The number is None if it is not asked. A budget that is too small is
+    refused; steps that do not stand out are remarked.
+    """
     refuse_small_budget(curator, request.epsilon, settings)
     cases, epsilon = noisy_cases(curator, request.epsilon, settings)
     request.progress("directly-follows relation", None)
@@ -157,8 +164,10 @@ def certified_relation(
 def noisy_relation(
     curator: Curator, epsilon: Fraction, settings: PairSettings, rules: ReleaseRules | None, *, once: bool = False
 ) -> tuple[IntArray, int]:
-    """Return the relation with noise of scale bound/epsilon, and the count that noise alone rarely exceeds; ``once``: a
-    case counts each pair once."""
+    """Return the relation with noise of scale bound/epsilon, and its noise threshold.
+
+    Noise alone rarely exceeds the threshold. With ``once``, a case counts each pair once.
+    """
     size, bound = len(curator.activities) + 1, settings.bound
     features = distinct(pairs(curator.activities), size * size) if once else pairs(curator.activities)
     if bound is None:
@@ -177,8 +186,10 @@ def noisy_relation(
 
 
 def remark_relation(request: Request, threshold: int, cases: int | None, settings: PairSettings) -> None:
-    """Say which steps do not stand out from the noise, and how many cases there are by the answer of
-    :func:`noisy_cases`."""
+    """Remark on steps that do not stand out from noise, and on the number of cases.
+
+    The number is the answer of :func:`noisy_cases`.
+    """
     remark_rare_steps(request, threshold)
     if cases is not None:
         variance = Laplace(1 / (request.epsilon * Fraction(str(settings.count_share)))).variance
@@ -186,8 +197,10 @@ def remark_relation(request: Request, threshold: int, cases: int | None, setting
 
 
 def pairs(activities: tuple[str, ...]) -> Features:
-    """Maps a sequence to its directly-follows pairs, entry ``a * size + b`` each; the last row is the start, the last
-    column the end."""
+    """Return a map of a sequence to its directly-follows pairs.
+
+    Each is entry ``a * size + b``; the last row is the start, the last column the end.
+    """
     boundary, size = len(activities), len(activities) + 1
 
     def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
@@ -218,7 +231,8 @@ def distinct(features: Features, size: int) -> Features:
 
 
 def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
-    """Every pair's count plus discrete Laplace noise of scale 1/epsilon; nothing from the start to the end."""
+    """Return all pairs' counts with discrete Laplace noise of scale 1/epsilon.
+    Nothing leads from the start to the end."""
     size = len(curator.activities) + 1
     declared = curator.domain.longest
     if declared is not None:
@@ -244,7 +258,7 @@ def _published_relation(curator: Curator, epsilon: Fraction) -> IntArray:
 
 
 def exact_relation(variants: Variants, activities: tuple[str, ...], *, once: bool = False) -> IntArray:
-    """The raw relation, for what was peeked at; ``once``: a case counts each pair once."""
+    """Return the raw relation of a peek; with ``once``, a case counts each pair once."""
     size = len(activities) + 1
     features = distinct(pairs(activities), size * size) if once else pairs(activities)
     rows, columns, values = (np.asarray(part) for part in features(variants.sequences))
@@ -254,7 +268,7 @@ def exact_relation(variants: Variants, activities: tuple[str, ...], *, once: boo
 
 
 def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
-    """Refuse, before anything is asked, noise so large that playing out what is above 0 would never end."""
+    """Refuse noise so large that a play-out would never end, before anything is asked."""
     size = len(curator.activities) + 1
     expected = size * size / (2 * float(epsilon))
     if expected > LARGEST_TOTAL:
@@ -268,8 +282,10 @@ def refuse_flood(curator: Curator, epsilon: Fraction) -> None:
 
 
 def refuse_small_budget(curator: Curator, epsilon: Fraction, settings: PairSettings) -> None:
-    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving relation, and
-    more activities than have pairs that can be counted."""
+    """Refuse a budget at which no relation can survive, before anything is asked.
+
+    This holds for every log up to the largest size expected. Too many activities to count their pairs are refused, too.
+    """
     refuse_many_activities(curator.activities)
     pairs_of_a_case, largest_log = settings.bound or 2, settings.largest_log
     size, for_count = len(curator.activities) + 1, Fraction(str(settings.count_share))

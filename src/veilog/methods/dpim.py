@@ -1,14 +1,14 @@
-"""DPIM: a process tree of noisy directly-follows pairs, and cases played out from it.
+"""DPIM: a process tree of noisy directly-follows pairs, and its played-out cases.
 
 M. Schulze, Y. Zisgen, M. Kirschte, E. Mohammadi, A. Koschmider, "Differentially Private Inductive Miner", ICPM 2024
 (arXiv 2407.04595).
 
-Attempts take a random number of the pairs that occur in most cases by noisy counts, make a process tree of them as the
-inductive miner would, and measure its fitness; the first whose noisy fitness is enough is the result.
+Attempts take a random number of the pairs that occur in most cases by noisy counts. They make a process tree of them as
+the inductive miner would, and measure its fitness. The first whose noisy fitness is enough is the result.
 
 As published the noise of the fitness is too small: one long case can change it by more than a half, not by 1 over the
 number of cases. Nothing can be derived. Certified, a case is bounded in both numbers: in the pairs that it counts for,
-and in what it says about all candidates together.
+and in its contribution to all candidates together.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 
 TREE = "The process tree: "
-"""How the remark begins that has it."""
+"""Start of the remark that has the process tree."""
 _ENOUGH = {True: 0.95, False: 0.9}
-"""As published of the tokens, else of the steps of a case."""
+"""Fitness that is enough: of the tokens as published (True), else of the steps of a case."""
 _DRAWN = 20_000
-"""So many cases are drawn from a tree; where more are to be released, they are copies of these."""
+"""Most cases drawn from a tree; further cases are copies of these."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +78,10 @@ class DpimSettings(PairSettings):
 
 
 def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants:
-    """Return cases played out from a process tree, which a remark tells.
+    """Return cases played out from a process tree, which a remark shows.
 
-    Certified: epsilon in all, ``count_share`` of it for the number of cases, of the rest ``fitness_share`` for the
-    fitness of candidates and the other part for the pairs. As published: guarantee none.
+    Certified: epsilon in all. ``count_share`` of it is for the number of cases. Of the rest, ``fitness_share`` is for
+    the fitness of candidates and the other part for the pairs. As published: guarantee none.
     """
     enough = _ENOUGH[request.as_published] if settings.fitness is None else settings.fitness
     if request.as_published:
@@ -110,7 +110,7 @@ def _bounds(settings: DpimSettings) -> tuple[int, int] | None:
 
 
 def _refuse_small_budget(curator: Curator, epsilon: Fraction, settings: DpimSettings, share: Fraction) -> None:
-    """Refuse, before anything is asked, what could not even be divided."""
+    """Refuse an epsilon too small to divide, before anything is asked."""
     with with_a_share(1 / (1 - share)):
         refuse_small_budget(curator, epsilon * (1 - share), settings)
     if epsilon * share * (1 - Fraction(str(settings.count_share))) < SMALLEST_EPSILON:
@@ -138,7 +138,7 @@ DPIM = our_method("dpim", dpim, DpimSettings, needs=lambda settings: frozenset({
 
 
 def tree_of(labels: tuple[str, ...], edges: BoolArray) -> ProcessTree:
-    """Return the process tree of a graph; the last row of ``edges`` is the start, the last column the end.
+    """Return the process tree of a graph; start and end are the last row and column.
 
     Activities without an edge are not in the tree.
     """
@@ -151,19 +151,19 @@ def flower(labels: Sequence[str]) -> ProcessTree:
 
 
 def border_first(size: int) -> tuple[list[list[int]], list[int]]:
-    """Return an index that brings the last row and column of a square matrix to the front."""
+    """Return an index that moves the last row and column of a matrix to the front."""
     order = [size - 1, *range(size - 1)]
     return [[at] for at in order], order
 
 
 class TreeOfPairs:
-    """Builds trees; ``labels`` are those of the nodes of a graph, the first being node 1."""
+    """Builder of trees; ``labels`` are those of a graph's nodes, from node 1 on."""
 
     def __init__(self, labels: tuple[str, ...]) -> None:
         self.labels = labels
 
     def of(self, graph: Graph, *, empty: bool = False) -> ProcessTree:
-        """Return the tree of a whole graph; ``empty`` where it also is to allow the trace without events."""
+        """Return the tree of a whole graph; with ``empty`` it allows the empty trace."""
         tree = self.tree(graph, graph.nodes) if graph.nodes else SILENT
         return ordered(reduced(choice(SILENT, tree) if empty else tree))
 
@@ -205,9 +205,9 @@ class TreeOfPairs:
         return graph.starts, graph.ends
 
     def optional(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> bool:
-        """Whether a part may be left out.
+        """Return True if a part may be left out.
 
-        Of parallel parts the graph does not tell whether a case has all of them, so each may.
+        The graph does not show whether a case has all of parallel parts, so each may be.
         """
         if operator is Operator.SEQUENCE:
             before, after = sum(groups[:at]), sum(groups[at + 1 :])
@@ -215,7 +215,10 @@ class TreeOfPairs:
         return operator is Operator.PARALLEL
 
     def fall_through(self, graph: Graph, nodes: int) -> ProcessTree:
-        """Return a tree where there is no cut: beside an activity without which there is one, a loop, or a flower."""
+        """Return a tree where there is no cut.
+
+        It sets aside an activity without which there is one, or is a loop or a flower.
+        """
         for node in bits(nodes):
             rest = nodes & ~(1 << node)
             others = within(graph, rest, graph.starts, graph.ends)
@@ -265,19 +268,19 @@ def without(graph: Graph, from_: int, to: int) -> Graph:
 
 
 def _with_all(graph: Graph, nodes: int) -> Graph:
-    """Return the graph with those of the nodes to which no edge is left: they are cases of their own."""
+    """Return the graph with its nodes without edges as cases of their own."""
     alone = nodes & ~graph.nodes
     return Graph(graph.successors, graph.predecessors, graph.starts | alone, graph.ends | alone)
 
 
-# DPIM with a guarantee: every look at the log is a question of the curator.
+# DPIM with a guarantee: every look at the log is a query of the curator.
 #
 # Candidates are trees of the pairs that reach a threshold, several thresholds from high to low. Which is taken is
 # decided by how many steps of cases each does not allow, a number that a case is bounded in.
 
 _LEVELS = ((4.0, 0.2), (2.0, 0.1), (1.0, 0.05), (0.5, 0.02), (0.25, 0.01))
-"""What a pair must exceed: what noise alone rarely does, so many times, and this share of the cases. Low levels let
-noise in, high ones leave behaviour out."""
+"""Levels that a pair must exceed: a multiple of rare noise, and a share of the cases.
+Low levels let noise in, high ones leave behaviour out."""
 _UNIT = 1024
 """Parts of a case in which its misfit is counted."""
 
@@ -291,10 +294,11 @@ def chosen_tree(
     epsilon: Fraction,
     enough: float,
 ) -> ProcessTree:
-    """Return the candidate of the fewest pairs that, by noisy numbers, allows ``enough`` of the steps of cases.
+    """Return the tree of fewest pairs that allows ``enough`` of the steps of cases.
 
-    What is not allowed is taken for more than was answered, by the scale of its noise, so that with little budget no
-    tree is believed. The tree that allows everything needs no question: it is taken where none of the others will do.
+    Noisy numbers decide. Steps that are not allowed count as more than was answered, by the scale of the noise. So with
+    little budget no tree is believed. The tree that allows everything needs no query: it is taken if none of the others
+    will do.
     """
     labels = curator.activities
     found = dict.fromkeys(tree_of(labels, counts > max(threshold * times, share * cases)) for times, share in _LEVELS)
@@ -309,9 +313,9 @@ def chosen_tree(
 
 
 def misfits(trees: list[ProcessTree], labels: tuple[str, ...]) -> Features:
-    """Maps a sequence to a number for each tree: the share of its steps that the tree does not allow.
+    """Return a map of a sequence to the share of steps that each tree does not allow.
 
-    Steps are the events and the end; where a tree does not allow one it stays where it was.
+    Steps are the events and the end. If a tree does not allow one, it stays where it was.
     """
     languages = [Language(tree, labels) for tree in trees]
 
@@ -349,21 +353,21 @@ def _wrong(language: Language, codes: tuple[int, ...], recode: list[int]) -> int
 # 65 % of it for the pairs, 25 % for the starts and ends of parallel parts and loops, 10 % for the fitness.
 
 MARGIN = 15
-"""How many pairs more or less than the log's an attempt takes: the paper's section VI."""
+"""Most pairs that an attempt takes beyond or below the number of the log (section VI of the paper)."""
 _FAILURE = Fraction(1, 100)
-"""Of epsilon, so much is for the chance that no attempt is accepted."""
+"""Part of epsilon for the chance that no attempt is accepted."""
 _GIVING_UP = 0.01
 """The chance to end after an attempt that was not accepted."""
 _ATTEMPTS = math.ceil(math.log(2 / float(_FAILURE)) / _GIVING_UP)
 _PAIRS, _BORDERS, _FITNESS = Fraction(65, 100), Fraction(25, 100), Fraction(10, 100)
 _DEEPEST = 60
-"""Trees nested deeper than this are given up, as the program gives up what Python cannot nest."""
+"""Deepest nesting of a tree; deeper ones are given up, as the program does where Python cannot nest."""
 
 
 def accepted_tree(
     curator: Curator, request: Request, fitness: float, bounds: tuple[int, int] | None
 ) -> tuple[ProcessTree | None, int]:
-    """Return the first tree whose noisy fitness is enough, None if there is none, and the raw number of cases."""
+    """Return the first tree with enough noisy fitness, or None, and the raw cases."""
     if request.epsilon <= _FAILURE:
         raise ParameterError("dpim-epsilon-below-failure", parameter="epsilon", failure=float(_FAILURE))
     original = curator.peek("dpim-fitness-noise-too-small")
@@ -414,18 +418,16 @@ class _Sampler:
             return None
 
     def _measured(self, tree: ProcessTree) -> float:
-        """The raw fitness; a tree that is met again is not replayed again."""
+        """Return the raw fitness of a tree, which is replayed only once."""
         if tree not in self._fitness:
             self._fitness[tree] = replayed(Replay(workflow_net(tree)), self._prefixes).fitness
         return self._fitness[tree]
 
 
 class _PublishedTree(TreeOfPairs):
-    """The paper's cuts, which look at the noisy numbers of cases, and at the log for starts and ends.
-
-    In loops it does what the program does, where the inductive miner does otherwise: a part of several activities is
-    made of the whole graph again, with other starts and ends, and what no pair is left for is left out.
-    """
+    """The paper's cuts, by noisy numbers of cases, and by the log for starts and ends.
+    In loops it does what the program does, where the inductive miner does otherwise. A part of several activities is
+    made of the whole graph again, with other starts and ends. Parts without a pair are left out."""
 
     def __init__(
         self,
@@ -444,7 +446,7 @@ class _PublishedTree(TreeOfPairs):
         self._depth = 0
 
     def tree(self, graph: Graph, nodes: int) -> ProcessTree:
-        """Return the tree of a graph; ``RecursionError`` where the same graph comes back again and again."""
+        """Return the tree of a graph; ``RecursionError`` if a graph keeps returning."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise RecursionError
@@ -453,7 +455,8 @@ class _PublishedTree(TreeOfPairs):
         return found
 
     def parts(self, graph: Graph, operator: Operator, groups: list[int]) -> tuple[ProcessTree, ...]:
-        """Return the trees of the groups; of a loop single activities and, for others, the whole once more."""
+        """Return the trees of the groups.
+        A loop has trees of single activities, and the whole graph again for other groups."""
         if operator is not Operator.LOOP:
             return super().parts(graph, operator, groups)
         whole = within(graph, graph.nodes, *self._of_all(groups))
@@ -463,7 +466,7 @@ class _PublishedTree(TreeOfPairs):
         return activity(self.labels[group.bit_length() - 2]) if group.bit_count() == 1 else None
 
     def cut(self, graph: Graph) -> tuple[Operator, list[int]] | None:
-        """Sequence, choice between what lies on a circle, parallel, loop."""
+        """Return the first cut: sequence, choice within a circle, parallel, or loop."""
         for operator, find in (
             (Operator.SEQUENCE, _sequence),
             (Operator.CHOICE, _circles),
@@ -476,7 +479,8 @@ class _PublishedTree(TreeOfPairs):
         return None
 
     def _parallel(self, graph: Graph) -> list[int]:
-        """Two activities that follow each other in more cases than there are belong together."""
+        """Return the groups, where activities that follow each other too often are joined.
+        They follow each other in more cases than there are."""
         successors = list(graph.successors)
         for node in bits(graph.nodes):
             for other in bits(graph.successors[node]):
@@ -485,18 +489,19 @@ class _PublishedTree(TreeOfPairs):
         return parallel_cut(Graph(successors, graph.predecessors, graph.starts, graph.ends))
 
     def alone(self, graph: Graph, node: int) -> ProcessTree:
-        """What follows itself may be left out, too."""
+        """Return the tree of a node; one that follows itself may also be left out."""
         tree = super().alone(graph, node)
         return tree if tree.operator is None else choice(SILENT, tree)
 
     def borders(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> tuple[int, int]:
-        """Where the graph does not tell, from the log with half of what is left for it."""
+        """Return starts and ends of a part.
+        Where the graph does not show them, they come from the log, with half of the epsilon left for it."""
         if operator is Operator.PARALLEL:
             return self._of_all([groups[at]])
         return super().borders(graph, operator, groups, at)
 
     def _of_all(self, groups: list[int]) -> tuple[int, int]:
-        """Starts and ends of all groups together."""
+        """Return the starts and ends of all groups together."""
         self._epsilon /= 2
         found = [self._of_the_log(group) for group in groups]
         return sum(starts for starts, _ in found), sum(ends for _, ends in found)
@@ -517,7 +522,7 @@ class _PublishedTree(TreeOfPairs):
         return sum(1 << node for node in bits(group) if noisy[node] > 0)
 
     def optional(self, graph: Graph, operator: Operator, groups: list[int], at: int) -> bool:
-        """Single activities on which fewer cases come than start."""
+        """Return True for a single activity that fewer cases reach than start."""
         group = groups[at]
         node = group.bit_length() - 1
         if operator is Operator.LOOP or group.bit_count() > 1 or graph.successors[node] & group:
@@ -535,7 +540,7 @@ class _PublishedTree(TreeOfPairs):
         return self.flower(nodes)
 
     def _opened(self, graph: Graph, nodes: int) -> ProcessTree:
-        """The tree of what a loop repeats, without the pairs that lead back."""
+        """Return the tree of what a loop repeats, without the pairs that lead back."""
         left = nodes & sum(1 << at for at in bits(nodes) if graph.successors[at] | graph.predecessors[at])
         if left.bit_count() < 2:
             return self._only(left) or SILENT

@@ -13,8 +13,8 @@ it prunes no ended prefix, and releases those of length N as traces. The benchma
 (``program=travas``) is another tree: it counts at each depth, for every prefix that it tries, the cases that end there
 and those that go on, and keeps what exceeds the threshold.
 
-Certified, the depths share the budget, and a last question counts the cases by their longest surviving prefix, which
-are disjoint bins.
+Certified, the depths share the budget, and a last query counts the cases by their longest surviving prefix, which are
+disjoint bins.
 """
 
 from __future__ import annotations
@@ -104,11 +104,9 @@ def laplace(curator: Curator, request: Request, settings: LaplaceSettings) -> Va
 
 
 def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> Variants:
-    """TraVaS's benchmark: for every prefix tried, the cases that end there and those that go on, above ``least``.
-
-    A level is one histogram over (prefix x whether the case goes on): a case is in at most one bin of it, that of its
-    own prefix of this length. Traces of one activity are left out.
-    """
+    """Return TraVaS's benchmark: cases above ``least`` that end or go on at prefixes.
+    A level is one histogram over (prefix x whether the case goes on). A case is in at most one bin of it, that of
+    its own prefix of this length. Traces of one activity are left out."""
     tree, epsilon = NoisyPrefixTree(curator.activities), published_epsilon(request)
     prefixes = np.zeros((1, 0), dtype=np.int64)
     width, ended = tree.width, list[tuple[IntArray, IntArray]]()
@@ -138,7 +136,8 @@ def _benchmark(curator: Curator, request: Request, levels: int, least: int) -> V
 
 
 def _assign_ends(tree: NoisyPrefixTree, length: int) -> Assign:
-    """Maps a sequence to twice its continuation of the tree, and one more if it is longer than ``length``."""
+    """Return a map of a sequence to twice its continuation, plus 1 if it is longer.
+    It is longer than ``length``."""
     continuation = assign_continuation(tree)
 
     def assign(sequences: Sequences) -> IntArray:

@@ -2,14 +2,14 @@
 
 G. Elkoumy, M. Dumas, "Libra: High-Utility Anonymization of Event Logs for Process Mining via Subsampling", ICPM 2022.
 
-As published: variants with fewer than ``b ln(2 k / delta)`` of the raw cases are clipped (k: number of raw variants);
-then, ``1 / gamma`` times, a sample of ``gamma`` of the cases is drawn with replacement, anonymised by Amun's case
-sampling and noise on its times, all of scale b, and reduced to its cases with news. An accountant of Renyi differential
-privacy of order alpha gives the nominal epsilon; nothing can be derived, see the reasons below.
+As published: variants with fewer than ``b ln(2 k / delta)`` of the raw cases are clipped (k: number of raw variants).
+Then, ``1 / gamma`` times, a sample of ``gamma`` of the cases is drawn with replacement. Amun's case sampling and noise
+on its times, all of scale b, anonymise it. It is reduced to its cases with news. An accountant of Renyi differential
+privacy of order alpha gives the nominal epsilon. Nothing can be derived, see the reasons below.
 
 Certified: Poisson samples of rate gamma, each asked by a certified variant method at the epsilon that amplification
-allows (:mod:`veilog.privacy.mechanisms.sampling`); the answers are added up and scaled to the size of the log, and
-times come from noisy histograms of the whole log.
+allows (:mod:`veilog.privacy.mechanisms.sampling`). The answers are added up and scaled to the size of the log. Times
+come from noisy histograms of the whole log.
 """
 
 from __future__ import annotations
@@ -41,22 +41,30 @@ from veilog.privacy.mechanisms.noise import discrete_laplace, generator
 from veilog.privacy.mechanisms.sampling import unamplified
 
 PATIENCE = 20
-"""So many cases in a row without news end a lot: the statistical bound that Libra takes from Bauer et al., "How much
-event data is enough?" (2018), (z**2 + sqrt(z) - 2 d**2) / (2 d) with z = 0.99 and d = 0.05, rounded up from 19.7."""
+"""Number of cases in a row without news that ends a lot.
+
+It is the statistical bound that Libra takes from Bauer et al., "How much event data is enough?" (2018): (z**2 + sqrt(z)
+- 2 d**2) / (2 d) with z = 0.99 and d = 0.05, rounded up from 19.7.
+"""
 MOST_ORDER = 128
 _MINUTE = 60_000_000
 
 
 def renyi_of_laplace(order: int, scale: float) -> float:
-    """Renyi divergence of Laplace noise for sensitivity 1 (Mironov, "Renyi differential privacy", 2017, proposition 6):
-    ``ln(a/(2a-1) exp((a-1)/b) + (a-1)/(2a-1) exp(-a/b)) / (a-1)``."""
+    """Return the Renyi divergence of Laplace noise for sensitivity 1.
+
+    Mironov, "Renyi differential privacy", 2017, proposition 6: ``ln(a/(2a-1) exp((a-1)/b) + (a-1)/(2a-1) exp(-a/b)) /
+    (a-1)``.
+    """
     a, b = order, scale
     grows, falls = math.log(a / (2 * a - 1)) + (a - 1) / b, math.log((a - 1) / (2 * a - 1)) - a / b
     return float(np.logaddexp(grows, falls)) / (a - 1)
 
 
 def renyi_of_sample(order: int, scale: float, rate: float) -> float:
-    """The same of a Poisson sample (Zhu, Wang, "Poisson subsampled Renyi differential privacy", 2019, theorem 5):
+    """Return the Renyi divergence of Laplace noise on a Poisson sample.
+
+    Zhu, Wang, "Poisson subsampled Renyi differential privacy", 2019, theorem 5:
 
     ``ln((1-q)**(a-1) (a q - q + 1) + C(a,2) q**2 (1-q)**(a-2) e**e(2) + 3 sum_{l>2} C(a,l) q**l (1-q)**(a-l)
     e**((l-1) e(l))) / (a-1)``, with ``e`` of :func:`renyi_of_laplace`.
@@ -73,14 +81,19 @@ def renyi_of_sample(order: int, scale: float, rate: float) -> float:
 
 
 def accounted(scale: float, rate: float, lots: int, order: int, delta: float) -> float:
-    """The epsilon that Libra's accountant gives for all lots together, at this delta (Mironov 2017, proposition 3)."""
+    """Return the epsilon of Libra's accountant for all lots at this delta.
+
+    Mironov 2017, proposition 3.
+    """
     return lots * renyi_of_sample(order, scale, rate) + math.log(1 / delta) / (order - 1)
 
 
 @lru_cache(maxsize=64)
 def least_scale(epsilon: float, delta: float, rate: float, lots: int, order: int | None) -> tuple[float, int] | None:
-    """The smallest noise scale (to 3 digits) for which the accountant stays within epsilon, and its order; None where
-    no scale does."""
+    """Return the smallest noise scale within an epsilon, and its order, or None.
+
+    The scale has 3 digits; None where the accountant exceeds epsilon at every scale.
+    """
     best: tuple[float, int] | None = None
     for a in range(2, MOST_ORDER + 1) if order is None else (order,):
         if math.log(1 / delta) / (a - 1) >= epsilon:
@@ -97,12 +110,12 @@ def least_scale(epsilon: float, delta: float, rate: float, lots: int, order: int
 
 
 def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.random.Generator) -> IntArray:
-    """The cases of a lot that are kept, in ascending order.
+    """Return the cases of a lot that are kept, in ascending order.
 
     Cases are looked at in random order. One is kept if it has an activity, a first or last activity or a
-    directly-follows pair that no kept one has, or if it moves the mean duration of cases, or the mean time of a pair,
-    by more than ``minutes``. After ``PATIENCE`` cases in a row without news the lot ends; one that is used up before is
-    kept whole, as the authors' program has it.
+    directly-follows pair that no kept one has. It is also kept if it moves the mean duration of cases, or the mean time
+    of a pair, by more than ``minutes``. After ``PATIENCE`` cases in a row without news the lot ends. A lot that is used
+    up before is kept whole, as the authors' program has it.
     """
 
     def moved(total: float, often: int, more: float) -> bool:
@@ -141,8 +154,9 @@ def informative(cases: Sequences, times: IntArray, minutes: float, rng: np.rando
 PUBLISHED_RATE = 0.05
 """The authors' example."""
 PUBLISHED_SCALE = 2.5
-"""Noise scale as published, where the accountant allows less. The authors' example has 2; from 2.48 on Sepsis is
-clipped to nothing at delta = 1e-3, as TraVaG's authors report of Libra."""
+"""Noise scale as published, where the accountant allows less.
+The authors' example has 2; from 2.48 on Sepsis is clipped to nothing at delta = 1e-3, as TraVaG's authors report of
+Libra."""
 _MICROSECONDS = {"day": 86_400e6, "minute": 60e6}
 
 
@@ -165,9 +179,11 @@ class LibraSettings(QuerySettings):
 
 
 def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventLog:
-    """Return a whole log. Certified: (epsilon, delta) in all, of which ``times_share`` of epsilon is for times; the
-    rest goes, amplified, to ``samples`` Poisson samples of rate ``gamma``. As published: ``1 / gamma`` lots with noise
-    of scale ``b``; nothing is derived."""
+    """Return a whole log.
+
+    Certified, (epsilon, delta) is for all: ``times_share`` of epsilon for times, the rest, amplified, for ``samples``
+    Poisson samples of rate ``gamma``. As published, ``1 / gamma`` lots have noise of scale ``b``; nothing is derived.
+    """
     usual = PUBLISHED_RATE if request.as_published else CERTIFIED_RATE
     rate = Fraction(str(usual if settings.gamma is None else settings.gamma))
     if request.as_published:
@@ -193,12 +209,13 @@ def _refuse(settings: LibraSettings, code: str, *names: str) -> None:
 # Certified -----------------------------------------------------------------------------------------------------------
 
 CERTIFIED_RATE = 0.9
-"""What paid most, or lost least, of the rates measured: docs/results/libra.md."""
+"""Best rate of those measured, or the one that lost least: docs/results/libra.md."""
 CERTIFIED_SAMPLES = 1
 
 
 def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, samples: int) -> Variants:
-    """The answers on all samples, added up and scaled by one over the expected number of samples that a case is in."""
+    """Return the sum of the answers on all samples, scaled to the size of the log.
+    The scale is one over the expected number of samples that a case is in."""
     within = unamplified(request.epsilon / samples, rate)
     delta = min(request.delta / samples / rate, Fraction(999, 1000))
     request.remark(
@@ -217,7 +234,7 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
         request.progress(f"asking sample {i + 1} of {samples}", i / samples)
         of_sample = replace(request, epsilon=within, delta=delta, remark=said.setdefault)
         answers.append(query.ask(curator.subsample(rate), of_sample))
-    for text in said:  # what the samples have in common is said once
+    for text in said:  # remarks that the samples share are made once
         request.remark(text)
     together = added(answers)
     # Whole numbers of which each is right on average: what rounding alone did would take all rare variants away.
@@ -230,7 +247,7 @@ def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, s
 
 
 def _noise_scale(request: Request, settings: LibraSettings, rate: Fraction, lots: int) -> float:
-    """Return the scale of all noise, which is at least what the accountant allows, and remark what it accounts."""
+    """Return the scale of all noise, at least the accountant's, and remark on it."""
     epsilon, delta, alpha, q = float(request.epsilon), float(request.delta), settings.alpha, float(rate)
     least = least_scale(epsilon, delta, q, lots, alpha)
     if least is None:
@@ -290,7 +307,7 @@ def _as_published(curator: Curator, request: Request, settings: LibraSettings, r
 
 
 def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:
-    """The cases, with events, whose variant has at least so many."""
+    """Return the cases with events whose variant has at least ``threshold`` cases."""
     variants = domain.fit(log.variants)
     frequent = {s for s, n in variants.to_dict().items() if n >= threshold and s}
     names = log.events.column("concept:name").to_pylist()
@@ -307,7 +324,8 @@ def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:
 def _lot(
     curator: Curator, sample: EventLog, scale: float, minutes: float, rng: np.random.Generator
 ) -> list[tuple[Sequences, IntArray]]:
-    """A sample with Amun's noise on its transitions and times, reduced to the cases that bring news."""
+    """Return a sample with Amun's noise, reduced to the cases that bring news.
+    The noise is on its transitions and times."""
     log, frame, _, _ = annotated(sample, curator.domain.fit(sample.variants), curator.domain)
     needed = discrete_laplace(1 / Fraction(str(scale)), len(log.automaton), curator.randomness)
     copies = copies_of_cases(log, sampled_counts(log, np.where(log.contingency > 0, needed, 0), rng), rng)
@@ -320,7 +338,7 @@ def _lot(
 
 
 def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:
-    """All lots as one log."""
+    """Return all lots as one log."""
     coding: dict[str, int] = {}
     codes, lengths, times = [], [], []
     for cases, at in lots:

@@ -1,4 +1,4 @@
-"""What a method is: a function of the curator and a request, and the facts about it that people choose by."""
+"""Method: a function of the curator, with the facts that people choose by."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from veilog.privacy.domain import Fact
 from veilog.rules.rules import ReleaseRules
 
 Progress = Callable[[str, float | None], None]
-"""Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
+"""Function that receives a text about progress and the finished share (0 to 1, None if unknown)."""
 
 Score = Callable[[Variants, Variants], float]
-"""How well a release (second) resembles a log (first); only as-published methods that peek use one."""
+"""Similarity of a release (second) to a log (first); only as-published methods that peek use one."""
 
 
 LARGEST_ADVISED = 2.0
-"""Protection is moderate up to about this epsilon; beyond it a release is not worth its risk."""
+"""Largest epsilon with about moderate protection; beyond it a release is not worth its risk."""
 NONE_ADVISED = Message("no-epsilon-advised")
 
 
@@ -37,8 +37,10 @@ _times: ContextVar[Fraction] = ContextVar("times", default=Fraction(1))
 
 @contextlib.contextmanager
 def with_a_share(times: Fraction) -> Iterator[None]:
-    """What is done here has a share of the epsilon that there was, which is so many times as much: that is for a person
-    with several cases, or labels, times and attributes have the rest."""
+    """Run a block with a share of epsilon, for its advice on epsilons.
+
+    The whole epsilon is ``times`` as much. A person with several cases, or labels, times and attributes have the rest.
+    """
     token = _times.set(_times.get() * times)
     try:
         yield
@@ -47,19 +49,18 @@ def with_a_share(times: Fraction) -> Iterator[None]:
 
 
 def as_asked(epsilon: Fraction | float) -> float:
-    """Return the epsilon that one has to ask for so that what is done here has this."""
+    """Return the epsilon to request so that a block with a share of it has this one."""
     return float(epsilon) * float(_times.get())
 
 
 def advised(needed: float, code: str = "epsilon-would-do") -> Message:
-    """Advice that names the epsilon that would have to be asked for, rounded up; none is ever advised that protects
-    little."""
+    """Return advice on the epsilon to ask for, rounded up, but never a weak one."""
     needed = as_asked(needed)
     return NONE_ADVISED if needed > LARGEST_ADVISED else Message(code, epsilon=up(needed, 2))
 
 
 def advised_once(remarks: Iterable[Message]) -> Iterator[Message]:
-    """The remarks of one release, of which only the first says that no epsilon would do."""
+    """Yield the remarks of one release, with the advice against any epsilon only once."""
     said = False
     for remark in remarks:
         once = {name: "" if said and value == NONE_ADVISED else value for name, value in remark.values.items()}
@@ -69,7 +70,7 @@ def advised_once(remarks: Iterable[Message]) -> Iterator[Message]:
 
 @dataclass(frozen=True)
 class Request:
-    """What the user asked of any method. Budgets are exact; 0 where a method takes none."""
+    """User's request of any method; budgets are exact, 0 where a method takes none."""
 
     epsilon: Fraction
     delta: Fraction
@@ -77,19 +78,19 @@ class Request:
     progress: Progress
     score: Score
     remark: Callable[[str | Message], None] = lambda remark: None
-    """Called with what the reader of the release should know; from public facts and noisy answers only."""
+    """Function for remarks to the reader of the release, from public facts and noisy answers only."""
     prior: Variants | None = None
-    """What is public about the process: traces of other cases, or of a model."""
+    """Public knowledge about the process: traces of other cases, or of a model."""
     prior_of_model: bool = False
-    """Whether the prior is of models alone, so that how frequent its traces are means nothing."""
+    """True if the prior is of models alone, so that the frequency of its traces means nothing."""
     rules: ReleaseRules | None = None
-    """What every released case obeys: a method that draws cases draws none that breaks them, as far as it can; the rest
-    is repaired after it."""
+    """Rules that every released case obeys.
+    A method that draws cases draws, as far as it can, none that breaks them. The rest is repaired after it."""
     beside: Callable[[str, Variants], None] = lambda name, variants: None
-    """Called with a further release that was made of the same answers, under its name; see :attr:`Method.beside`."""
+    """Function for a named further release of the same answers; see :attr:`Method.beside`."""
 
     def obeying(self, real: Variants) -> Variants:
-        """Return the real variants that obey the rules: one that was repaired would not be real."""
+        """Return the real variants that obey the rules; repaired ones would not be real."""
         return real if self.rules is None else self.rules.only(real)
 
 
@@ -106,8 +107,8 @@ class EpsilonAndDelta:
     """The budget is an epsilon and a delta above 0."""
 
     fixed: bool = False
-    """Whether all that it asks is fixed by its settings: then the delta that its answers have is no secret, and its
-    guarantee is that delta and not the larger one that was asked for."""
+    """True if its settings fix all its queries.
+    Then the delta of its answers is no secret. The guarantee has that delta, not the larger one asked for."""
 
     def __str__(self) -> str:
         return "epsilon and delta"
@@ -119,7 +120,7 @@ class DeltaOptional:
 
     of_use: Callable[[Any], bool]
     buys: str
-    """What becomes of one: "With one, ..."."""
+    """Effect of a delta: "With one, ..."."""
 
     def __str__(self) -> str:
         return "epsilon, delta optional"
@@ -127,7 +128,7 @@ class DeltaOptional:
 
 @dataclass(frozen=True)
 class NoEpsilon:
-    """The method has no epsilon: its guarantee, if any, is another one than differential privacy."""
+    """No epsilon: its guarantee, if any, is another one than differential privacy."""
 
     def __str__(self) -> str:
         return "none"
@@ -135,7 +136,7 @@ class NoEpsilon:
 
 @dataclass(frozen=True)
 class OfVariants:
-    """The method asks about variants and releases variants; times and attributes can be added to them."""
+    """Release of variants, by queries about variants; times and attributes can follow."""
 
     def __str__(self) -> str:
         return "variants"
@@ -151,11 +152,10 @@ class WholeLog:
 
 @dataclass(frozen=True)
 class Groups:
-    """The method releases a log in which everybody is one of a group. It says what it states; that is checked."""
+    """Release of a log with every case in a group, whose stated guarantee is checked."""
 
     check: Callable[[EventLog, Any], None]
-    """Refuses (by raising a ``VeilogError``) a release that does not hold what the method states; run before anything
-    is written, and written independently of the method."""
+    """Independent check, before anything is written, that raises a ``VeilogError`` for a false statement."""
 
     def __str__(self) -> str:
         return "log"
@@ -163,36 +163,36 @@ class Groups:
 
 @dataclass(frozen=True)
 class Method:
-    """One published method (or one of ours), in both faces, with the facts that people choose by."""
+    """Method, published or ours, in both modes, with the facts that people choose by."""
 
     name: str
     title: str
-    """What it makes, in a line."""
+    """Content of its release, in a line."""
     advice: str | Message
-    """When to take it, and when not."""
+    """Advice on when to take it, and when not."""
     paper: str
     guarantee: str
-    """What the certified release is, in words."""
+    """Certified guarantee, in words."""
     as_published: str
-    """What the as-published release derives, in words."""
+    """Derived guarantee of the as-published release, in words."""
     run: Callable[[Any, Request, Any], Variants | EventLog]
     """``run(curator, request, settings)``."""
     budget: Epsilon | EpsilonAndDelta | DeltaOptional | NoEpsilon
     releases: OfVariants | WholeLog | Groups = OfVariants()
     settings: type[Settings] = Settings
     needs: Callable[[Any], frozenset[Fact]] = lambda settings: frozenset()
-    """The public facts about the process that it takes for granted with these settings: declared, or the log's by the
-    owner's word. Refused without, before anything is asked."""
+    """Public facts that it needs with these settings, declared or public by the data owner's word.
+    Without them it is refused before anything is asked."""
     beside: Callable[[Any], tuple[str, ...]] = lambda settings: ()
-    """The names of further releases that it makes with these settings of the same answers, so for nothing more."""
+    """Names of further releases that it makes of the same answers with these settings."""
     certified: bool = True
-    """Whether there is a certified release at all; where not, --as-published must be asked for."""
+    """True if there is a certified release; otherwise --as-published is required."""
     weighed: str = ""
-    """What ``veilog suggest`` says of it; nothing where it is not considered."""
+    """Text of ``veilog suggest`` about it; empty where it is not considered."""
     takes_prior: bool = False
-    """Whether it can start from what is public about the process."""
+    """True if it can start from public knowledge about the process."""
     draws: bool = False
-    """Whether its cases are drawn from a model, as many as are wanted: their number says nothing of the log."""
+    """True if it draws any number of cases from a model; the number reveals nothing of the log."""
     package: str = ""
     """The package that brings it, where that is another than this one."""
 
@@ -203,22 +203,24 @@ class Method:
 
     @property
     def takes_epsilon(self) -> bool:
-        """Whether its guarantee is differential privacy."""
+        """True if its guarantee is differential privacy."""
         return not isinstance(self.budget, NoEpsilon)
 
     @property
     def needs_delta(self) -> bool:
-        """Whether it has no use for a delta of 0."""
+        """True if it cannot use a delta of 0."""
         return isinstance(self.budget, EpsilonAndDelta)
 
     @property
     def full_log(self) -> bool:
-        """Whether it needs the events themselves, with times and attributes, and not only the variants."""
+        """True if it needs the events with times and attributes, not only the variants."""
         return not isinstance(self.releases, OfVariants)
 
     def parse(self, values: Mapping[str, Any], beside: Iterable[str] = ()) -> Settings:
-        """Return its settings with the given values read and checked, and defaults for the rest; ``beside`` them other
-        names can be said, one of which may have been meant."""
+        """Return its settings with these values read and checked, and defaults else.
+
+        ``beside`` has other names that are valid in the same place, one of which may have been meant.
+        """
         return self.settings.parse(values, of=self.name, beside=beside)
 
     def spends_delta(self, settings: Settings) -> bool:
@@ -228,7 +230,7 @@ class Method:
         return self.needs_delta
 
     def to_json(self) -> dict[str, object]:
-        """Return what ``veilog methods --json`` says of it."""
+        """Return the facts of ``veilog methods --json`` about it."""
         return {
             "name": self.name,
             **({"package": self.package} if self.package else {}),
@@ -256,8 +258,10 @@ def our_method(
     budget: Epsilon | EpsilonAndDelta | DeltaOptional | NoEpsilon = Epsilon(),
     **more: Any,
 ) -> Method:
-    """Return the method of this name, with an epsilon unless there is ``more`` to say of its budget, and with the words
-    that ``methods.toml`` has of it."""
+    """Return the method of this name, with the words of ``methods.toml`` about it.
+
+    Its budget is an epsilon, unless it is given.
+    """
     words = {word: said for word, said in our_methods()[name].items() if word != "at"}
     found = measured()
     cells = ahead_in(name) if name in found.similarity else ""

@@ -1,15 +1,15 @@
-"""PRETSA: k-anonymous traces and prefixes, and values of an attribute that do not tell who went which way.
+"""PRETSA: k-anonymous traces and prefixes, with values that hide the path.
 
 S.A. Fahrenkrog-Petersen, H. van der Aa, M. Weidlich, "PRETSA: Event Log Sanitization for Privacy-aware Process
 Discovery" (ICPM 2019).
 
 The attacker knows how a case began, or all of its activities in order. Every prefix and every complete trace of the
-release is that of at least ``k`` cases: what fewer share is merged into the most similar remaining trace. The values of
-a sensitive attribute of events after each prefix differ from those of the same activity anywhere in the release by at
-most ``t``: the earth mover's distance, of numbers over their range, of names with every two of them 1 apart (so it is
-half the sum of differences of shares); events without a value do not count.
+release is that of at least ``k`` cases: one that fewer share is merged into the most similar remaining trace. The
+values of a sensitive attribute after each prefix differ by at most ``t`` from those of the same activity anywhere in
+the release. The difference is the earth mover's distance, of numbers over their range. Every two names are 1 apart, so
+for them it is half the sum of differences of shares. Events without a value do not count.
 
-A case that was merged keeps the values of the prefix that it still has; the others are drawn from the values of the
+A case that was merged keeps the values of the prefix that it still has. The others are drawn from the values of the
 activity, evenly over their order. Times leave only as the sensitive attribute ``duration``: seconds since the event
 before, none for a case's first.
 """
@@ -55,11 +55,11 @@ _SLACK = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class _Attribute:
-    """A sensitive attribute of events: numbers, or the places of names among ``labels``; nan for none."""
+    """Sensitive attribute of events: numbers, or places of ``labels``; nan for none."""
 
     name: str
     values: FloatArray
-    """Of each event of the log."""
+    """Value of each event of the log."""
     labels: tuple[str, ...] | None
     whole: bool = False
 
@@ -145,7 +145,7 @@ def _attribute(log: EventLog, events: DeclaredEvents, name: str, curator: Curato
 
 
 def _events(tree: SequenceTree, goal: IntArray, variant: IntArray, offsets: IntArray) -> _Merged:
-    """The events of each case on the trace that it joined."""
+    """Return the events of each case on the trace that it joined."""
     shared = np.array(
         [
             len(s) if g == i else shared_prefix(s, tree.sequences[g])
@@ -164,7 +164,8 @@ def _events(tree: SequenceTree, goal: IntArray, variant: IntArray, offsets: IntA
 
 
 def _values(events: DeclaredEvents, released: _Merged, attribute: _Attribute) -> FloatArray:
-    """Of each released event its own value; those of others are drawn at even places of the activity's values."""
+    """Return each released event's own value, or one drawn from its activity's values.
+    Those are drawn at even places."""
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
     drawn, position = np.flatnonzero(released.own < 0), equal_before(released.case)
     drawn = drawn[np.argsort(released.node[drawn], kind="stable")]
@@ -181,7 +182,8 @@ def _values(events: DeclaredEvents, released: _Merged, attribute: _Attribute) ->
 
 
 def _first_too_different(released: _Merged, events: DeclaredEvents, attribute: _Attribute, t: float) -> int | None:
-    """The first node, from the root on and depth first, whose values differ by more than t from the activity's."""
+    """Return the first node whose values differ by more than t from its activity's.
+    Nodes come depth first from the root."""
     values = _values(events, released, attribute)
     known = ~np.isnan(values)
     order = np.lexsort((values[known], released.node[known]))
@@ -195,14 +197,14 @@ def _first_too_different(released: _Merged, events: DeclaredEvents, attribute: _
 
 
 def _by_activity(values: FloatArray, activity: IntArray, activities: int) -> list[FloatArray]:
-    """Of each activity its values in ascending order, without those that are missing."""
+    """Return the known values of each activity in ascending order."""
     order = np.lexsort((values, activity))
     order = order[~np.isnan(values[order])]
     return np.split(values[order], np.searchsorted(activity[order], np.arange(1, activities)))
 
 
 def _distance(values: FloatArray, others: FloatArray, names: bool) -> float:
-    """Earth mover's distance of sorted values: of numbers over the range of ``others``."""
+    """Return the earth mover's distance of sorted values, in the range of ``others``."""
     points = others[np.concatenate([[True], others[1:] != others[:-1]])]
     below = np.searchsorted(values, points, side="right") / len(values)
     below_others = np.searchsorted(others, points, side="right") / len(others)
@@ -243,7 +245,8 @@ def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None
 
 
 def _shuffled(values: FloatArray, released: _Merged, rng: np.random.Generator) -> FloatArray:
-    """Drawn values in random order at each node, so that no case has the low ones at all of its events."""
+    """Return the drawn values in random order at each node.
+    So no case has the low ones at all of its events."""
     drawn = np.flatnonzero(released.own < 0)
     mixed = drawn[np.lexsort((rng.random(len(drawn)), released.node[drawn]))]
     out = values.copy()
@@ -260,7 +263,7 @@ def _column(attribute: _Attribute, values: FloatArray) -> pa.Array:
     return pa.array(values, mask=~known)
 
 
-# What is said ---------------------------------------------------------------------------------------------------------
+# Statements -----------------------------------------------------------------------------------------------------------
 
 
 def _state(curator: Curator, settings: PretsaSettings, names: tuple[str, ...]) -> None:
@@ -305,8 +308,10 @@ _ROWS = 4_000
 
 @dataclass(frozen=True, eq=False)
 class SequenceTree:
-    """Sequences in ascending order, and the nodes of their tree, depth first: node ``i`` is passed by the sequences
-    ``low[i]`` up to ``high[i]``."""
+    """Sequences in ascending order, and the nodes of their tree, depth first.
+
+    The sequences ``low[i]`` up to ``high[i]`` pass node ``i``.
+    """
 
     sequences: tuple[tuple[int, ...], ...]
     low: IntArray
@@ -314,13 +319,13 @@ class SequenceTree:
     depth: IntArray
     """Length of the node's prefix; one more than its sequence's length for an end."""
     node: IntArray
-    """Of each event of the sequences, one after another, its node."""
+    """Node of each event of the sequences, one after another."""
     offsets: IntArray
-    """Where the events of each sequence start."""
+    """Place where the events of each sequence start."""
 
 
 def prefix_tree(sequences: Sequence[tuple[int, ...]]) -> SequenceTree:
-    """The tree of distinct sequences in ascending order."""
+    """Return the tree of distinct sequences in ascending order."""
     spans: list[list[int]] = []  # low, high, depth, in the order of their first event
     node: list[int] = []
     path: list[int] = []
@@ -346,7 +351,7 @@ def prefix_tree(sequences: Sequence[tuple[int, ...]]) -> SequenceTree:
 
 
 def shared_prefix(first: Sequence[int], second: Sequence[int]) -> int:
-    """Length of what both begin with."""
+    """Return the length of what both begin with."""
     length = 0
     for a, b in zip(first, second, strict=False):
         if a != b:
@@ -358,10 +363,11 @@ def shared_prefix(first: Sequence[int], second: Sequence[int]) -> int:
 def merged(
     tree: SequenceTree, cases: IntArray, k: int, violating: Callable[[IntArray], int | None] | None
 ) -> IntArray | None:
-    """Of each sequence the one that its cases join (itself, or another), or None where nothing remains.
+    """Return the sequence that the cases of each one join, or None if nothing remains.
 
-    ``violating`` is asked once no part of the tree has fewer than k cases; it is given the goals and returns the first
-    node that violates otherwise. At least k cases are needed. Ends, because what is cut off never comes back.
+    It may be the sequence itself. ``violating`` is called once no part of the tree has fewer than k cases; it gets the
+    goals and returns the first node that violates otherwise. At least k cases are needed. The loop ends, because what
+    is cut off never comes back.
     """
     goal = np.arange(len(tree.sequences))
     weight = cases.astype(np.int64)

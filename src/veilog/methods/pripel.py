@@ -1,16 +1,16 @@
-"""PRIPEL: a private trace-variant query, enriched with times and attributes from matched cases.
+"""PRIPEL: a private trace-variant query, with times and attributes by matching.
 
 S.A. Fahrenkrog-Petersen, H. van der Aa, M. Weidlich, "PRIPEL: Privacy-Preserving Event Log Publishing Including
 Contextual Information", BPM 2020.
 
-As published: (1) variants come from a trace-variant query; (2) each released trace is matched with a trace of the raw
-log, such that the Levenshtein distances add up to as little as possible, and takes over its times and attributes
-(:func:`resolve`); (3) every value gets local noise for epsilon: start and gaps of the
-times, numbers, booleans, categories. Nothing can be derived for that: the matching depends on all raw cases at once,
-the domains of the noise are those of the raw log, and a case pays epsilon again for each of its values.
+As published: (1) variants come from a trace-variant query; (2) each released trace takes over the times and attributes
+of a matched trace of the raw log, with the smallest sum of Levenshtein distances (:func:`resolve`); (3) every value
+gets local noise for epsilon: start and gaps of the times, numbers, booleans, categories. Nothing can be derived for
+that. The matching depends on all raw cases at once, and the domains of the noise are those of the raw log. A case uses
+epsilon again for each of its values.
 
-Certified: the same query with a share of epsilon, and times and attributes drawn from noisy histograms of what goes
-with each transition and activity instead of from matched cases. The shares add up to epsilon.
+Certified: the same query with a share of epsilon. Times and attributes come from noisy histograms of what goes with
+each transition and activity, not from matched cases. The shares add up to epsilon.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class PripelSettings(QuerySettings):
 
 
 def _delta_is_of_use(settings: PripelSettings) -> bool:
-    """Whether the query spends a delta, attributes without declared values need one, or times may."""
+    """Return True if the query, undeclared values of attributes, or times use a delta."""
     if settings.query is None:
         return True
     query = variant_query(settings.query, settings.query_parameters)
@@ -81,9 +81,12 @@ def _delta_is_of_use(settings: PripelSettings) -> bool:
 
 
 def pripel(curator: Curator, request: Request, settings: PripelSettings) -> EventLog:
-    """Return a whole log. Certified: epsilon (and delta, where the query or an attribute needs one) in all, of which
-    ``times_share`` is for times, ``attribute_share`` for the attributes and the rest for the query. As published: the
-    query and every single value get epsilon, and nothing is derived."""
+    """Return a whole log.
+
+    Certified: epsilon (and delta, where the query or an attribute needs one) in all, of which ``times_share`` is for
+    times, ``attribute_share`` for the attributes and the rest for the query. As published: the query and every single
+    value get epsilon, and nothing is derived.
+    """
     asked = variant_query(
         settings.query or ("laplace" if request.as_published else "evolve"), settings.query_parameters
     )
@@ -151,7 +154,7 @@ _LABELS = pa.dictionary(pa.int32(), pa.string())
 
 
 def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[list[str], list[str]]:
-    """The attributes of events and of cases to release: those named, or all that can be."""
+    """Return the attributes of events and cases to release: named, or all possible."""
     reserved = (ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED)
     of_events = [name for name in log.events.column_names if name not in reserved]
     of_cases = [name for name in log.cases.column_names if name not in reserved]
@@ -184,8 +187,9 @@ def _columns(log: EventLog, names: tuple[str, ...], request: Request) -> tuple[l
 
 
 def _alike(cases: Sequences, donors: IntArray, raw: RawTraces) -> RowsDrawn:
-    """Rows that attributes come from: of the matched event, else of one of the same activity, another each time it is
-    asked; -1 where the activity never occurs."""
+    """Return a function for the rows that attributes come from.
+    A row is that of the matched event, else of one of the same activity, another at each call; -1 where the activity
+    never occurs."""
     missing = np.flatnonzero(donors < 0)
     codes = raw.codes_of(cases)[missing]
     order = np.argsort(raw.codes, kind="stable")
@@ -205,8 +209,9 @@ def _alike(cases: Sequences, donors: IntArray, raw: RawTraces) -> RowsDrawn:
 def _noised_times(
     cases: Sequences, resolved: Resolved, raw: RawTraces, epsilon: Fraction, source: Randomness
 ) -> IntArray:
-    """Seconds since 1970 of every event: the start shifted inside the raw range of starts, every gap noised inside the
-    range of its pair of activities.
+    """Return the noisy time of every event in seconds since 1970.
+
+    Starts are shifted inside the raw range of starts. Every gap gets noise inside the range of its pair of activities.
 
     That range reaches from 0 up to the pair's longest raw gap, rounded up to 1, 2, 4, ... hours: a pair that occurs
     once, or always takes equally long, gets noise too.
@@ -229,7 +234,7 @@ def _noised_times(
 
 
 def _bounds(cases: Sequences, inner: IntArray, raw: RawTraces) -> IntArray:
-    """The largest gap that each event of ``inner`` may have after the event before it."""
+    """Return the largest gap that each event of ``inner`` may have before it."""
     pairs, gaps = raw.gaps()
     size = len(raw.labels) + 1
     longest = np.full(size * size, int(gaps.max(initial=0)), dtype=np.int64)
@@ -256,11 +261,11 @@ PRIPEL = our_method(
 # Matching released traces with traces of a log, one to one, by Levenshtein distance.
 #
 # Both sides are multisets of variants, and equal variants are matched first. For an optimal matching that is no loss:
-# if a released x goes to y while an equal raw x goes to z (or to nobody), sending x to x and z to y costs at most as
-# much, by the triangle inequality. What is left is an assignment of traces where few are left, and a transport
+# if a released x goes to y while an equal raw x goes to z (or to no trace), sending x to x and z to y costs at most as
+# much, by the triangle inequality. The rest is an assignment of traces where few are left, and a transport
 # between variants where traces are many and variants are few; both are exact.
 #
-# Where one side has more traces than the other, what is over is matched with nobody, wherever that is cheapest.
+# Where one side has more traces than the other, the surplus stays unmatched, wherever that is cheapest.
 
 How = Literal["optimal", "greedy"]
 
@@ -273,7 +278,9 @@ _BLOCK = 4_000_000
 
 @dataclass(frozen=True, eq=False)
 class Matching:
-    """``numbers[i]`` traces of the released variant ``released[i]`` are matched with the raw variant ``original[i]``.
+    """Matching of released and raw variants.
+
+    ``numbers[i]`` traces of ``released[i]`` are matched with the raw variant ``original[i]``.
 
     Each pair occurs at most once.
     """
@@ -288,8 +295,11 @@ Texts = list[tuple[int, ...]]
 
 
 def match(released: Variants, original: Variants, how: How, remark: Callable[[Message], None]) -> Matching:
-    """As many pairs of traces as the smaller side has, with the least total distance (optimal) or, variant by variant
-    from the most frequent on, with the nearest variant that is left (greedy)."""
+    """Return as many pairs of traces as the smaller side has.
+
+    They have the least total distance (optimal), or each variant, from the most frequent on, has the nearest variant
+    that is left (greedy).
+    """
     a, b, texts_a, texts_b = released.counts.copy(), original.counts.copy(), *_coded(released, original)
     pairs: list[tuple[int, int, int]] = []
     place = {text: j for j, text in enumerate(texts_b)}
@@ -318,7 +328,7 @@ def match(released: Variants, original: Variants, how: How, remark: Callable[[Me
 
 
 def _coded(released: Variants, original: Variants) -> tuple[Texts, Texts]:
-    """Both sides as tuples of codes of one coding."""
+    """Return both sides as tuples of codes of one coding."""
     coding = {label: code for code, label in enumerate(original.labels)}
     recode = np.array([coding.setdefault(label, len(coding)) for label in released.labels], dtype=np.int64)
     codes = recode[released.codes].tolist() if len(released.codes) else []
@@ -327,13 +337,15 @@ def _coded(released: Variants, original: Variants) -> tuple[Texts, Texts]:
 
 
 def _is_small(a: IntArray, b: IntArray) -> bool:
-    """Whether assigning single traces is possible and not much larger than the transport between variants."""
+    """Return True if assigning single traces is possible and not much larger.
+    The comparison is with the transport between variants."""
     cells, variants = int(a.sum()) * int(b.sum()), len(a) * len(b)
     return cells <= MOST_ASSIGNED and (cells <= 8 * variants or variants > MOST_TRANSPORTED)
 
 
 def _assigned(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
-    """The least assignment of traces (Crouse, "On implementing 2D rectangular assignment algorithms", 2016)."""
+    """Return the least assignment of traces.
+    Crouse, "On implementing 2D rectangular assignment algorithms", 2016."""
     if a.sum() > b.sum():  # the solver copies a matrix that has more rows than columns
         j, i, numbers = _assigned(left_b, left_a, b, a)
         return i, j, numbers
@@ -348,7 +360,7 @@ def _assigned(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
 
 
 def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
-    """The least transport between variants; what one side has too much goes to a dummy for nothing."""
+    """Return the least transport between variants; a surplus goes free to a dummy."""
     import ot  # takes a second to import
 
     short = int(a.sum()) - int(b.sum())
@@ -399,15 +411,18 @@ def _greedy(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
 # Local noise for single values, as PRIPEL adds it: exact, and epsilon-private for one value whose domain is public.
 #
 # Local differential privacy of one value: for all values x, x' of the domain and all outputs y, ``P(y | x) <=
-# exp(epsilon) P(y | x')``. It says nothing about a case, which has many values.
+# exp(epsilon) P(y | x')``. It bounds nothing about a case, which has many values.
 
 _WORD = 2**32
 
 
 def randomised_response(values: IntArray, size: int, epsilon: Fraction, source: Randomness) -> IntArray:
-    """Each of the values 0, ..., size-1 stays with probability ``e**eps / (e**eps + size - 1)``, and else becomes one
-    of the others, all equally likely (Warner 1965; k-ary: Kairouz, Oh, Viswanath, "Extremal mechanisms for local
-    differential privacy", 2014). The ratio of the two probabilities is exactly ``e**eps``."""
+    """Return values that stay with probability ``e**eps / (e**eps + size - 1)``.
+
+    Each of 0, ..., size-1 else becomes one of the others, all equally likely (Warner 1965; k-ary: Kairouz, Oh,
+    Viswanath, "Extremal mechanisms for local differential privacy", 2014). The ratio of the two probabilities is
+    exactly ``e**eps``.
+    """
     if size <= 1 or len(values) == 0:
         return values.copy()
     others = quotient(exp_minus(epsilon), rational(Fraction(1, size - 1)))  # (size - 1) / e**eps
@@ -417,12 +432,13 @@ def randomised_response(values: IntArray, size: int, epsilon: Fraction, source: 
 
 
 def bounded_noise(values: IntArray, largest: int, epsilon: Fraction, source: Randomness) -> IntArray:
-    """Values in 0, ..., largest with ``P(y | x) ~ a**|x - y|``, ``a = exp(-epsilon / (2 largest))``, within the same
-    bounds (Holohan, Antonatos, Braghin, Mac Aonghusa, "The Bounded Laplace Mechanism in Differential Privacy", 2020).
+    """Return values in 0, ..., largest with noise that stays within these bounds.
 
-    ``a**|x - y|`` changes by at most ``exp(epsilon / 2)`` between any two x, and so does what the probabilities are
-    divided by to add up to 1: together ``exp(epsilon)``. Drawn from the same noise on [-largest, largest], of which at
-    least half falls within the bounds; what falls outside is drawn again.
+    ``P(y | x) ~ a**|x - y|`` with ``a = exp(-epsilon / (2 largest))`` (Holohan, Antonatos, Braghin, Mac Aonghusa, "The
+    Bounded Laplace Mechanism in Differential Privacy", 2020). ``a**|x - y|`` changes by at most ``exp(epsilon / 2)``
+    between any two x, and so does the divisor that makes the probabilities add up to 1: together ``exp(epsilon)``.
+    Values are drawn from the same noise on [-largest, largest], of which at least half falls within the bounds; those
+    outside are drawn again.
     """
     result = np.zeros(len(values), dtype=np.int64)
     open_ = np.arange(len(values))
@@ -435,7 +451,7 @@ def bounded_noise(values: IntArray, largest: int, epsilon: Fraction, source: Ran
 
 
 def _uniform(size: int, n: int, source: Randomness) -> IntArray:
-    """``n`` numbers from 0 to size-1, exactly evenly."""
+    """Return ``n`` numbers from 0 to size-1, exactly evenly."""
     result = np.zeros(n, dtype=np.int64)
     open_ = np.arange(n)
     limit = _WORD // size * size
@@ -459,7 +475,7 @@ NOBODY = -1
 
 @dataclass(frozen=True, eq=False)
 class RawTraces:
-    """The raw log in arrays: activities in the coding of its variants, times in whole seconds."""
+    """Raw log in arrays: activities as coded by its variants, times in whole seconds."""
 
     labels: tuple[str, ...]
     codes: IntArray
@@ -482,20 +498,22 @@ class RawTraces:
         return RawTraces(labels, codes.astype(np.int64), owners, log.offsets, times, known)
 
     def codes_of(self, cases: Sequences) -> IntArray:
-        """The codes of the events of released cases, one after the other; ``NOBODY`` where the log has no such one."""
+        """Return the codes of the events of released cases; ``NOBODY`` for unknown ones."""
         known = {label: code for code, label in enumerate(self.labels)}
         recode = np.array([known.get(label, NOBODY) for label in cases.labels] + [NOBODY], dtype=np.int64)
         return np.asarray(recode[cases.codes])
 
     @property
     def starts(self) -> IntArray:
-        """When cases start: the first known time of each that has one."""
+        """Starts of cases: the first known time of each that has one."""
         _, first = np.unique(self.owners[self.known], return_index=True)
         return self.times[self.known][first]
 
     def gaps(self) -> tuple[IntArray, IntArray]:
-        """The pairs of directly following events of which both times are known (first times number of labels plus
-        second), and how long after the first the second is; a gap below 0 counts as 0."""
+        """Return the pairs of directly following events with known times, and their gaps.
+
+        A pair is the first times the number of labels plus the second; a gap below 0 counts as 0.
+        """
         follows = self.known[1:] & self.known[:-1] & (self.owners[1:] == self.owners[:-1])
         pairs = self.codes[:-1] * len(self.labels) + self.codes[1:]
         return pairs[follows], np.maximum(self.times[1:] - self.times[:-1], 0)[follows]
@@ -503,20 +521,23 @@ class RawTraces:
 
 @dataclass(frozen=True, eq=False)
 class Resolved:
-    """Where the attributes of each released event come from, and the times of cases and events, nothing noised yet."""
+    """Sources of each released event's attributes, and times without noise."""
 
     donor_events: IntArray
     """A row of the raw events, or -1."""
     starts: IntArray
-    """Of each case the time of its first event, in seconds; 0 for a case without events."""
+    """Time of the first event of each case, in seconds; 0 for a case without events."""
     gaps: IntArray
-    """Of each event the seconds since the event before; 0 for the first of a case."""
+    """Seconds from the event before to each event; 0 for the first of a case."""
 
 
 def cases_of_matching(
     matching: Matching, released: Variants, original: Variants, raw: RawTraces, rng: np.random.Generator
 ) -> IntArray:
-    """The raw case of each released case, variant by variant, or -1; the cases of a variant are dealt at random."""
+    """Return the raw case of each released case, or -1, dealt at random in a variant.
+
+    The cases come variant by variant.
+    """
     place = {text: i for i, text in enumerate(original.sequences.code_tuples())}
     cases = Sequences(raw.labels, raw.codes.astype(np.int32), raw.offsets)
     variant = np.array([place[text] for text in cases.code_tuples()], dtype=np.int64)
@@ -535,7 +556,7 @@ def cases_of_matching(
 
 
 def resolve(cases: Sequences, donors: IntArray, raw: RawTraces, rng: np.random.Generator) -> Resolved:
-    """The events of the released cases, with the rows that their attributes come from and with times."""
+    """Return the released events' times, and the rows of their attributes."""
     codes = raw.codes_of(cases)
     rows = _same_occurrence(cases, codes, donors, raw)
     starts, gaps = _times(cases, codes, rows, raw, rng)
@@ -579,7 +600,7 @@ def _times(
 
 
 def _gap_drawer(raw: RawTraces, rng: np.random.Generator) -> Callable[[IntArray, IntArray], IntArray]:
-    """Draws gaps from those of a pair of activities, or from all where the pair has none."""
+    """Return a function that draws gaps of a pair of activities, or else of all."""
     pairs, gaps = raw.gaps()
     order = np.argsort(pairs, kind="stable")
     pairs, gaps = pairs[order], gaps[order]
@@ -601,13 +622,13 @@ def _gap_drawer(raw: RawTraces, rng: np.random.Generator) -> Callable[[IntArray,
 # A column of attribute values with local noise on each, by the type of the column.
 
 TELLS_APART = 0.5
-"""A text attribute with more distinct values than that, for each value it has, is no category."""
+"""Share of distinct values above which a text attribute is no category."""
 _STEPS = 2**20
 _MOST_STEPS = 2**31
 
 
 def refusal(name: str, column: pa.ChunkedArray) -> Message | None:
-    """Why an attribute cannot be noised; None where it can."""
+    """Return the reason why an attribute cannot get noise; None where it can."""
     kind = column.type
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return None
@@ -623,11 +644,11 @@ def refusal(name: str, column: pa.ChunkedArray) -> Message | None:
 
 
 def noised_column(column: pa.ChunkedArray, rows: IntArray, epsilon: Fraction, source: Randomness) -> pa.Array:
-    """The values of these rows (-1: none), each with noise for epsilon; what is missing stays missing.
+    """Return the values of these rows (-1: none), each with noise for epsilon.
 
-    True or false and categories: randomised response over the values that occur. Numbers and times: bounded noise
-    between the smallest and the largest value that occur; whole numbers in steps of 1, times in steps of a second,
-    others in 2**20 steps. A column whose values are all equal gets noise over one unit.
+    A missing value stays missing. True or false and categories get randomised response over the values that occur.
+    Numbers and times get bounded noise between the smallest and the largest value that occur: whole numbers in steps of
+    1, times in steps of a second, others in 2**20 steps. A column whose values are all equal gets noise over one unit.
     """
     picked = column.take(pa.array(rows, pa.int64(), mask=rows < 0))
     kind = column.type
@@ -662,8 +683,8 @@ def _numbers(picked: pa.ChunkedArray) -> IntArray:
 def _noised_whole(
     values: IntArray, column: pa.ChunkedArray, unit: int, epsilon: Fraction, source: Randomness
 ) -> IntArray:
-    """Values between the least and the largest of the column, in steps of a unit; of more units, where the range is so
-    wide that there would be more than 2**31 steps."""
+    """Return noisy values between the least and the largest of the column.
+    They are in steps of a unit; of more units, if there would be more than 2**31 steps."""
     bounds = pc.min_max(column.cast(pa.int64())).as_py()
     low, high = (bounds["min"] or 0) // unit, (bounds["max"] or 0) // unit
     step = -(-(high - low) // _MOST_STEPS) or 1

@@ -1,4 +1,4 @@
-"""The methods by name: ours, each with its words in ``methods.toml``, and those of other packages, by entry points.
+"""Methods by name, from ``methods.toml`` or the entry points of other packages.
 
 A method is imported when it is first looked at.
 """
@@ -24,11 +24,11 @@ class Methods(Registry[Method]):
 
 
 METHODS: Mapping[str, Method] = Methods(Method, GROUP, {name: facts["at"] for name, facts in our_methods().items()})
-"""In the order in which they are worth a look."""
+"""Methods by name, in the order in which they are worth a look."""
 
 
 def method_named(name: str) -> Method:
-    """Return the method of this name, or raise a :class:`ParameterError` that lists them all."""
+    """Return the method of this name; a :class:`ParameterError` lists all names."""
     if not isinstance(name, str):
         of_suggestion = "veilog.release(log, suggestion.method, epsilon=suggestion.epsilon_left, ...)"
         raise ParameterError(

@@ -63,10 +63,10 @@ __all__ = ["SACOFA", "SacofaSettings", "sacofa"]
 HARMFUL_PART = 0.1
 """Harmful empty prefixes expected to survive a level, against ``noise_prefixes`` harmless ones."""
 LEARNING = (Fraction(1, 10), Fraction(1, 5))
-"""Of the budget for rules: the shares of the bound on a case's pairs and of the first activities."""
+"""Shares of the budget for rules: the bound on a case's pairs, and the first activities."""
 RULE_SHARE = 0.1
 MOST = 0.8
-"""First activities are a rule if those that stand out from the noise start this part of the cases."""
+"""Share of cases that activities beyond the noise must start to make first activities a rule."""
 RESOLUTION = 1024
 
 
@@ -96,7 +96,7 @@ class SacofaSettings(TreeSettings):
 
 
 def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Variants:
-    """Return the variants of a noisy prefix tree in which continuations that break rules are rare.
+    """Return the variants of a noisy prefix tree in which rules are rarely broken.
 
     Certified: epsilon in all, ``rule_share`` of it for the rules unless a file gives them. As published: rules by a
     peek unless a file gives them, and epsilon / s at each of ``depth`` levels.
@@ -162,27 +162,27 @@ def _certified(curator: Curator, request: Request, settings: SacofaSettings, dec
 
 @dataclass(frozen=True)
 class _Verdict:
-    """For each bin of a level: whether it is harmful, and whether it is let in all the same."""
+    """Verdict on each bin of a level: True if harmful, and True if let in anyway."""
 
     harmful: BoolArray
     let_in: BoolArray
 
     def screen(self, least: int, harmful_least: int) -> Screen:
-        """Return the screen of counts above the one, or the other for harmful continuations that are let in."""
+        """Return the screen of these bounds, with one for harmful continuations let in."""
         of_harmful = np.where(self.let_in, harmful_least, NEVER)
         return Screen(least, np.where(self.harmful, of_harmful, least))
 
 
 @dataclass(frozen=True)
 class _History:
-    """What matters of the open prefixes of a level, a row each."""
+    """History of the open prefixes of a level, a row each."""
 
     seen: BoolArray
     """Activities that occurred."""
     owed: IntArray
-    """For each activity how many that it must follow occurred first after its last occurrence."""
+    """For each activity, number of those it must follow that first occurred after its last occurrence."""
     broken: IntArray
-    """For each activity how many rules about what occurs before it it broke when it occurred last."""
+    """Number of rules about earlier activities that each activity broke when it occurred last."""
     wrong_start: IntArray
     """1 for prefixes that started as no trace may, else 0."""
 
@@ -190,7 +190,7 @@ class _History:
 def _judge(
     rules: Rules, epsilon: Fraction, step: int, random: np.random.Generator
 ) -> Callable[[NoisyPrefixTree], _Verdict]:
-    """A function that judges the continuations of a tree's last level, called once a level."""
+    """Return a function that judges the continuations of a tree, called once a level."""
     history = _no_history(len(rules.first))
 
     def judge(tree: NoisyPrefixTree) -> _Verdict:
@@ -204,13 +204,13 @@ def _judge(
 
 
 def _no_history(activities: int) -> _History:
-    """The history of the prefix without an event."""
+    """Return the history of the prefix without an event."""
     none = np.zeros((1, activities), dtype=np.int64)
     return _History(none.astype(bool), none, none, np.zeros(1, dtype=np.int64))
 
 
 def _advanced(history: _History, rules: Rules, open_bins: IntArray, is_first: bool) -> _History:
-    """The histories of the prefixes that survived a level, from those of their parents."""
+    """Return the histories of the prefixes that survived a level, from their parents'."""
     parents, symbols = np.divmod(open_bins, len(rules.first) + 1)
     rows = np.arange(len(open_bins))
     seen, owed, broken = history.seen[parents], history.owed[parents], history.broken[parents]
@@ -224,7 +224,8 @@ def _advanced(history: _History, rules: Rules, open_bins: IntArray, is_first: bo
 
 
 def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
-    """How many rules each prefix breaks when continued by each activity, and by the end (last column)."""
+    """Return how many rules each prefix breaks by each activity and by the end.
+    The end is the last column."""
     if is_first:
         # What must occur before an activity counts from the second event on: some trace does start with it.
         return np.append(np.where(rules.first, 0, 1), 0)[None, :]
@@ -237,21 +238,19 @@ def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
 
 
 def _broken_now(history: _History, rules: Rules) -> IntArray:
-    """For each activity the rules broken by what occurred before it, if it occurs now.
-
-    "b never follows a" and "a never precedes b" are two relations of the paper, so this pair counts twice.
-    """
+    """Return for each activity the rules that it breaks if it occurs now.
+    "b never follows a" and "a never precedes b" are two relations of the paper, so this pair counts twice."""
     return 2 * _product(history.seen, rules.never) + _product(~history.seen, rules.before)
 
 
 def _product(rows: BoolArray, relation: BoolArray) -> IntArray:
-    """For each row and b the number of its a's with a relation to b."""
+    """Return for each row and b the number of its a's with a relation to b."""
     product: IntArray = np.rint(rows.astype(np.float32) @ relation.astype(np.float32)).astype(np.int64)
     return product
 
 
 def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.Generator) -> BoolArray:
-    """Harmful continuations, in random order, until their weights use up the number drawn."""
+    """Return random harmful continuations until their weights reach the drawn number."""
     harmful = np.flatnonzero(weights)
     chosen = np.zeros(len(weights), dtype=bool)
     number = drawn_number(len(harmful), float(epsilon) / (2 * step), random)
@@ -263,7 +262,7 @@ def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.G
 
 
 def _learned(curator: Curator, epsilon: Fraction) -> Rules:
-    """Rules from noisy counts: which activities follow each other, how many cases have one, which come first."""
+    """Return rules from noisy counts of followers, cases and first activities."""
     activities = curator.activities
     n = len(activities)
     features = eventually_follows(activities)
@@ -314,8 +313,7 @@ SACOFA = our_method(
 
 
 EVIDENCE = 10
-"""A learned rule needs activities in so many times as many cases as noise alone may show, so that at most one in so
-many breaks it."""
+"""Multiple of rare noise that the cases of an activity need for a rule. At most one in so many breaks it."""
 _ABSENT = 2**31 - 1
 
 
@@ -334,13 +332,16 @@ class Rules:
 
 
 def no_rules(activities: int) -> Rules:
-    """Rules that nothing breaks."""
+    """Return rules that nothing breaks."""
     square = np.zeros((activities, activities), dtype=bool)
     return Rules(square, square, square, np.ones(activities, dtype=bool))
 
 
 def eventually_follows(activities: tuple[str, ...]) -> Features:
-    """Maps a sequence to 1 for each pair (a, b) with a b after an a, at ``a n + b``, and for each a, at ``n n + a``."""
+    """Return a map of a sequence to its eventually-follows pairs and its activities.
+
+    A pair (a, b), with a b after an a, is 1 at ``a n + b``, and an activity a at ``n n + a``.
+    """
     n = len(activities)
 
     def features(sequences: Sequences) -> tuple[IntArray, IntArray, IntArray]:
@@ -358,7 +359,7 @@ def eventually_follows(activities: tuple[str, ...]) -> Features:
 
 
 def exact_rules(variants: Variants, activities: tuple[str, ...]) -> Rules:
-    """The rules that every case of a log obeys: for what was peeked at."""
+    """Return the rules that every case of a log obeys, for a log that was peeked at."""
     n = len(activities)
     first, last = _first_and_last(variants.sequences, activities)
     cases = variants.counts @ (last >= 0)
@@ -373,7 +374,8 @@ def exact_rules(variants: Variants, activities: tuple[str, ...]) -> Rules:
 
 
 def _first_and_last(sequences: Sequences, activities: tuple[str, ...]) -> tuple[IntArray, IntArray]:
-    """Where each activity occurs first and last in each sequence; beyond the end and -1 where it does not."""
+    """Return where each activity occurs first and last in each sequence.
+    An absent one is beyond the end and at -1."""
     owner = np.repeat(np.arange(len(sequences)), sequences.lengths)
     position = np.arange(len(sequences.codes)) - sequences.offsets[owner]
     where = owner * len(activities) + public_codes(sequences, activities)[sequences.codes]
@@ -387,7 +389,7 @@ def _first_and_last(sequences: Sequences, activities: tuple[str, ...]) -> tuple[
 
 
 def _follows(first: IntArray, last: IntArray) -> Iterator[tuple[int, BoolArray]]:
-    """Blocks of sequences and, for each of its sequences, which pairs (a, b) have a b after an a."""
+    """Yield blocks of sequences with their pairs (a, b) that have a b after an a."""
     rows, n = first.shape
     step = max(1, 20_000_000 // max(n * n, 1))
     for start in range(0, rows, step):
@@ -396,9 +398,10 @@ def _follows(first: IntArray, last: IntArray) -> Iterator[tuple[int, BoolArray]]
 
 
 def rules_from_counts(follows: IntArray, cases: IntArray, first: BoolArray, noise: int) -> Rules:
-    """Rules from how often a b follows an a, how many cases have an a, and how far noise alone takes either.
+    """Return rules from counts of a b after an a, and of cases with an a.
 
-    A rule about activities that are too rare to tell it from the noise is not made.
+    ``noise`` is how far noise alone takes either. A rule about activities that are too rare to distinguish from the
+    noise is not made.
     """
     known = cases > EVIDENCE * noise
     never = (follows <= noise) & known[:, None] & known[None, :]
@@ -413,11 +416,16 @@ _KEYS = (*_PAIRS, "first")
 
 
 _Rule = tuple[str, list[str]]
-"""What kind of rule, and the activities that it is about."""
+"""Kind of a rule, and its activities."""
 
 
 def read_rules(path: str | Path, activities: tuple[str, ...]) -> Rules:
-    """Return the rules of a JSON file over the public activities; an :class:`InputError` names the mistake."""
+    """Return the rules of a JSON file over the public activities.
+
+    Raises:
+        InputError: The file has a mistake, which the error names.
+
+    """
     try:
         text = text_of(Path(path))
     except OSError as error:
@@ -481,7 +489,7 @@ def _arrays(rules: list[_Rule], place: dict[str, int]) -> Rules:
 
 
 def _refuse_contradictions(arrays: Rules, names: tuple[str, ...], path: str | Path) -> None:
-    """Refuse rules under which an activity that a rule names could never occur in any trace."""
+    """Refuse rules under which an activity that they name could never occur."""
     before = _closure(arrays.before)
     for kind, reached in (("always", arrays.always), ("before", before)):
         both = np.argwhere(reached & arrays.never)
@@ -496,7 +504,7 @@ def _refuse_contradictions(arrays: Rules, names: tuple[str, ...], path: str | Pa
 
 
 def _closure(relation: BoolArray) -> BoolArray:
-    """The transitive closure."""
+    """Return the transitive closure of a relation."""
     closed = relation.copy()
     for middle in range(len(closed)):
         closed |= np.outer(closed[:, middle], closed[middle])

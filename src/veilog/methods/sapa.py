@@ -4,12 +4,12 @@ S.A. Fahrenkrog-Petersen, M. Kabierski, H. van der Aa, M. Weidlich, "Semantics-a
 Anonymization in Process Mining" (2023), Algorithms 2 and 3.
 
 The k-follows score of a pair of activities is the smallest distance at which the second follows the first. Pairs within
-distance k are kept; of the others, the harmful ones, the exponential mechanism lets in i, with P(i) ~ exp(-epsilon
-i / 2), and which is drawn uniformly. What is kept has a count of at least 1.
+distance k are kept. Of the others, the harmful ones, the exponential mechanism lets in i, with P(i) ~ exp(-epsilon i /
+2), drawn uniformly. Each kept pair has a count of at least 1.
 
-As published the scores are read off the raw log and a count's noise is redrawn until the count is positive, neither of
-which the budget pays for: nothing can be derived. Certified, all pairs get noise in one question; pairs that stand out
-from it follow each other, and distances are those in the graph that they form. All that is post-processing.
+As published the scores are read off the raw log and a count's noise is redrawn until the count is positive. The budget
+covers neither: nothing can be derived. Certified, all pairs get noise in one query. Pairs that stand out from it follow
+each other, and distances are those in the graph that they form. All that is post-processing.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
 
 
 def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
-    """The pairs that occur at a distance of 1 to k in some sequence, its start and end counted as events."""
+    """Return the pairs at a distance of 1 to k in some sequence, with start and end."""
     boundary = len(activities)
     # One long row of events, every sequence between a start and an end of its own.
     lengths = sequences.lengths + 2
@@ -91,7 +91,7 @@ def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -
 
 
 def _within_steps(near: BoolArray, k: int) -> BoolArray:
-    """The pairs that are at most k steps apart in a graph; no way leads through the end."""
+    """Return the pairs at most k steps apart in a graph, never through the end."""
     reached, step = near.copy(), near
     inside = near.copy()
     inside[-1] = False
@@ -103,7 +103,8 @@ def _within_steps(near: BoolArray, k: int) -> BoolArray:
 
 
 def _let_in(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> BoolArray:
-    """As many harmful relations as the exponential mechanism draws; never one from the start to the end."""
+    """Return as many harmful relations as the exponential mechanism draws.
+    None leads from the start to the end."""
     candidates = np.flatnonzero(harmful.ravel()[:-1])
     chosen = np.zeros(harmful.size, dtype=bool)
     chosen[random.permutation(candidates)[: drawn_number(len(candidates), epsilon / 2, random)]] = True
@@ -111,10 +112,7 @@ def _let_in(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> 
 
 
 def _positive(exact: IntArray, curator: Curator, request: Request) -> IntArray:
-    """Counts plus noise of scale 1/epsilon, redrawn until the sum is at least 1.
-
-    For a count of 0 the redrawn noise is 1 plus a geometric number; for others at least every second draw will do.
-    """
+    """Return counts with noise of scale 1/epsilon, redrawn until sums are at least 1."""
     epsilon, source = request.epsilon, curator.randomness
     noisy = np.zeros_like(exact)
     absent = exact == 0

@@ -1,4 +1,4 @@
-"""Settings of a method: declared once, as a frozen dataclass; parsing, options, forms, metadata and docs come from it.
+"""Settings of a method, declared once as a frozen dataclass for all uses.
 
 >>> @dataclass(frozen=True, kw_only=True)
 ... class Own(Settings):
@@ -22,7 +22,7 @@ from veilog.errors import ParameterError, meant
 
 
 def in_python(name: str) -> str:
-    """Return the name of a setting as Python takes it: with an underscore after a word that it keeps for itself."""
+    """Return the name of a setting in Python, with an underscore after a keyword."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
 
@@ -36,7 +36,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Choices:
-    """The values that a setting of text may have, where they are known only when the program runs."""
+    """Allowed values of a setting of text, if known only when the program runs."""
 
     of: tuple[str, ...]
 
@@ -46,7 +46,10 @@ LargestLog = Annotated[int, "cases of the largest log expected; a budget too sma
 
 @dataclass(frozen=True)
 class Parameter:
-    """One setting in words: ``-p name=value``. A default of None means that the method finds it from public facts."""
+    """Setting in words: ``-p name=value``.
+
+    With a default of None, the method finds the value from public facts.
+    """
 
     name: str
     kind: type
@@ -57,7 +60,10 @@ class Parameter:
     choices: tuple[str, ...] = ()
 
     def parse(self, value: Any) -> Any:
-        """Return the value in its type, or raise a :class:`ParameterError`. Text is read, as from -p."""
+        """Return the value in its type, or raise a :class:`ParameterError`.
+
+        Text is read, as from -p.
+        """
         if value is None:
             return None
         parsed = self._read(value)
@@ -77,7 +83,7 @@ class Parameter:
         raise ParameterError(code, parameter=self.name, name=self.name, value=value, **allowed)
 
     def _read(self, value: Any) -> Any:
-        """The value in its type; None where it is no such thing."""
+        """Return the value in its type; None if it does not fit."""
         if self.kind is str:
             return str(value)
         if self.kind is bool:
@@ -94,7 +100,10 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a method can be told. A method's own are a frozen dataclass of annotated fields with defaults."""
+    """Settings of a method.
+
+    Each method has a frozen dataclass of annotated fields with defaults.
+    """
 
     @classmethod
     def parameters(cls) -> tuple[Parameter, ...]:
@@ -103,9 +112,9 @@ class Settings:
 
     @classmethod
     def parse(cls, values: Mapping[str, Any], of: str = "this method", beside: Iterable[str] = ()) -> Self:
-        """Return the settings with the given values read and checked, and defaults for the rest.
+        """Return the settings with these values read and checked, and defaults else.
 
-        ``beside`` them other names can be said where they are, one of which may have been meant.
+        ``beside`` has other names that are valid in the same place, one of which may have been meant.
         """
         known = {parameter.name: parameter for parameter in cls.parameters()}
         values = {_in_words(name): value for name, value in values.items()}
@@ -128,7 +137,7 @@ class Settings:
 
 
 def _in_words(name: str) -> str:
-    """The name of a setting outside of Python, of the one that Python takes."""
+    """Return the name of a setting outside of Python for the one that Python takes."""
     word = name.removesuffix("_")
     return word if in_python(word) == name else name
 

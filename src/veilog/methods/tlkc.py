@@ -1,15 +1,16 @@
-"""TLKC-privacy: suppress what a few known events of a person would single out, or tell a sensitive value by.
+"""TLKC-privacy: suppress events that single out a person or a sensitive value.
 
 M. Rafiei, M. Wagner, W. van der Aalst, "TLKC-Privacy Model for Process Mining" (RCIS 2020); M. Rafiei, W. van der
 Aalst, "Group-Based Privacy Preservation Techniques for Process Mining" (2021).
 
 The attacker knows at most ``l`` events of a case: as a set or multiset of activities, as a sequence, or as one with the
-times since the start of the case (``relative``). Whatever it is, at least ``k`` cases of the release match it or
-none does, and no sensitive value is had by more than the share ``c`` of them.
+times since the start of the case (``relative``). Either at least ``k`` cases of the release match that knowledge or
+none does. No more than the share ``c`` of them has one sensitive value.
 
 Elements are activities (sets), or the occurrences of activities: the first, second, ... of a case. A pattern of at most
-``l`` elements violates where more than 0 and fewer than k cases match it, or a sensitive value is too frequent among
-them; it is minimal where no part of it violates. While violating patterns remain, the element with the largest
+``l`` elements violates where more than 0 and fewer than k cases match it. It also violates where a sensitive value is
+too frequent among them. It is minimal where no part of it violates. While violating patterns remain, the element with
+the largest
 
     (minimal violating patterns with it) / (maximal frequent patterns with it + 1)
 
@@ -82,30 +83,30 @@ _TABLE = 1 << 28
 """Cells of the table of what follows where."""
 _FREQUENT_STATES = 2_000_000
 _FREQUENT = 200_000
-"""States of one level, and patterns in all, of a search for frequent patterns: they only steer what is suppressed."""
+"""Most states of one level, and most frequent patterns; they only steer the suppression."""
 
 
 @dataclass(frozen=True)
 class Elements:
-    """What patterns are made of."""
+    """Elements of patterns."""
 
     size: int
     ordered: bool
-    """Whether patterns are subsequences, or sets."""
+    """True if patterns are subsequences, False if they are sets."""
     before: tuple[int, ...] = ()
-    """For sets: of each element the one without which it cannot be (the occurrence before this one), or -1."""
+    """For sets, the element that each needs (the occurrence before it), or -1."""
 
 
 @dataclass(frozen=True, eq=False)
 class ElementTraces:
-    """Distinct traces of elements: those of trace ``i`` are ``codes[offsets[i]:offsets[i + 1]]``."""
+    """Distinct traces of elements: trace ``i`` is ``codes[offsets[i]:offsets[i+1]]``."""
 
     codes: IntArray
     offsets: IntArray
     cases: IntArray
     """Number of cases of each trace."""
     having: IntArray
-    """Of each trace, and each value of a sensitive attribute, the number of its cases that have the value."""
+    """Number of cases of each trace with each value of a sensitive attribute."""
 
     def __len__(self) -> int:
         return len(self.cases)
@@ -118,15 +119,15 @@ class ElementTraces:
 
 @dataclass(frozen=True, eq=False)
 class PatternLevel:
-    """The patterns of one size, a row each: those that hold, and the minimal ones that violate."""
+    """Patterns of one size, a row each: holding ones, and minimal violating ones."""
 
     size: int
     holding: IntArray
     violating: IntArray
     without: IntArray
-    """Of each holding pattern and position, the row in the level before of the pattern without it, or -1."""
+    """Row in the level before of each holding pattern without the element at each position, or -1."""
     cut: bool
-    """Whether the next level would be too large, so that this is the last one though patterns go on."""
+    """True if the next level would be too large, so that this is the last one though patterns go on."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +139,9 @@ class _Space:
     follows: BoolArray
     next_state: Int32Array | None
     weights: tuple[FloatArray, ...]
-    """Of each state the cases of its trace, and those with each sensitive value."""
+    """Cases of the trace of each state, and those with each sensitive value."""
     may_follow: BoolArray | None
-    """For sets: which element may come after which last one (the last row: after none)."""
+    """For sets, elements that may come after each last one (the last row: after none)."""
 
 
 def levels(
@@ -152,8 +153,11 @@ def levels(
     largest: int | None = None,
     most_states: int = _STATES,
 ) -> Iterator[PatternLevel]:
-    """Patterns of size 1, 2, ...: one holds where at least ``k`` cases match it and no value of a sensitive attribute
-    is had by more than ``c`` of them; only patterns whose parts all hold are looked at."""
+    """Yield the patterns of size 1, 2, ... whose parts all hold.
+
+    A pattern holds if at least ``k`` cases match it and no more than ``c`` of them have one value of a sensitive
+    attribute.
+    """
     # A value that no more than the share c of any k cases can have needs no counting.
     counted = traces.having[:, traces.having.sum(axis=0) > c * k] if c < 1 else traces.having[:, :0]
     space = _space(elements, traces, counted)
@@ -178,8 +182,11 @@ def levels(
 
 
 def maximal_patterns(elements: Elements, traces: ElementTraces, at_least: float) -> tuple[list[IntArray], bool]:
-    """The patterns that at least so many cases match and that are part of no longer such pattern, by size; and whether
-    all were found (a level that is too large ends the search; its patterns then count as maximal)."""
+    """Return the maximal patterns of enough cases by size, and True if complete.
+
+    At least so many cases match them, and they are part of no longer such pattern. A level that is too large ends the
+    search; its patterns then count as maximal.
+    """
     found: list[IntArray] = []
     for level in levels(elements, traces, k=at_least, most_states=_FREQUENT_STATES):
         if found and len(level.holding):
@@ -231,7 +238,8 @@ def _weights(traces: ElementTraces, having: IntArray, owner: IntArray) -> tuple[
 def _judged(
     elements: Elements, space: _Space, patterns: IntArray, states: IntArray, starts: IntArray, k: float, c: float
 ) -> tuple[IntArray, IntArray, BoolArray]:
-    """Every pattern one element longer that some case matches, as (pattern, element), and whether it holds."""
+    """Return the matched patterns one element longer, and which of them hold.
+    They are given as (pattern, element)."""
     found: list[tuple[IntArray, IntArray, BoolArray]] = []
     table = space.follows.astype(np.float64)
     for low, high in _batches(starts, elements.size):
@@ -261,7 +269,8 @@ def _judged(
 def _parts(
     elements: Elements, patterns: IntArray, without: IntArray, keys: IntArray, node: IntArray, item: IntArray
 ) -> tuple[IntArray, BoolArray]:
-    """Of each longer pattern the rows of its parts (the last one is what it grew from), and whether all hold."""
+    """Return the rows of the parts of each longer pattern, and True where all hold.
+    The last part is the pattern that it grew from."""
     size = patterns.shape[1]
     parts = np.full((len(node), size + 1), -1, dtype=np.int64)
     parts[:, size] = node
@@ -280,7 +289,7 @@ def _parts(
 
 
 def _rank(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
-    """The place of each wanted key, or -1."""
+    """Return the place of each wanted key, or -1."""
     if not len(sorted_keys):
         return np.full(len(wanted), -1, dtype=np.int64)
     place = np.minimum(np.searchsorted(sorted_keys, wanted), len(sorted_keys) - 1)
@@ -290,7 +299,7 @@ def _rank(sorted_keys: IntArray, wanted: IntArray) -> IntArray:
 def _grown(
     elements: Elements, space: _Space, states: IntArray, starts: IntArray, node: IntArray, item: IntArray, most: int
 ) -> tuple[IntArray, IntArray] | None:
-    """The states of the longer patterns, in the order of the patterns; None where there are more than ``most``."""
+    """Return the states of the longer patterns in order; None for more than ``most``."""
     found, sizes = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
     for low, high in _batches(starts, elements.size):
         part = states[starts[low] : starts[high]]
@@ -313,7 +322,7 @@ def _grown(
 
 
 def _batches(starts: IntArray, items: int) -> Iterator[tuple[int, int]]:
-    """Ranges of patterns of bounded size, or of one pattern."""
+    """Yield ranges of patterns of bounded size, or of one pattern."""
     most, states, low = max(1, _CELLS // items), min(_BATCH, _CELLS // items), 0
     while low < len(starts) - 1:
         high = int(np.searchsorted(starts, starts[low] + states, side="right")) - 1
@@ -363,7 +372,7 @@ class TlkcSettings(Settings):
 
 @dataclass(frozen=True, eq=False)
 class BackgroundKnowledge:
-    """What an attacker may know of each event (its label, a number), and which case has which sensitive values."""
+    """Possible knowledge of an attacker: labels of events, sensitive values of cases."""
 
     label: IntArray
     case: IntArray
@@ -374,7 +383,7 @@ class BackgroundKnowledge:
 
 
 def left(known: BackgroundKnowledge, bounds: TlkcSettings, remark: Callable[[Message], None]) -> BoolArray:
-    """Which events are left when nothing violates any more."""
+    """Return True for the events that are left when nothing violates any more."""
     ordered = bounds.background in ("sequence", "relative")
     place = equal_before(known.label * known.cases + known.case)
     place *= bounds.background != "set"
@@ -394,7 +403,10 @@ def left(known: BackgroundKnowledge, bounds: TlkcSettings, remark: Callable[[Mes
 
 
 def largest_k(known: BackgroundKnowledge, c: float) -> int:
-    """The largest k at which an element is left: alone, one that keeps to ``c`` and that most cases have."""
+    """Return the largest k at which an element is left.
+
+    It is left alone: one that keeps to ``c`` and that most cases have.
+    """
     _, label = np.unique(known.label, return_inverse=True)
     cases, having = _numbers(replace(known, label=label.ravel()), int(label.max(initial=-1)) + 1)
     fits = having.max(axis=1, initial=0) <= c * cases
@@ -409,10 +421,11 @@ def _loop(
     bounds: TlkcSettings,
     remark: Callable[[Message], None],
 ) -> BoolArray:
-    """Suppresses until a whole search finds nothing that violates. What violates by itself leaves first: it has to."""
+    """Suppress elements until a whole search finds no violation.
+    An element that violates by itself leaves first, as it has to."""
     cases, having = _numbers(known, len(before))
     fits = (cases >= bounds.k) & (having.max(axis=1) <= bounds.c * cases * (1 + 1e-12))
-    # A multiset with a later occurrence has the earlier ones: it is known to nobody who knows l events only.
+    # A multiset with a later occurrence has the earlier ones: an attacker who knows only l events cannot know it.
     alive = _with_later(fits | (place >= bounds.l), before)
     while True:
         keep = alive[known.label]
@@ -434,7 +447,7 @@ def _loop(
 
 
 def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:
-    """An occurrence leaves with all later ones."""
+    """Return the elements that are left when an occurrence takes all later ones along."""
     alive = alive.copy()
     while True:
         gone = alive & (before >= 0) & ~alive[before]
@@ -444,7 +457,7 @@ def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:
 
 
 def _numbers(known: BackgroundKnowledge, size: int) -> tuple[IntArray, IntArray]:
-    """Of each element the cases that have it, and those among them with each value."""
+    """Return the cases of each element, and those among them with each value."""
     pairs = np.unique(known.label * known.cases + known.case)
     element, case = pairs // known.cases, pairs % known.cases
     cases = np.bincount(element, minlength=size)
@@ -455,7 +468,7 @@ def _numbers(known: BackgroundKnowledge, size: int) -> tuple[IntArray, IntArray]
 
 
 def _traces(known: BackgroundKnowledge, element: IntArray, keep: BoolArray, ordered: bool) -> ElementTraces:
-    """The distinct traces of the elements that are left, with their cases."""
+    """Return the distinct traces of the elements that are left, with their cases."""
     case, code = known.case[keep], element[keep]
     if not ordered:
         pairs = np.unique(case * (int(code.max(initial=0)) + 1) + code)
@@ -476,7 +489,7 @@ def _traces(known: BackgroundKnowledge, element: IntArray, keep: BoolArray, orde
 
 
 def _violating(elements: Elements, traces: ElementTraces, bounds: TlkcSettings) -> tuple[list[IntArray], bool]:
-    """The minimal violating patterns by size, and whether all sizes up to l were looked at."""
+    """Return the minimal violating patterns by size, and True if all sizes were seen."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
         if len(level.violating):
@@ -494,7 +507,7 @@ def _chosen(
     cases: int,
     remark: Callable[[Message], None],
 ) -> list[int]:
-    """The elements to suppress, the one with the highest score first, until no violating pattern is left."""
+    """Return the elements to suppress, by score, until no violating pattern is left."""
     having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
     if bounds.score == "cost":
         return _cheapest(_contained(violating, elements.size), having)
@@ -523,8 +536,9 @@ def _chosen(
 
 
 def _cheapest(private: csr_matrix, having: IntArray) -> list[int]:
-    """Elements that are in all violating patterns together: the most patterns for each case that loses the element
-    first; then those go free, the ones of most cases first, without which every pattern has another one."""
+    """Return elements that hit all violating patterns, with few cases losing them.
+    The element with the most patterns for each case comes first. Then those go free, the ones of most cases first,
+    without which every pattern has another one."""
     columns = private.tocsc()
     of_element = [columns.indices[a:b] for a, b in itertools.pairwise(columns.indptr.tolist())]
     hits = np.zeros(private.shape[0], dtype=np.int64)
@@ -544,7 +558,7 @@ def _cheapest(private: csr_matrix, having: IntArray) -> list[int]:
 
 
 def _contained(patterns: list[IntArray], size: int) -> csr_matrix:
-    """Which pattern (row) contains which element (column)."""
+    """Return a matrix of the elements (columns) in each pattern (row)."""
     lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(np.full(len(p), p.shape[1]) for p in patterns)])
     columns = np.concatenate([np.zeros(0, dtype=np.int64), *(p.ravel() for p in patterns)])
     pairs = np.unique(np.repeat(np.arange(len(lengths)), lengths) * size + columns)
@@ -552,7 +566,10 @@ def _contained(patterns: list[IntArray], size: int) -> csr_matrix:
 
 
 def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog:
-    """Return the log without the events of suppressed elements; see the module. Cases without any event leave it."""
+    """Return the log without suppressed elements and without cases left empty.
+
+    See the module.
+    """
     k, c, background, time = settings.k, settings.c, settings.background, settings.time
     names = attribute_names(settings.sensitive)
     if c < 1 and not names:
@@ -581,11 +598,12 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
     return released
 
 
-# What is known of events ----------------------------------------------------------------------------------------------
+# Events and their values ----------------------------------------------------------------------------------------------
 
 
 def _sensitive(log: EventLog, events: DeclaredEvents, name: str, curator: Curator) -> Sensitive:
-    """The attribute; one of events of which no case has two values is the case's, unless that has one of its name."""
+    """Return the attribute, as one of cases if no case has two values.
+    It stays one of events if the cases have an attribute of its name."""
     one = sensitive_attribute(log, events, name, curator.domain)
     if one.level == "case" or one.name in log.cases.column_names:
         return one
@@ -598,7 +616,8 @@ def _sensitive(log: EventLog, events: DeclaredEvents, name: str, curator: Curato
 
 
 def _times(log: EventLog, events: DeclaredEvents, time: str) -> tuple[IntArray, BoolArray]:
-    """The times of events to release, and which have one: as they are, or whole units since the case began."""
+    """Return the times of events to release, and a mask of known ones.
+    They are as they were, or whole units since the case began."""
     times, known = microseconds(log, events.rows)
     if time == "original":
         return times, known
@@ -624,7 +643,7 @@ def _known(events: DeclaredEvents, label: IntArray, chosen: list[Sensitive]) -> 
 
 
 def _all_suppressed(known: BackgroundKnowledge, bounds: TlkcSettings) -> ParameterError:
-    """The refusal where nothing would be left, with what would leave something."""
+    """Return the error for a log with nothing left, with settings that would help."""
     largest = largest_k(known, bounds.c)
     if largest == 0:
         return ParameterError("tlkc-no-confidence-reached", parameter="k", c=bounds.c)
@@ -639,7 +658,7 @@ def _all_suppressed(known: BackgroundKnowledge, bounds: TlkcSettings) -> Paramet
 def _released(
     log: EventLog, events: DeclaredEvents, keep: BoolArray, times: IntArray, timed: BoolArray, chosen: list[Sensitive]
 ) -> EventLog:
-    """What is left, with what the model speaks about: nothing else of the log leaves."""
+    """Return the log that is left, with only the columns of the model."""
     cases, owner = np.unique(events.case[keep], return_inverse=True)
     rows = pa.array(events.rows[keep])
     columns = {

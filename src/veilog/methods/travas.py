@@ -4,12 +4,12 @@ M. Rafiei, F. Wangelik, W.M.P. van der Aalst, "TraVaS: Differentially Private Tr
 Mining", ICPM Workshops 2022.
 
 TraVaS adds k-truncated symmetric geometric noise to the count of every variant of the log and releases those that end
-up above k. A case has one variant, so this is one question of sensitivity 1 and the paper's (epsilon, delta) holds.
+up above k. A case has one variant, so this is one query of sensitivity 1 and the paper's (epsilon, delta) holds.
 
-uTraVaS asks the same question n times at (epsilon/n, delta/n) and averages the answers; where a variant is missing
-from one of them, the count expected of an unreleased variant stands in. The paper chooses the n from 2, 3, ... whose
-result resembles the raw log best. That choice reads the raw log, and every candidate that was run is a release of its
-own: as published nothing can be derived. Certified, n is fixed beforehand.
+uTraVaS asks the same query n times at (epsilon/n, delta/n) and averages the answers; where a variant is missing from
+one of them, the count expected of an unreleased variant stands in. The paper chooses the n from 2, 3, ... whose result
+resembles the raw log best. That choice reads the raw log, and every candidate that was run is a release of its own: as
+published nothing can be derived. Certified, n is fixed beforehand.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ from veilog.privacy.mechanisms.mechanism import KTruncatedGeometric
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
 SMALLEST_SPLIT = 2
-"""uTraVaS tries numbers of subqueries from here on (the authors' program; one subquery is TraVaS)."""
+"""Smallest number of subqueries that uTraVaS tries (the authors' program; one subquery is TraVaS)."""
 
 
 def travas(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Return the variants whose noisy count exceeds k, with these counts: (epsilon, delta), as published too."""
+    """Return the variants whose noisy count exceeds k, with these counts.
+
+    (epsilon, delta) holds, as published too.
+    """
     remark_rare_variants(request, KTruncatedGeometric.of(request.epsilon, request.delta), counted=True)
     return request.obeying(curator.partitions(request.epsilon, request.delta, purpose="variants-above-threshold"))
 
@@ -89,7 +92,7 @@ def utravas(curator: Curator, request: Request, settings: UtravasSettings) -> Va
 
 
 def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) -> Variants:
-    """The mean of n answers at (epsilon/n, delta/n) over all variants that occur in any of them."""
+    """Return the mean of n answers at (epsilon/n, delta/n) over all their variants."""
     share, failure = epsilon / n, delta / n
     answers = [
         curator.partitions(share, failure, purpose=Message("variants-above-threshold-subquery", i=i + 1, n=n))
@@ -106,10 +109,11 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
 
 
 def unreleased_count(epsilon: Fraction, delta: Fraction) -> float:
-    """The count expected of a variant that was not released: counts 1, ..., 2k weighted by their chance of that.
+    """Return the expected count of a variant that was not released.
 
-    A public number: ``sum_f f P(f + X <= k) / sum_f P(f + X <= k)``, with X the k-TSGD noise. Summed over the noise
-    first that is ``(k + 1) / 2 + Var(X) / 2k``, which is taken where there are too many counts to list.
+    Counts 1, ..., 2k are weighted by their chance of that. It is a public number: ``sum_f f P(f + X <= k) / sum_f P(f +
+    X <= k)``, with X the k-TSGD noise. Summed over the noise first that is ``(k + 1) / 2 + Var(X) / 2k``, which is used
+    where there are too many counts to list.
     """
     k = tsgd_bound(epsilon, delta)
     if k > _LISTED:
@@ -123,7 +127,8 @@ def unreleased_count(epsilon: Fraction, delta: Fraction) -> float:
 
 
 def _variance(epsilon: float, k: int) -> float:
-    """The variance of noise from -k to k whose chances fall by exp(-epsilon) a step: sums of geometric series."""
+    """Return the variance of noise from -k to k, by sums of geometric series.
+    Its chances fall by exp(-epsilon) a step."""
     q, rest = math.exp(-epsilon), -math.expm1(-epsilon)
     first, second, third = q / rest, q / rest**2, q * (1 + q) / rest**3  # of q^i, i q^i and i^2 q^i from 1 on
     beyond = math.exp(-epsilon * k)

@@ -1,1 +1,1 @@
-"""From a request to a release: what is refused, what is asked, what is given away, and what to choose."""
+"""Way from a request to a release: refusals, queries, results and suggestions."""

@@ -1,7 +1,7 @@
-"""What a ledger says of a release beside others, for the data owner alone.
+"""Confidential warnings on a release from its ledger and from other releases.
 
-This ages: with every release that is made, what was said of the earlier ones is no longer so. A page that is shown asks
-the ledger when it is shown; what is written to a file says of which day it is.
+Such warnings age: each further release changes what holds of the earlier ones. A page reads the ledger each time it is
+shown. A written file names the day on which the ledger was read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _OTHERS_NAMED = 3
 
 
 def unentered(delta: float | Fraction, *, bounded: bool = True) -> OwnerMessage:
-    """Return the note that nothing keeps account of what was spent; an account refuses what is not ``bounded``."""
+    """Return the note that no ledger counts the spent budget.
+
+    An account refuses a release that is not ``bounded``.
+    """
     if not bounded:
         return OwnerMessage("in-no-ledger-unbounded")
     return OwnerMessage("in-no-ledger-with-delta" if delta else "in-no-ledger")
@@ -36,8 +39,10 @@ OF_ACCOUNTS = frozenset({"in-no-ledger", "in-no-ledger-with-delta", "in-no-ledge
 
 
 def namesakes(account: Account) -> OwnerMessage | None:
-    """Return the note that the ledger has other accounts of the same file name, whose releases are not in this one's
-    sums; None where it has none."""
+    """Return the note on other accounts of the same file name; None if there is none.
+
+    The sums of this account do not include the releases of those accounts.
+    """
     if not account.namesakes:
         return None
     return OwnerMessage(
@@ -49,8 +54,10 @@ def namesakes(account: Account) -> OwnerMessage | None:
 
 
 def entered_warnings(entry: EntryRef, log: Data) -> tuple[OwnerMessage, ...]:
-    """Return the warnings of the account that something was entered in. It is paid for, so a ledger that cannot be read
-    now gives none."""
+    """Return the warnings of the account in which a release was entered.
+
+    The release has already used its budget, so a ledger that cannot be read now yields no warning.
+    """
     with contextlib.suppress(VeilogError):
         account = entry.account().among(variants_of(log).cases)
         before = account.before(entry.number)
@@ -67,7 +74,7 @@ def entered_warnings(entry: EntryRef, log: Data) -> tuple[OwnerMessage, ...]:
 
 
 def elsewhere_warning(ledger: Path, log: Data) -> tuple[OwnerMessage, ...]:
-    """Return the warning that the user's own ledger has releases of data that this other ledger does not count."""
+    """Return the warning that the user's own ledger has further releases of this data."""
     own = default_ledger()
     if own is None or not own.exists() or (ledger.exists() and own.samefile(ledger)):
         return ()
@@ -83,12 +90,12 @@ def elsewhere_warning(ledger: Path, log: Data) -> tuple[OwnerMessage, ...]:
 
 
 def level_falls(before: Strength, after: Strength) -> OwnerMessage:
-    """Return the warning that all releases of an account together protect less than they did before."""
+    """Return the warning that the protection level of an account has fallen."""
     return OwnerMessage("account-level-falls", before=before, after=after)
 
 
 def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
-    """Return the warning that the account does not count all releases of its data, where it does not."""
+    """Return the warning that the account does not count all releases, if so."""
     number = len(account.uncounted)
     if not number:
         return ()
@@ -100,28 +107,33 @@ def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
 
 
 def beside_budgets(account: Account) -> OwnerMessage:
-    """Return the warning that a log has an account of its own where others have budgets: one case more makes it another
-    log to its ledger. An account that is not opened yet has no number."""
+    """Return the warning that a log has its own account while others have budgets.
+
+    A log with one more case is another log to its ledger. An account that is not opened yet has no number.
+    """
     return OwnerMessage("log-unknown-beside-budgets" if account.budgets_beside > 1 else "log-unknown-beside-budget")
 
 
 @dataclass(frozen=True)
 class LedgerStatus:
-    """What a ledger knows of the releases of some data, and which other accounts it has."""
+    """Account of some data in a ledger, and the number of other accounts there."""
 
     account: Account | None
-    """That of these data; None where the ledger does not know them."""
+    """Account of these data; None if the ledger does not have one."""
     others: int = 0
-    """Further accounts that have releases: whether they are about the same people no ledger can know."""
+    """Number of other accounts with releases. No ledger can know whether they concern the same people."""
     names: tuple[str, ...] = ()
-    """What some of these are called, where that may be said."""
+    """Names of some of these accounts, where they may be revealed."""
     readable: bool = True
     as_of: str = ""
-    """The day on which the ledger was asked, as ISO 8601 writes it, for what is read later."""
+    """Day on which the ledger was read (ISO 8601), for texts that are read later."""
 
     @staticmethod
     def of(account: Account | None, accounts: Iterable[Account], *, named: bool = True) -> LedgerStatus:
-        """Return what all ``accounts`` of a ledger say to the data of one of them; ``named``: with their names."""
+        """Return the status of one of the ``accounts`` of a ledger.
+
+        With ``named``, it has the names of some of the others.
+        """
         own = None if account is None else account.number
         others = [other for other in accounts if other.number != own and counting(other)]
         return LedgerStatus(
@@ -130,7 +142,7 @@ class LedgerStatus:
 
     @staticmethod
     def of_entry(ledger: Ledger, number: int, *, named: bool = True) -> LedgerStatus:
-        """Return what a ledger, which is read once, says to the release that it has under this number."""
+        """Return the status of the release with this number; the ledger is read once."""
         try:
             accounts = ledger.show()
         except VeilogError:

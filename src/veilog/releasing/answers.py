@@ -1,23 +1,24 @@
-"""What a release was answered, kept so that its cases can be drawn again: recorded while it is made, replayed later.
+"""Answers that a release was made of: recorded while it is made, replayed later.
 
 A release follows from its request, the answers of the curator and the random words of the method. So a run with the
-recorded answers and words makes the same release again without a log. With other words after the last answer it makes
+recorded answers and words makes the same release again without a log. With other words after the last answer, it makes
 other cases by the same answers.
 
 Privacy: three things are recorded.
 
 - *Answers*, as the curator gave them. Each was charged before it was given, and the guarantee is that of all of them
-  together. What is computed of them is post-processing, on whatever machine.
+  together. Anything computed from them is post-processing, on any machine.
 - *Public facts* that the method asked for: activities, the longest trace, the window, and the type and level of
-  columns. Each that the log gave is a condition of the guarantee.
-- *Words* of the method. A recorded method has a source of its own in place of the curator's: words that this module
-  takes from the operating system and hands to nobody else. The kernel draws noise from words that it takes itself. Both
-  are independent, so words beside answers say no more of the noise than the answers do. Which question is asked may
-  follow from words and earlier answers; adaptive composition allows that, and allows that an adversary knows the words.
-
+  columns. Each fact that the log gave is a condition of the guarantee.
+- *Words* of the method. A recorded method has a source of its own in place of the curator's. This module takes its
+  words from the operating system and hands them only to the method. The kernel draws noise from words that it takes
+  itself. Both sources are independent, so words beside answers reveal no more of the noise than the answers do. Words
+  and earlier answers may decide which query is asked. Adaptive composition allows that, and allows that an adversary
+  knows the words.
 With a seed, words and noise come from one generator, whose state follows from enough words. Such a release guarantees
-nothing, and its record is in no file. A method that peeks is not recorded, as it may draw noise from its own words. Nor
-is one of another package, of which nobody here knows that, one that trains, or one that asks about samples.
+nothing, and its record is in no file. A method that peeks is not recorded, as it may draw noise from its own words.
+veilog also records no method of another package, since it cannot check that of it, and none that trains or asks about
+samples.
 """
 
 from __future__ import annotations
@@ -56,14 +57,14 @@ QUESTIONS = (
     "most_apart",
     "step",
 )
-"""What answers with numbers or names; ``sums`` is asked of curators, of their questions about events and of rounds."""
+"""Queries answered with numbers or names. Curators, their queries about events and rounds answer ``sums``."""
 OPENING = ("subsample", "training", "rounds")
-"""What gives a curator, steps, histograms or sums to ask further."""
+"""Calls that open a curator, steps, histograms or sums to ask further."""
 PEEKING = ("peek", "peek_log")
 WORDS = "words"
 """The name under which random words are recorded."""
 MOST_NUMBERS = 8_000_000
-"""Of a larger record nothing is kept: 64 MB."""
+"""Most numbers in a record (64 MB); a larger record is dropped."""
 _FACTS, _FACTS_OF_COLUMNS = ("activities", "max_length", "window"), ("level", "kind")
 
 Answer: TypeAlias = "int | IntArray | SparseHistogram | Variants | tuple[str, ...] | tuple[int, int]"
@@ -73,20 +74,23 @@ Answer: TypeAlias = "int | IntArray | SparseHistogram | Variants | tuple[str, ..
 
 
 class Watcher(Protocol):
-    """Sees each query and answers it."""
+    """Watcher of a curator, which sees each query and answers it."""
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return the answer to a question of ``holder``: a curator or what it opened, or its questions about events."""
+        """Return the answer to a query of ``holder``.
+
+        The holder is a curator, something that it opened, or its queries about events.
+        """
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return what is opened: a curator of a sample, a training, or rounds of histograms or sums."""
+        """Return an opened curator of a sample, training, or rounds of histograms or sums."""
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Return what is looked at without noise."""
+        """Return the result of a look at the log without noise."""
 
 
 class _Watched:
-    """Stands in for a curator, its questions about events or a training."""
+    """Stand-in for a curator, its queries about events or a training."""
 
     def __init__(self, holder: Any, watcher: Any) -> None:
         self._holder, self._watcher = holder, watcher
@@ -104,7 +108,7 @@ class _Watched:
 
 
 def watched(curator: Curator, watcher: Watcher) -> Curator:
-    """Return what is used as the curator is, and tells the watcher."""
+    """Return a stand-in for the curator that passes each query to the watcher."""
     return cast(Curator, _Watched(curator, watcher))
 
 
@@ -113,14 +117,14 @@ def watched(curator: Curator, watcher: Watcher) -> Curator:
 
 @dataclass(frozen=True, eq=False)
 class AnswerRecord:
-    """Answers and random words in their order, each with its name, and public facts by theirs."""
+    """Named answers and random words in their order, and named public facts."""
 
     entries: list[tuple[str, Answer]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
-    """In plain values."""
+    """Public facts by name, in plain values."""
 
     def last_answer(self, start: int, stop: int) -> int:
-        """Return the place of the last answer among some entries; the place before them where there is none."""
+        """Return the place of the last answer among some entries, or ``start - 1``."""
         return max((i for i in range(start, stop) if self.entries[i][0] != WORDS), default=start - 1)
 
 
@@ -133,7 +137,7 @@ class Recording:
 
 
 class AnswerRecorder:
-    """Records what a method is answered, as its watcher."""
+    """Recorder of the answers to a method, as its watcher."""
 
     def __init__(self, curator: Curator) -> None:
         self._source, self._record, self._numbers = curator.randomness, AnswerRecord(), 0
@@ -143,7 +147,7 @@ class AnswerRecorder:
 
     @property
     def record(self) -> AnswerRecord | None:
-        """What was recorded; None where that is not all, or too much to keep."""
+        """The record; None if it is incomplete or too large to keep."""
         return self._record if self._complete and self._numbers <= MOST_NUMBERS else None
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
@@ -154,12 +158,12 @@ class AnswerRecorder:
         return answer
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """Return what is opened; of trainings and samples there is no record."""
+        """Return the opened object; of trainings and samples there is no record."""
         self._complete &= name == "rounds"
         return getattr(holder, name)(*given, **named)
 
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
-        """Return what is looked at; from here on there is no record."""
+        """Return the result of a look at the log; from here on there is no record."""
         self._complete, self._record = False, AnswerRecord()
         return getattr(holder, name)(*given)
 
@@ -183,7 +187,7 @@ class AnswerRecorder:
 
 
 class _Recorded(_Watched):
-    """Stands in for a curator that is recorded, with random words for the method alone."""
+    """Stand-in for a recorded curator, with random words for the method alone."""
 
     def __getattr__(self, name: str) -> Any:
         recorder = self._watcher
@@ -216,7 +220,7 @@ def _plain_fact(value: Any) -> Any:
 
 
 class ReplayedCurator:
-    """Stands in for a curator and gives the recorded answers in their order. It never sees a log.
+    """Stand-in for a curator that repeats recorded answers and never sees a log.
 
     Once the last answer is given after :meth:`rewind`, random words are fresh, and generators that were made before go
     on with fresh numbers, too.
@@ -231,14 +235,16 @@ class ReplayedCurator:
         self.events = _ReplayedEvents(self)
 
     def rewind(self, start: int, stop: int, fresh: np.random.Generator) -> None:
-        """Go back to the entry ``start``, to give the answers before ``stop`` again, with fresh words after the last of
-        them."""
+        """Go back to the entry ``start`` and give the answers before ``stop`` again.
+
+        Words after the last of these answers are fresh.
+        """
         self._place, self._turn, self._fresh = start, self._record.last_answer(start, stop) + 1, fresh
         self._seen.clear()
 
     @property
     def charges(self) -> Sequence[int]:
-        """As many as entries were replayed: their places stand for charges."""
+        """As many places as entries were replayed; they stand for charges."""
         return range(self._place)
 
     @property
@@ -297,7 +303,7 @@ class ReplayedCurator:
 
 
 class _ReplayedEvents:
-    """Stands in for questions about events."""
+    """Stand-in for queries about events."""
 
     def __init__(self, curator: ReplayedCurator) -> None:
         self._curator = curator

@@ -1,9 +1,9 @@
-"""What can be stated about a release: what the program checked, and what only a person can confirm.
+"""Statements about a release, checked by the program or to confirm by a person.
 
-A tick is a check. Each code of a statement that the program ticks names the function that verifies it, and nothing else
-can be ticked. Everything that a person alone can know (where a list of activities comes from, whether there are other
-releases, who receives it) is to be confirmed, whatever the program knows beside it. No statement is a permission: who
-answers for the data decides.
+A tick is a check. Each code of a statement that the program ticks names the function that verifies it. Nothing else can
+be ticked. A person confirms everything that only a person can know, whatever else the program knows: where a list of
+activities comes from, whether there are other releases, who receives this one. No statement is a permission: the person
+responsible for the data decides.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 
 State = Literal["checked", "to-confirm", "against"]
 Activities = Literal["declared", "log", "privately", "none"]
-"""How the names of activities became public: by a list, by the owner's word about the log, found with noise, or not at
-all, because no name leaves the log but by an answer with noise."""
+"""Way in which activity names became public: by a list, by the data owner's word, with noise, or not at all.
+Not at all means that no name leaves the log but by an answer with noise."""
 Verified = Literal["guarantee-derived", "activities-with-noise", "cases-bounded", "other-releases"]
 Asked = Literal["activities-declared", "unit", "releases-elsewhere", "recipient", "file-unchanged", "other-releases"]
 CheckCode = Code | Verified | Asked
@@ -35,7 +35,7 @@ VERIFIED_BY: Mapping[str, str] = {
     "cases-bounded": "veilog.privacy.unit:bounded",
     "other-releases": "veilog.report.words:said_of_others",
 }
-"""The function that verifies what is ticked, by its code. There is no tick without one."""
+"""Function that verifies each ticked statement, by code. Without one, there is no tick."""
 
 VERDICTS: Mapping[str, tuple[str, str]] = {
     "level": (
@@ -52,7 +52,7 @@ VERDICTS: Mapping[str, tuple[str, str]] = {
     "use_cases": ("what a release is good for", "veilog.measures.use_cases:UseCase"),
     "more": ("whether an attack gains by the release", "veilog.measures.singling_out.measure:SinglingOut"),
 }
-"""What the program judges beside these, where its JSON or its pages say it, and what decides it."""
+"""Further verdicts of the program, where its JSON or pages show them, and the code that decides them."""
 
 
 class Unverified(AssertionError):
@@ -61,11 +61,11 @@ class Unverified(AssertionError):
 
 @dataclass(frozen=True)
 class Check:
-    """One statement about a release, and what is known about it."""
+    """Statement about a release, and its state."""
 
     code: CheckCode
     state: State
-    """"checked": the program verified it; "to-confirm": a person has to; "against": it seems not to hold."""
+    """State: "checked" by the program, "to-confirm" by a person, or "against" if it seems not to hold."""
     asks: Message
     why: Message | None = None
 
@@ -75,7 +75,7 @@ class Check:
 
 
 def activities_of(declared: Domain, needed: Iterable[str]) -> Activities:
-    """Return how the names of activities became public in a release that needs these public facts."""
+    """Return how activity names became public in a release that needs these facts."""
     if declared.activities == PRIVATELY:
         return "privately"
     if declared.activities == FROM_LOG:
@@ -84,7 +84,7 @@ def activities_of(declared: Domain, needed: Iterable[str]) -> Activities:
 
 
 def checks_of(g: Guarantee, activities: Activities | None, *, from_file: bool = False) -> tuple[Check, ...]:
-    """Return what can be stated about a release from itself alone; nothing where there is no guarantee.
+    """Return the statements that a release supports by itself; none if not proven.
 
     Args:
         g: its guarantee.
@@ -100,7 +100,10 @@ def checks_of(g: Guarantee, activities: Activities | None, *, from_file: bool = 
 
 
 def json_of_checks(g: Guarantee, activities: Activities | None) -> dict[str, list[dict[str, str]]]:
-    """Return two lists for a release that was just made, in English: what was checked, and what is to be confirmed."""
+    """Return the English texts of statements that were checked or are to be confirmed.
+
+    They concern a release that was just made.
+    """
     lists: dict[str, list[dict[str, str]]] = {"checked": [], "to_confirm": []}
     for check in checks_of(g, activities):
         text = " ".join(message.english for message in (check.asks, check.why) if message is not None)
@@ -109,7 +112,7 @@ def json_of_checks(g: Guarantee, activities: Activities | None) -> dict[str, lis
 
 
 def _check(code: CheckCode, state: State) -> Check:
-    """A check whose two sentences follow from its code alone."""
+    """Return a check whose two sentences follow from its code alone."""
     return Check(code, state, Message(f"check-{code}"), Message(f"check-{code}-why"))
 
 
@@ -146,24 +149,24 @@ def _recipient(level: Strength) -> Check:
 
 # What a guarantee means ----------------------------------------------------------------------------------------------
 
-# What a guarantee means: how well anybody can tell from a release who is in the log, and guess what is secret.
+# What a guarantee means: how well an adversary can infer from a release who is in the log, and guess a secret.
 #
 # Everything here is computed from pairs (epsilon, delta) that hold of a release, one of its guarantee or many of
 # its privacy losses, and never from data. Let M be the release, D the log without a given case (or person,
-# whichever is protected), and D + z the log with it, z being all that is in it. Each pair says of all z and all
+# whichever is protected), and D + z the log with it, z being all that is in it. Each pair states of all z and all
 # sets S of releases
 #
 #     P[M(D + z) in S] <= e^epsilon P[M(D) in S] + delta, and the same with D and D + z exchanged.
 #
-# *Is the case in the log?* Whoever says so where the release lies in S is right with probability t = P[M(D + z) in
-# S] (true positive rate) and wrong with probability a = P[M(D) in S] (false positive rate). The first inequality
-# for S, and the second for all that is not in S, give (Wasserman, Zhou, "A statistical framework for differential
-# privacy", 2010; Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", 2015)
+# *Is the case in the log?* An adversary who claims so where the release lies in S is right with probability
+# t = P[M(D + z) in S] (true positive rate) and wrong with probability a = P[M(D) in S] (false positive rate). The first
+# inequality for S, and the second for all that is not in S, give (Wasserman, Zhou, "A statistical framework for
+# differential privacy", 2010; Kairouz, Oh, Viswanath, "The composition theorem for differential privacy", 2015)
 #
 #     t <= g(a) = min(1, delta + e^epsilon a, 1 - e^-epsilon (1 - a - delta)).
 #
 # g = 1 - f is one minus the trade-off function (Dong, Roth, Su, "Gaussian differential privacy", 2022). Of several
-# pairs the smallest bound counts; g is taken as the same in both directions, so that it bounds as well who says
+# pairs the smallest bound counts; g is taken as the same in both directions, so that it also bounds the claim
 # that the case is *not* in the log. The *membership-test gap* is the largest g(a) - a: (e^epsilon - 1 + 2 delta) /
 # (e^epsilon + 1), which of a pure epsilon is tanh(epsilon / 2). It is reached where g(a) = 1 - a, so a guess at a
 # case that is in the log with probability 1/2 is right with probability (1 + gap) / 2 at most.
@@ -172,56 +175,56 @@ def _recipient(level: Strength) -> Check:
 # a *belief* at the attacker's best prior, d = tanh(epsilon / 4) of a pure epsilon. There gap = 2 d / (1 + d^2), and
 # always gap / 2 <= d <= gap.
 #
-# *What is in the case?* Somebody knows D, all but the case, and that it is in the log. With no release, the best
+# *What is in the case?* An adversary knows D, all but the case, and that it is in the log. With no release, the best
 # guess at a secret of it is right with probability p (the prior): 1/10 for one of 10 equally likely values, 1/n for
 # which one of n people it is who is in the log. After the release it is right with probability g(p) at most
 # (reconstruction robustness: Balle, Cherubin, Hayes, "Reconstructing training data with informed adversaries",
 # 2022; Hayes, Mahloujifar, Balle, "Bounding training data reconstruction in DP-SGD", 2023; as one bound for
 # singling out, attributes and reconstruction: Kulynych, Gomez, Kaissis, Hayes, Balle, Calmon, Raisaro, "Unifying
 # re-identification, attribute inference, and data reconstruction risks in differential privacy", 2025). Proof: let
-# S(z) be the releases after which the guess is right for z. If M(D) had been read in place of M(D + z), which says
+# S(z) be the releases after which the guess is right for z. If M(D) had been read in place of M(D + z), which reveals
 # nothing of z, it would be right with probability E P[M(D) in S(z)] <= p. Each P[M(D + z) in S(z)] <= g(P[M(D) in
 # S(z)]), and g is concave and never falls, so their mean is at most g(p).
 #
 # Two values of a case that is in the log are two steps apart (remove the one, add the other), and each step is in
 # this: M(D) is between them. For two equally likely values, 2 g(1/2) - 1 is the gap of the two steps taken one
 # after the other, max g(g(a)) - a; of a pure epsilon 1 - e^-epsilon, which is less than doubling epsilon in the
-# first formula gives. For a pure epsilon g(p) is never above what Bayes' rule says at 2 epsilon, p / (p + e^(-2
+# first formula gives. For a pure epsilon g(p) is never above what Bayes' rule gives at 2 epsilon, p / (p + e^(-2
 # epsilon) (1 - p)).
 #
-# What the prior has in it: everything that the other cases tell. Where these are not known but drawn with the case,
-# p is the mean chance of the best guess of somebody who is told them; concavity gives the same bound. All of these
+# What the prior has in it: everything that the other cases reveal. Where these are not known but drawn with the case,
+# p is the mean chance of the best guess of an adversary who knows them; concavity gives the same bound. All of these
 # are probabilities over the noise, before the release is read: with a delta nothing bounds the unluckiest release.
 
 
 FloatArray = npt.NDArray[np.float64]
 Pairs = Iterable[tuple[float, float]]
-"""Pairs (epsilon, delta), all of which hold of one release and one relation of neighbours."""
+"""Pairs (epsilon, delta) that all hold of one release and one relation of neighbours."""
 
 RATES = (0.001, 0.01, 0.1)
-"""The false positive rates that are told of."""
+"""False positive rates that are reported."""
 PRIORS = (0.5, 0.1, 0.01)
-"""The priors that are told of: one of 2, one of 10, one of 100."""
+"""Priors that are reported: one of 2, one of 10, one of 100."""
 _POINTS, _FURTHEST = 200, 60.0
-"""Where losses are looked at; each point holds by itself, and more of them bring hardly anything."""
+"""Number of points, and largest epsilon, at which losses are evaluated. Each holds by itself; more add little."""
 _ROUNDING = 1 + 2.0**-45
-"""A number takes fewer than ten operations on positive floats, each right to some 2**-52: this covers them."""
+"""Factor over all rounding: fewer than ten operations on positive floats, each right to some 2**-52."""
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What anybody can do with a release at most; each number is rounded up."""
+    """Most that an attacker can do with a release; each number is rounded up."""
 
     membership_test_gap: float
-    """True less false positive rate of whoever tells whether a given case is in the log."""
+    """True minus false positive rate of an attacker who decides whether a given case is in the log."""
     tpr_at_fpr: Mapping[float, float]
-    """Their true positive rate, at each of ``RATES``."""
+    """True positive rate of such an attacker, at each of ``RATES``."""
     guess_at_prior: Mapping[float, float]
-    """The chance to guess a secret of a case that is in the log, at each of ``PRIORS``."""
+    """Chance to guess a secret of a case that is in the log, at each of ``PRIORS``."""
 
     @property
     def presence(self) -> float:
-        """The chance to guess right whether a case is in the log that is in it with probability 1/2."""
+        """Chance to guess right whether a case is in the log, at a prior of 1/2."""
         return min(1.0, (1 + self.membership_test_gap) / 2)
 
     def message(self, unit: str) -> Message:
@@ -238,11 +241,11 @@ class Meaning:
 
 
 def meaning_of(guarantee: Guarantee) -> Meaning | None:
-    """Return what a guarantee means; None where nothing is proven.
+    """Return what a guarantee means for an attacker; None if nothing is proven.
 
-    It follows from the epsilon and delta that are claimed. The losses of the charges would say less, but only where
-    none of the questions was chosen by an answer (see :mod:`veilog.privacy.account.losses`), and a guarantee does not
-    say so.
+    It follows from the epsilon and delta that are claimed. The losses of the charges would give smaller numbers. They
+    hold only if no query was chosen by an answer (see :mod:`veilog.privacy.account.losses`), and a guarantee does not
+    record that.
     """
     if not guarantee.proven or guarantee.epsilon is None:
         return None
@@ -263,8 +266,10 @@ def meaning_of_pairs(pairs: Pairs) -> Meaning:
 
 
 def largest(pairs: Pairs, rate: float) -> float:
-    """Return ``g(rate)``: the largest true positive rate at this false positive rate, and the largest chance to guess a
-    secret at this prior."""
+    """Return ``g(rate)``, the largest true positive rate at this false positive rate.
+
+    It is also the largest chance to guess a secret at this prior.
+    """
     epsilons, deltas = _arrays(pairs)
     with np.errstate(over="ignore"):  # an infinite bound is none, and the other one counts
         more = deltas + np.exp(epsilons) * rate
@@ -273,7 +278,10 @@ def largest(pairs: Pairs, rate: float) -> float:
 
 
 def pairs_of(losses: Iterable[Loss]) -> Pairs:
-    """Return many pairs that hold of what has these losses, each fixed beforehand: together they say less than one."""
+    """Return many pairs for these losses, each of which was fixed beforehand.
+
+    Together they give smaller bounds than one pair.
+    """
     given = [*losses]
     whole = float(sum(loss.epsilon for loss in given))
     grid = np.linspace(0.0, min(4 * whole, _FURTHEST), _POINTS).tolist()
@@ -281,7 +289,7 @@ def pairs_of(losses: Iterable[Loss]) -> Pairs:
 
 
 def json_of(guarantee: Guarantee) -> dict[str, object]:
-    """Return the guarantee for programs, and under ``means`` what it means; nothing there where nothing is proven."""
+    """Return the guarantee for programs, with its meaning under ``means`` if proven."""
     meaning = meaning_of(guarantee)
     return guarantee.to_json() | ({} if meaning is None else {"means": meaning.to_json()})
 

@@ -1,5 +1,7 @@
-"""Losses: events, activities and cases that a release leaves out of its log, as coded values. They are computed from
-the raw log, so they are confidential: for its owner alone."""
+"""Losses: events, activities and cases that a release leaves out, as coded values.
+
+They are computed from the raw log, so they are confidential: only the data owner sees them.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +32,27 @@ LossCode = Literal[
 ]
 
 NOTABLE = 0.05
-"""The share of events, activities or cases from which on a loss is stated; an absent declared activity always is."""
+"""Share of events, activities or cases above which a loss is reported; absent declared activities always are."""
 _NAMED = 5
 
 
 @dataclass(frozen=True)
 class Loss(ToJson):
-    """So many of so many events, activities or cases that a release leaves out; or declared activities that no case
-    has."""
+    """Number of events, activities or cases that a release leaves out, of so many.
+
+    Or number of declared activities that no case has.
+    """
 
     code: LossCode
     lost: int
     of: int
     names: Annotated[tuple[tuple[str, str], ...], InJson(as_=dict, left_out="at its default")] = ()
-    """Declared activities that the log does not have. Each is beside the activity of the log that differs from it in
-    case, spaces or accents alone, or beside an empty text."""
+    """Declared activities that the log does not have, each with its likely spelling.
+    The spelling is the activity of the log that differs in case, spaces or accents alone, or an empty text."""
 
     @property
     def notable(self) -> bool:
-        """Whether it is stated."""
+        """True if the loss is reported."""
         return bool(self.names) or self.lost > NOTABLE * self.of
 
     @property
@@ -68,7 +72,7 @@ class Loss(ToJson):
 
 
 def same_name(name: str) -> str:
-    """Return a name without case, spaces and accents, by which two spellings of it are the same."""
+    """Return a name without case, spaces and accents, to compare spellings."""
     letters = unicodedata.normalize("NFKD", name.casefold())
     return "".join(letter for letter in letters if not unicodedata.combining(letter) and not letter.isspace())
 
@@ -81,7 +85,7 @@ def events_of(variants: Variants) -> dict[str, int]:
 
 
 def losses_by_list(events: Mapping[str, int], declared: Domain) -> tuple[Loss, ...]:
-    """Return the losses that follow from a list of activities, by the events of each activity of the log."""
+    """Return the losses due to a list of activities, from the log's event counts."""
     if declared.alphabet is None or not events:
         return ()
     absent = [name for name in declared.alphabet if name not in events]

@@ -1,12 +1,12 @@
-"""Models of releases: as many cases as wanted, drawn by the noisy answers of a release, and their files.
+"""Models of releases, which draw any number of cases by noisy answers.
 
 A model holds the request, the answers, the public facts and the random words of the method
 (:mod:`veilog.releasing.answers`). To draw, the method runs again. Up to the last answer about control flow it has the
-recorded words, so that each answer is about what it was about; then it goes on with fresh ones and makes other variants
-by the same answers. Times and attributes are drawn for these from what the answers about them say.
+recorded words, so that each answer belongs to the same query. Then it goes on with fresh words and makes other variants
+by the same answers. Times and attributes are drawn for these by the answers about them.
 
-Privacy: nothing here sees a log. All that is drawn, however often, is computed of public facts, noisy answers and
-random words that no noise was made of. The guarantee of the release holds for all of it together.
+Privacy: nothing here sees a log. Everything drawn, however often, is computed of public facts, noisy answers and random
+words that no noise was made of. The guarantee of the release holds for all of it together.
 """
 
 from __future__ import annotations
@@ -49,17 +49,16 @@ from veilog.releasing.run import Made, made_by
 
 KIND = "release model"
 MOST_CASES = 10_000_000
-"""Of a sample, which is held in memory."""
+"""Most cases of a sample, which is held in memory."""
 MOST_FLOWS = 10
-"""So many times as many cases as the release has come out of the method again; of more, the others repeat the variants
-of these in their shares."""
+"""Most runs of the method for one sample. Further cases repeat the variants of these runs in their shares."""
 MOST_DRAWN, PIECE = 200, 100_000
-"""For each case with given values so many are drawn at most, in pieces of at most so many."""
+"""Most cases drawn for each case with given values, and the size of a piece."""
 
 
 @dataclass(frozen=True)
 class _Facts:
-    """What the file of a model says of its release."""
+    """Facts about its release in the file of a model."""
 
     method: str
     parameters: Mapping[str, Any]
@@ -75,7 +74,7 @@ class _Facts:
 
 @dataclass(eq=False)
 class ReleaseModel:
-    """Draws cases by the noisy answers of a release.
+    """Source of cases by the noisy answers of a release.
 
     >>> import veilog
     >>> from veilog.logs.synthetic.hospital import hospital
@@ -125,7 +124,7 @@ class ReleaseModel:
     def release(
         self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
     ) -> Release:
-        """Return so many cases as a release: as many as the original release has, if ``cases`` is not given.
+        """Return a sample as a release, by default as large as the original release.
 
         ``where`` has values that every case has, by attribute; a ``seed`` makes the draw repeatable.
         """
@@ -152,8 +151,9 @@ class ReleaseModel:
 
     @cached_property
     def _replayed(self) -> tuple[ReplayedCurator, Made]:
-        """The release once more, which must come out as it was: elsewhere numbers may be rounded in another way, and
-        another version may ask something else."""
+        """The same release again.
+        It must come out as it was. Elsewhere numbers may be rounded differently, and another version may ask other
+        queries."""
         request, record = self.recording.request, self.recording.record
         curator = ReplayedCurator(record, request.public, request.unit, request.subset)
         made = self._checked(lambda: made_by(curator, request))  # type: ignore[arg-type]
@@ -171,7 +171,8 @@ class ReleaseModel:
         return ParameterError("release-model-of-other-version", parameter="model", software=self.facts.software)
 
     def _variants(self, cases: int, rng: np.random.Generator) -> Variants:
-        """Variants by the answers about control flow, of as many cases or more, as often as that is sensible."""
+        """Return variants by the answers about control flow.
+        The method runs as often as is sensible to reach at least ``cases``."""
         curator, made = self._replayed
         counts: Counter[Sequence[str]] = Counter()
         for _ in range(min(-(-cases // made.variants.cases), MOST_FLOWS)):
@@ -183,7 +184,7 @@ class ReleaseModel:
     def _pieces(
         self, sequences: Sequences, counts: IntArray, number: int, where: Sequence[Partition], rng: np.random.Generator
     ) -> Iterator[Details]:
-        """Cases with times and attributes, until there are so many; of each piece those that are ``where``."""
+        """Yield pieces with times and attributes, up to ``number`` cases as in ``where``."""
         drawing = self._replayed[1].drawing
         assert drawing is not None
         left, drawn, most = number, 0, MOST_DRAWN * number + PIECE
@@ -206,7 +207,8 @@ class ReleaseModel:
             yield details
 
     def _chosen(self, where: Mapping[str, Any], made: Made) -> list[Partition]:
-        """The values that cases are to have, each of an attribute of the release; persons are made up at the end."""
+        """Return the values that cases must have, each of a released attribute.
+        Persons are made up at the end, so their column cannot be chosen."""
         columns = ReleasedColumns({}, {}) if made.details is None else made.details.columns
         persons = None if made.drawing is None or made.drawing.persons is None else made.drawing.persons.column
         known = [name for name in (*columns.cases, *columns.events) if name != persons]
@@ -241,7 +243,9 @@ class ReleaseModel:
     # Keeping --------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the model to one file, whole or not at all; a file that is there is replaced only with ``overwrite``.
+        """Write the model to one file, whole or not at all.
+
+        A file that is there is replaced only with ``overwrite``.
 
         Raises:
             ParameterError: The release has a seed, or a prior with times, which are in no file.
@@ -250,7 +254,7 @@ class ReleaseModel:
         modelfile.write(self._content(), path, overwrite=overwrite)
 
     def check(self) -> None:
-        """Refuse to write what is in no file."""
+        """Refuse a release whose model cannot be in a file."""
         check_kept(self.recording.request)
 
     def _content(self) -> Content:
@@ -261,7 +265,7 @@ class ReleaseModel:
             asked["rules"] = request.rules.to_json()
         entries, arrays = _written(self.recording.record)
         facts = {"release": to_plain(self.facts), "request": asked, "public": self.recording.record.facts}
-        if request.declared.window is not None:  # which the request tells only where it was asked for with times
+        if request.declared.window is not None:  # the JSON of a request has it only with times
             facts["window"] = [end.isoformat() for end in request.declared.window]
         if request.prior is not None:
             kept = request.prior.variants
@@ -271,7 +275,12 @@ class ReleaseModel:
 
     @staticmethod
     def load(path: str | Path) -> ReleaseModel:
-        """Return the model in a file; an :class:`~veilog.InputError` where it is damaged, or no model of a release."""
+        """Return the model in a file.
+
+        Raises:
+            InputError: The file is damaged, or is no model of a release.
+
+        """
         content = modelfile.read(path, KIND)
         try:
             facts = from_plain(_Facts, content.facts["release"])
@@ -288,7 +297,7 @@ class ReleaseModel:
 
 
 def check_kept(request: ReleaseRequest) -> None:
-    """Refuse, before anything is asked, a model of a release that can have none in a file."""
+    """Refuse, before any query, a release whose model cannot be in a file."""
     if request.as_published or request.method.package or request.method.full_log or request.method.draws:
         raise _missing(request.method.name)
     if request.seed is not None:
@@ -313,7 +322,7 @@ def digest_of(variants: Variants) -> str:
 
 
 def _some(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
-    """So many of these cases at random; where there are not so many, drawn by their shares."""
+    """Return ``number`` random cases; beyond all cases, draw them by their shares."""
     whole = int(counts.sum())
     if number <= whole:
         return rng.multivariate_hypergeometric(counts, number, method="marginals")
@@ -321,7 +330,8 @@ def _some(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
 
 
 def _relabelled(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
-    """The variants with these labels alone, of which times and attributes are known; None where there is none."""
+    """Return the variants with only these labels; None if there is none.
+    Times and attributes are known for these labels."""
     own = {*labels}
     strange = np.array([label not in own for label in variants.labels], dtype=bool)[variants.codes]
     owners = np.repeat(np.arange(len(variants)), variants.lengths)
@@ -330,14 +340,14 @@ def _relabelled(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
 
 
 def _coded(sequences: Sequences, labels: tuple[str, ...]) -> Sequences:
-    """The sequences with all these labels."""
+    """Return the sequences with their codes by these labels."""
     place = {label: code for code, label in enumerate(labels)}
     codes = np.array([place[label] for label in sequences.labels], dtype=np.int32)
     return Sequences(labels, codes[sequences.codes] if len(codes) else sequences.codes, sequences.offsets)
 
 
 def _holding(details: Details, where: Sequence[Partition]) -> IntArray:
-    """The places of cases that have these values."""
+    """Return the places of cases that have these values."""
     log = assembled(details, Metadata())
     for partition in where:
         log = partition.of_log(log)
@@ -345,7 +355,7 @@ def _holding(details: Details, where: Sequence[Partition]) -> IntArray:
 
 
 def _rows(details: Details, rows: IntArray) -> Details:
-    """These cases alone."""
+    """Return these cases alone."""
     cases = details.cases
     assert isinstance(cases, Repeated)
     kept = Repeated(cases.distinct, cases.owner[rows])
@@ -358,7 +368,7 @@ def _rows(details: Details, rows: IntArray) -> Details:
 
 
 def _joined(pieces: Sequence[Details], number: int) -> Details:
-    """The first cases of all pieces, so many, whose sequences are the same."""
+    """Return the first ``number`` cases of all pieces, which have the same sequences."""
     if len(pieces) == 1 and len(pieces[0].cases) == number:
         return pieces[0]
 
@@ -390,7 +400,7 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def _written(record: AnswerRecord) -> tuple[list[list[Any]], dict[str, AnyArray]]:
-    """The entries as their names, kinds, sizes and texts; all their numbers are in one array, in their order."""
+    """Return the entries by name, kind, sizes and texts, and one array of all numbers."""
     entries: list[list[Any]] = []
     numbers: list[IntArray] = []
     for name, answer in record.entries:
@@ -416,7 +426,7 @@ def _written(record: AnswerRecord) -> tuple[list[list[Any]], dict[str, AnyArray]
 
 
 def _read(entries: Any, arrays: Mapping[str, AnyArray]) -> list[tuple[str, Answer]]:
-    """The entries that :func:`_written` wrote; a :class:`ValueError` for others."""
+    """Return the entries that :func:`_written` wrote; a ValueError for others."""
     numbers, place, found = arrays["answers"].astype(np.int64), 0, list[tuple[str, Answer]]()
     for name, kind, sizes, texts in entries:
         parts = []

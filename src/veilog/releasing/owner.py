@@ -1,10 +1,8 @@
-"""What the owner of a log should know about a release of it, computed from the raw log: for their eyes alone.
+"""Notes and losses of a release from the raw log, for the data owner alone.
 
-Nothing of this is in a release, its metadata, or anything made to be given away; see ``Release.owner_only``. It is
-notes on the log and its columns, the losses of a release, which ledger it is entered in and what its account makes of
-that, and what a ledger says of a release beside others. The last ages: with every release that is made, what was said
-of the earlier ones is no longer so. A page that is shown asks the ledger when it is shown; what is written to a file
-says of which day it is.
+Nothing of this is in a release, its metadata, or anything made to be shared; see ``Release.owner_only``. It has notes
+on the log and its columns and the losses of a release. It also enters releases in a ledger and has the warnings of
+their account. :mod:`veilog.releasing.account_notes` has warnings from other releases, which age.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ _NAMED = 5
 _LONGEST_NAME = 40
 _COLUMNS = 3
 _LONG, _SOME = 10, 20
-"""Logs of others share few variants of so many events; of fewer variants nothing can be told."""
+"""Fewest events of a long variant, and fewest such variants. Logs of other processes share few of these."""
 
 
 def notes_for_owner(
@@ -72,8 +70,10 @@ def notes_for_owner(
 
 
 def formulas(released: Variants, details: Details | None) -> tuple[OwnerMessage, ...]:
-    """Return a note on released texts that programs for spreadsheets would run; numbers are none. They are written as
-    they are: what was put before them would be part of the label for everybody else."""
+    """Return a note on released texts, but not numbers, that spreadsheets would run.
+
+    veilog writes them as they are: a prefix would be part of the label for every other program.
+    """
     columns = () if details is None else (*details.columns.cases.values(), *details.columns.events.values())
     values = (value for column in columns if _is_text(column.type) for value in pc.unique(column).to_pylist())
     texts = dict.fromkeys([*released.labels, *values])
@@ -95,7 +95,7 @@ def _is_number(text: str) -> bool:
 
 
 def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[OwnerMessage, ...]:
-    """Return a note where the level by the cases of the log is lower than the one that may be published."""
+    """Return a note if the level by the cases of the log is below the published one."""
     cases = variants_of(log).cases
     among = replace(guarantee, cases=cases)
     found = among.weighed
@@ -130,12 +130,15 @@ OF_LOSSES = frozenset(
 
 
 def of_persons(log: EventLog | StoredLog, unit: Unit, *, returning: bool = False) -> list[OwnerMessage]:
-    """Return notes on whose cases a release does not use, or on whom it does not protect."""
+    """Return notes on cases that a release ignores, or persons it does not protect."""
     return unprotected_persons(log) if unit.name == "case" else uncounted_cases(log, unit, returning=returning)
 
 
 def unprotected_persons(log: EventLog | StoredLog) -> list[OwnerMessage]:
-    """Return a note on columns by which persons seem to have several cases, where a release protects single cases."""
+    """Return a note on columns by which persons seem to have several cases.
+
+    It is for releases that protect single cases.
+    """
     found = person_columns(log)
     if not found:
         return []
@@ -143,8 +146,10 @@ def unprotected_persons(log: EventLog | StoredLog) -> list[OwnerMessage]:
 
 
 def uncounted_cases(log: EventLog | StoredLog, unit: Unit, *, returning: bool = False) -> list[OwnerMessage]:
-    """Return notes on the cases that name no person, or several, and on the persons with more cases than count; and on
-    how many cases are not used for that, or only for the question whether persons are ``returning``."""
+    """Return notes on cases without exactly one person, and on persons over the bound.
+
+    They report how many cases are not used for that reason, or only for the query about ``returning`` persons.
+    """
     found = uncounted(log, unit)
     if found is None:
         return []
@@ -165,7 +170,7 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit, *, returning: bool = 
 
 
 class Uncounted(NamedTuple):
-    """The cases that a release does not use because of whom it protects."""
+    """Cases that a release does not use because of its unit."""
 
     cases: int
     nobody: int
@@ -174,15 +179,15 @@ class Uncounted(NamedTuple):
     """Cases that name several."""
     persons: int
     over: int
-    """Persons with more cases than count,"""
+    """Persons with more cases than count."""
     left: int
-    """and their cases beyond those."""
+    """Cases of these persons beyond those that count."""
     lost: int
     """All cases that are not used."""
 
 
 def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
-    """Return the cases that do not count for this unit; None where no column tells persons."""
+    """Return the cases that do not count for a unit; None without a person column."""
     column = unit.column
     if column is None:
         return None
@@ -197,7 +202,7 @@ def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
 
 
 def _without_person(nobody: int, several: int, cases: int, unit: Unit) -> list[OwnerMessage]:
-    """What became of the cases that name nobody, and of those that name several people."""
+    """Return notes on the cases that name no person and on those that name several."""
     one, more = ("one-case-of-its-own", "cases-of-their-own")
     if unit.without_person != "own":
         one, more = ("one-case-without-person", "cases-without-person")
@@ -207,7 +212,10 @@ def _without_person(nobody: int, several: int, cases: int, unit: Unit) -> list[O
 
 
 def broken_rules(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> list[OwnerMessage]:
-    """Return a note on each rule that cases of the log break; the released cases obey it all the same."""
+    """Return a note on each rule that cases of the log break.
+
+    The released cases obey it all the same.
+    """
     if planned.rules is None:
         return []
     found = planned.rules.broken_in(log)
@@ -224,7 +232,7 @@ def broken_rules(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) 
 
 
 def undeclared_activities(variants: Variants, declared: Domain) -> list[OwnerMessage]:
-    """Return a note on activities of the log that a declaration leaves out, and how many events that costs."""
+    """Return a note on undeclared activities of the log, with the events they lose."""
     if declared.alphabet is None:
         return []
     missing = sorted(set(variants.labels) - set(declared.alphabet))
@@ -247,8 +255,10 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[OwnerMes
 
 
 def beyond_length(variants: Variants, declared: Domain) -> list[OwnerMessage]:
-    """Return a note on cases that are longer than declared, and how many events that costs beside those of activities
-    that are not declared."""
+    """Return a note on cases that are longer than declared, with the events they lose.
+
+    Events of undeclared activities are counted elsewhere.
+    """
     cases, events = _cut(variants, declared)
     if not events:
         return []
@@ -268,16 +278,16 @@ _DAY = 86_400_000_000
 
 
 def check_times(planned: ReleaseRequest, log: EventLog | StoredLog) -> None:
-    """Refuse times for a log of which it was noticed, when it was read, that it has none: before anything is asked.
+    """Refuse times for a log in which reading found none, before anything is asked.
 
-    They would be noise alone, and be paid for. This is the owner's: nothing is released of it.
+    The released times would be noise alone and use epsilon. Only the data owner sees this refusal: nothing is released.
     """
     if planned.wanted.times and any(finding.rule == "no-timestamps" for finding in log.findings):
         raise ParameterError("timestamps-all-missing", parameter="times")
 
 
 def unknown_times(log: EventLog | StoredLog) -> list[OwnerMessage]:
-    """Return a note on events without a known time, and on times that carry the order of events alone."""
+    """Return a note on events without a known time, or on times that carry only order."""
     if isinstance(log, EventLog) and log.artificial_times:
         return [OwnerMessage("times-artificial")]
     found = list(log.each(_times_of, ()))
@@ -292,7 +302,7 @@ def unknown_times(log: EventLog | StoredLog) -> list[OwnerMessage]:
 
 
 def undeclared_values(log: EventLog | StoredLog, planned: ReleaseRequest) -> list[OwnerMessage]:
-    """Return a note on each released attribute of which the log has values outside the declared ones."""
+    """Return a note on each released attribute with values outside the declared ones."""
     notes: list[OwnerMessage] = []
     for name in planned.wanted.attributes:
         declared = planned.public.values_of(name)
@@ -319,7 +329,7 @@ def undeclared_values(log: EventLog | StoredLog, planned: ReleaseRequest) -> lis
 
 
 def likely_meant(unknown: Iterable[str], there: Iterable[str]) -> str:
-    """Return some names that are unknown, each with the one of these that is much like it; nothing where none is."""
+    """Return some of these unknown names, each with the known name most like it."""
     those = list(there)
     return ", ".join([f"{name!r} → {near!r}" for name in unknown if (near := nearest(name, those))][:_NAMED])
 
@@ -343,14 +353,15 @@ def _notes_on_values(name: str, declared: tuple[str, ...], values: Counter[str],
 
 
 def _times_of(log: EventLog, _first: bool) -> tuple[int, int, bool]:
-    """The events, how many of them have no known time, and whether all others are at midnight."""
+    """Return the events, those without a time, and True if all others are midnight."""
     column = log.events.column(TIMESTAMP)
     micros = column.drop_null().cast(pa.int64()).to_numpy()
     return len(log), column.null_count, not (micros % _DAY).any()
 
 
 def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tuple[Counter[str], int]:
-    """How often each value is there, as text, and how often one that is not declared; of numbers all as one value."""
+    """Return the values as text with their counts, and the number of undeclared ones.
+    Numbers are counted together as one value."""
     column = attribute_column(log, name).drop_null()
     if isinstance(declared[0], str):
         column = listed(column).drop_null() if pa.types.is_dictionary(column.type) else column.combine_chunks()
@@ -371,12 +382,15 @@ def _share(part: int, whole: int) -> str:
 
 
 _EXPLAINED = 0.5
-"""The share of a difference between log and release from which on a loss that is stated already explains it."""
+"""Share of a difference between log and release above which a reported loss already explains it."""
 
 
 def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> tuple[Loss, ...]:
-    """Return the losses that follow from a plan and the log (its cases of the planned subset), before anything is
-    asked: absent declared activities, and what is not declared, is too long, does not count or was not read."""
+    """Return the losses that follow from a plan and the log, before anything is asked.
+
+    The log has the cases of the planned subset. The losses are absent declared activities, and events or cases that are
+    undeclared, too long, not counted or not read.
+    """
     variants = variants_of(log)
     found = [*losses_by_list(events_of(variants), planned.public)]
     found.append(Loss("events-beyond-length", _cut(variants, planned.public)[1], variants.events))
@@ -389,8 +403,8 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest)
 
 
 def _in_prior(variants: Variants, planned: ReleaseRequest) -> Iterator[Loss]:
-    """Yield that the prior may be this log, or made of it, where half of its long variants are the same: what protects
-    these cases is lost."""
+    """Yield the loss of a prior that may be this log or made of it.
+    This holds if half of its long variants are in the prior. Then nothing protects these cases."""
     if planned.prior is None:
         return
     known = planned.prior.variants.to_dict()
@@ -401,8 +415,10 @@ def _in_prior(variants: Variants, planned: ReleaseRequest) -> Iterator[Loss]:
 
 
 def losses_after(variants: Variants, released: Variants, before: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Return the losses of a release of these cases: those known before, and what of the log it does not have where
-    these do not explain it."""
+    """Return the losses of a release: known ones, and those they do not explain.
+
+    The latter are activities, cases and events of the log that the release lacks.
+    """
     known = tuple(before)
     missing = len(set(variants.labels) - set(released.labels))
     found = (
@@ -415,14 +431,15 @@ def losses_after(variants: Variants, released: Variants, before: Iterable[Loss])
 
 
 def _explains(cause: Loss, loss: Loss) -> bool:
-    """Whether a loss of the same kind of things is most of it. Cases that are left out take their events along."""
+    """Return True if a loss of the same kind of things is most of it.
+    Cases that are left out take their events along."""
     kind, effect = cause.code.partition("-")[0], loss.code.partition("-")[0]
     return kind in (effect, "cases") and cause.lost / cause.of >= _EXPLAINED * loss.lost / loss.of
 
 
 def _cut(variants: Variants, declared: Domain) -> tuple[int, int]:
-    """How many cases the declared length cuts, and how many events it cuts off, beside those of undeclared
-    activities."""
+    """Return how many cases the declared length cuts, and how many events it cuts off.
+    Events of undeclared activities do not count."""
     if declared.longest is None:
         return 0, 0
     fitting = replace(declared, max_length=None).fit(variants)
@@ -439,8 +456,10 @@ def _unread(log: EventLog | StoredLog, variants: Variants) -> Iterator[Loss]:
 
 
 def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | None = None) -> Ledger | None:
-    """Return the ledger that something is entered in. What is ``seeded`` is an experiment, which is entered only where
-    a ledger is named."""
+    """Return the ledger in which something is entered.
+
+    A ``seeded`` run is an experiment, which is entered only in a ledger that is named.
+    """
     if choice is False or (choice is None and seeded):
         return None
     if choice is None:
@@ -454,8 +473,11 @@ def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | No
 def note_uncounted(
     log: Data, method: str, guarantee: Guarantee, place: Path | None = None, name: str | None = None, **asked: Any
 ) -> Account | None:
-    """Note in the ledger at this place, by default that of this user, what was made of a log without a ledger; ``name``
-    is that of its file. Where that cannot be, nothing is noted: whoever wants no ledger is not stopped by one."""
+    """Note in a ledger that something was made of a log without a ledger.
+
+    The default ``place`` is this user's ledger; ``name`` is that of the log's file. If the ledger cannot be written,
+    nothing is noted: it must not stop a user who wants none.
+    """
     with contextlib.suppress(VeilogError):
         ledger = default_ledger() if place is None else place
         if ledger is not None:
@@ -465,8 +487,11 @@ def note_uncounted(
 
 
 def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None, place: Path | None = None) -> Release:
-    """Return a release with the warnings of its account. One that was kept ``aside`` of every ledger is noted in that
-    at this place, by default the user's, as not counted, with what a ledger notes of it."""
+    """Return a release with the warnings of its account.
+
+    A release that was kept ``aside`` of every ledger is noted as not counted, with these entries, in the ledger at
+    ``place``. The default is the user's ledger.
+    """
     warnings: tuple[OwnerMessage, ...] = ()
     if released.entry is not None:
         warnings = entered_warnings(released.entry, log)

@@ -1,9 +1,9 @@
-"""The preview of a release: what it would guarantee and is expected to be worth, before anything is asked of a log.
+"""Preview of a release: its guarantee and expected utility, from synthetic logs.
 
-The plan is run on synthetic logs and on nothing else. A small log of patients shows which questions the method asks,
-and so the guarantee: what it asks there, it asks of the real log too, as often as the answers let it. Logs of the sizes
-that were declared, or found with noise (:mod:`veilog.logs.synthetic.twins`), show what the release is worth. How
-several of them differ says how sure that is.
+The plan runs on synthetic logs and on nothing else. A small log of patients shows which queries the method asks, and so
+the guarantee. The method asks the real log the same queries, as often as the answers let it. Logs of the sizes that
+were declared, or found with noise (:mod:`veilog.logs.synthetic.twins`), show the utility of the release. Their
+differences show how sure it is.
 """
 
 from __future__ import annotations
@@ -53,23 +53,25 @@ from veilog.releasing.run import LABELS_SHARE, conditions_of_public, run_plan
 
 PATIENTS = 120
 _OF_THE_LOG = ("sensitive", "attribute_names")
-"""Settings that name attributes, which the made-up log does not have."""
+"""Settings that name attributes, which the synthetic log does not have."""
 _LESS_WORK: Mapping[str, Mapping[str, int]] = {
     "travag": {"critic_steps": 10, "free_generator_steps": 1},
     "utravas": {"repetitions": 1},
 }
-"""What shortens a trial and changes neither its questions nor their cost."""
+"""Settings that shorten a trial and change neither its queries nor their cost."""
 _TAKEN: Mapping[Fact, str] = {"activities": "activities-from-log", "max_length": "length-from-log"}
 
 
 def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: int | None = None) -> Guarantee:
-    """Return the guarantee of a release of made-up patients; what the method refuses there for its budget or settings
-    raises, as it would for the real log. ``activities`` and ``longest`` are the number of activities of the log and the
-    length of its longest case, for where its owner says that these are public."""
+    """Return the guarantee of a release of synthetic patients.
+
+    A refusal there, for budget or settings, raises as it would for the real log. ``activities`` and ``longest``
+    describe the log whose data owner declares them public: its number of activities and the length of its longest case.
+    """
     trial = on_made_up(plan)
     declared = trial.declared
     before, after = _labels_found(plan), (*_values_asked(plan), *_persons_asked(plan))
-    # Activities that are declared for the real log are not those of the made-up one; the questions are the same if they
+    # The declared activities of the real log are not those of the synthetic one; the queries are the same if they
     # are as many. So few patients have no labels that are frequent enough to be found.
     if declared.alphabet is not None:
         declared = replace(declared, activities=_so_many(len(declared.alphabet)))
@@ -93,7 +95,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
         guarantee = replace(guarantee, charges=(*before, *guarantee.charges, *after))
         if guarantee.proven:
             guarantee = replace(guarantee, epsilon=round_up(plan.epsilon), delta=round_up(plan.delta))
-    # Made-up people have no column that tells them apart, and what nobody has said is no condition yet.
+    # Synthetic people have no column that identifies them, and an undeclared fact is no condition yet.
     of_the_trial: set[str] = {_TAKEN[fact] for fact in plan.undeclared}
     of_the_trial |= {"cases-per-person-bounded"} if plan.unit.column is not None else set()
     found = tuple(condition for condition in guarantee.conditions if condition.code not in of_the_trial)
@@ -110,9 +112,9 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
 
 
 def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
-    """Return the plan as it can be run on a made-up log, which has no attributes and no column of persons.
+    """Return the plan for a synthetic log, without attributes or column of persons.
 
-    What nobody has said yet is taken as if the log's were public; the release itself is refused.
+    Undeclared facts are taken as if those of the log were public; the release itself is refused.
     """
     usual = plan.method.settings()
     names = {parameter.name for parameter in plan.method.parameters}
@@ -121,22 +123,22 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
         settings=replace(plan.settings, **{name: getattr(usual, name) for name in _OF_THE_LOG if name in names}),
         declared=plan.declared.taken_from_log(plan.undeclared),
         unit=plan.unit if plan.unit is ONE_CASE else Unit("person", plan.unit.most_cases),
-        rules=None,  # they name activities of the log; what is asked costs the same
-        subset=None,  # made-up cases are of no month; what a subset is asked is what the whole is
+        rules=None,  # they name activities of the log; the queries use the same epsilon
+        subset=None,  # synthetic cases are of no month; a subset gets the same queries as the whole
         wanted=Wanted(times=plan.wanted.times, window=plan.wanted.window),
     )
 
 
 def _of_attributes(plan: ReleaseRequest) -> bool:
-    """Whether attributes are looked at, which the made-up log does not have. (How those of the log are read is not
-    known yet.)"""
+    """Return True if the plan needs attributes, which the synthetic log lacks.
+    It is not known yet how those of the log are read."""
     by_setting = any(getattr(plan.settings, name, None) for name in _OF_THE_LOG)
     by_subset = plan.subset is not None and not plan.subset.of_time
     return bool(plan.wanted.attributes) or by_setting or by_subset
 
 
 def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:
-    """What finding the labels privately costs, where they are."""
+    """Return the charge for finding activities privately, if the plan does."""
     if not plan.uses.labels:
         return ()
     delta = plan.uses.of(plan.delta)[0]
@@ -144,7 +146,7 @@ def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:
 
 
 def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
-    """What the values of attributes cost, where some are released, which the made-up log does not have."""
+    """Return the charge for the values of attributes, which the synthetic log lacks."""
     wanted, uses = plan.wanted, plan.uses
     if not wanted.attributes:
         return ()
@@ -154,7 +156,7 @@ def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
 
 
 def _persons_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
-    """What persons cost, whom the made-up log does not have."""
+    """Return the charge for persons, whom the synthetic log does not have."""
     if not plan.wanted.persons:
         return ()
     rest = 1 - LABELS_SHARE if plan.uses.labels else 1
@@ -167,7 +169,7 @@ def _stated(question: str, purpose: str, epsilon: Fraction, delta: Fraction) -> 
 
 
 def _so_many(number: int) -> tuple[str, ...]:
-    """So many activities, as many of the made-up patients' among them as fit."""
+    """Return this many activities, with as many of the synthetic patients' as fit."""
     labels = tuple(_made_up().variants.labels)[:number]
     return labels + tuple(f"activity {place}" for place in range(len(labels), number))
 
@@ -180,7 +182,10 @@ def _made_up() -> EventLog:
 
 @dataclass(frozen=True)
 class Survivors(ToJson):
-    """So many of so many activities, and in about how many cases an activity is, at least, that survives."""
+    """Number of activities that survive, of how many, and the cases one needs about.
+
+    ``least_cases`` is the smallest number of cases with an activity that survives.
+    """
 
     kept: int
     of: int
@@ -188,17 +193,17 @@ class Survivors(ToJson):
 
     @property
     def message(self) -> Message:
-        """How many survive, and which."""
+        """Return how many activities survive, and which."""
         return Message("activities-survive", kept=self.kept, of=self.of, least=self.least_cases)
 
     @staticmethod
     def of_twins(found: Sequence[tuple[int, int, int]]) -> Survivors:
-        """Return the median of what releases of several twins kept."""
+        """Return the median of the survivors of releases of several synthetic logs."""
         kept, of, least = (round(float(np.median(numbers))) for numbers in zip(*found, strict=True))
         return Survivors(kept, of, least)
 
     def among(self, cases: IntArray) -> Survivors:
-        """Return what can survive of a log with these numbers of cases of each activity: confidential."""
+        """Return the survivors of a log with these cases of each activity: confidential."""
         return Survivors(int((cases >= self.least_cases).sum()), len(cases), self.least_cases)
 
 
@@ -213,8 +218,10 @@ def cases_with(variants: Variants) -> IntArray:
 
 
 def least_cases(made: Variants, released: Variants) -> tuple[int, int, int]:
-    """Return how many activities of a log its release has, of how many, and the number of cases that tells those that
-    survived from the others with the fewest exceptions."""
+    """Return the released and all activities, and the cases that separate survivors.
+
+    The number of cases separates activities that survived from the others with the fewest exceptions.
+    """
     there, cases = set(released.labels), cases_with(made)
     survived = np.array([label in there for label in made.labels], dtype=bool)
     order = np.argsort(-cases, kind="stable")
@@ -224,23 +231,23 @@ def least_cases(made: Variants, released: Variants) -> tuple[int, int, int]:
 
 
 Seen = Callable[[Variants, Release], None]
-"""What is shown every twin beside its release."""
+"""Function that receives every synthetic log and its release."""
 
 TWINS = 4
 ENOUGH = 0.6
 """Similarity from which on a release can be expected to be of use."""
 _OFF = 0.06
-"""So far twins of known sizes are taken to be off beside what they differ: nine of ten releases of twelve simulated
-logs of many shapes lie inside the interval then (docs/suggest.md)."""
+"""Error of synthetic logs of known sizes, beyond their spread. With it, nine of ten releases of twelve simulated
+logs of many shapes lie inside the interval (docs/suggest.md)."""
 _USE_CASE_OFF = 0.08
 """The same of the shares that are kept for use_cases, on two logs."""
 _STUDENT = (0.0, 6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83)
-"""95 % quantiles of Student's distribution, by degrees of freedom: intervals of 90 %."""
+"""95 % quantiles of Student's distribution, by degrees of freedom (for 90 %)."""
 
 
 @dataclass(frozen=True)
 class Interval(ToJson):
-    """What is expected of a number, and where it should lie in nine of ten releases."""
+    """Expected value of a number, with an interval for nine of ten releases."""
 
     mean: float
     low: float
@@ -248,7 +255,10 @@ class Interval(ToJson):
 
     @staticmethod
     def of(values: Iterable[float], off: float, most: float | None = 1.0) -> Interval:
-        """Return it by what twins gave; ``off`` is how far twins are from logs beside that."""
+        """Return the interval for the values of synthetic logs.
+
+        ``off`` is the error of such logs beyond their spread.
+        """
         found = list(values)
         mean = statistics.fmean(found)
         freedom = len(found) - 1
@@ -264,24 +274,24 @@ class Interval(ToJson):
 
 @dataclass(frozen=True)
 class Expected(ToJson):
-    """What a plan is expected to give, by releases of twins."""
+    """Expected utility of a plan, from releases of synthetic logs."""
 
     similarity: Interval
     sizes: Sizes
     twins: int
     durations: Annotated[Interval | None, InJson(left_out="at its default")] = None
-    """How far the mean duration of the released cases is from that of the log, as a share of the larger of both
-    (``durations_unit``); where times are released."""
+    """Relative difference in mean duration of cases, where times are released.
+    It is a share of the larger mean (``durations_unit``)."""
     durations_unit: Annotated[str, InJson(left_out="at its default")] = ""
     """The unit of ``durations``."""
     use_cases: Annotated[tuple[tuple[str, Interval], ...], InJson(as_=dict, left_out="at its default")] = ()
-    """For each purpose that was asked for the number that its verdict goes by, as a share of what a log gives."""
+    """Deciding number of each requested use case, as a share of that of a log."""
     survivors: Annotated[Survivors | None, InJson(left_out="at its default")] = None
-    """How many activities come through, where not all do."""
+    """Activities that survive, where some do not."""
     like_prior: Annotated[bool, InJson(left_out="at its default")] = False
-    """Whether the twins were drawn from half of the prior, and released from the other half."""
+    """True if the synthetic logs come from one half of the prior and are released with the other."""
     owner_only: bool = False
-    """Whether exact sizes of the log were used: nothing of this may be published, then."""
+    """True if exact sizes of the log were used. Then nothing of this may be published."""
 
     @property
     def promising(self) -> bool:
@@ -289,7 +299,7 @@ class Expected(ToJson):
 
     @property
     def message(self) -> Message:
-        """How similar a release will be, and why where that is little."""
+        """Return the expected similarity of a release, with the reason where it is low."""
         found = self.similarity
         similar = Message("similarity-expected", mean=found.mean, low=found.low, high=found.high)
         if self.like_prior:
@@ -298,7 +308,7 @@ class Expected(ToJson):
 
     @property
     def doubt(self) -> Message:
-        """Why little is kept, where the expected similarity is low."""
+        """Reason for low utility, where the expected similarity is low."""
         cases, length, activities = self.sizes.cases, self.sizes.length, self.sizes.activities
         if cases >= 5_000 or ((activities or 0) <= 40 and length <= 30):
             return Message("little-kept")
@@ -309,12 +319,12 @@ class Expected(ToJson):
 
 @dataclass(frozen=True)
 class Preview(ToJson):
-    """What a release would guarantee and is expected to be worth; what is None was not looked at."""
+    """Guarantee and expected utility of a release; None where it was not computed."""
 
     guarantee: Guarantee | None = None
     expected: Expected | None = None
     attribute_errors: Annotated[tuple[tuple[str, float], ...], InJson(as_=dict, left_out="at its default")] = ()
-    """For each attribute, the share of the cases to which noise alone gives another value, at most."""
+    """For each attribute, an upper bound on the share of cases whose value noise alone changes."""
 
 
 def expectation(
@@ -327,8 +337,10 @@ def expectation(
     progress: Progress | None = None,
     seen: Seen | None = None,
 ) -> Expected:
-    """Return what the plan gives on ``twins`` made-up logs of these sizes; no other log is touched. ``seen`` is shown
-    each of them beside its release."""
+    """Return the results of the plan on ``twins`` synthetic logs of these sizes.
+
+    No other log is touched. ``seen`` receives each of them with its release.
+    """
     if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
         raise ParameterError("twins-out-of-range", parameter="twins", twins=twins)
     wanted = named(tuple(use_cases))
@@ -362,7 +374,7 @@ def expectation(
 
 
 def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
-    """The plan with what goes to attributes, starts of events and persons taken away, since a twin has none."""
+    """Return the plan without attributes, starts and persons, which the log lacks."""
     wanted, trial = plan.wanted, on_made_up(plan)
     times = wanted.times * (1 - wanted.of_starts)
     rest = wanted.of_flow + times
@@ -377,7 +389,7 @@ def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest
 def _one(
     plan: ReleaseRequest, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
 ) -> tuple[Release, dict[str, float]]:
-    """A release of one twin, and what it is worth."""
+    """Return a release of one synthetic log, and its utility."""
     log = log_of(made, seed) if plan.needs_events else None
     released = run_plan(plan, made if log is None else log)
     if seen is not None:
@@ -395,19 +407,19 @@ def _one(
 
 
 def _mean_duration(log: EventLog) -> float:
-    """Mean duration of the cases, in hours."""
+    """Return the mean duration of the cases, in hours."""
     found = spans(log)
     return float((found.last - found.first).mean()) / 3.6e9 if len(found.first) else 0.0
 
 
-# The sizes of a log, declared or found out with noise by questions that are paid for, and its twin -------------------
+# Sizes of a log, declared or found by noisy queries, and its synthetic log -------------------
 
-# The sizes of a log, declared or found out with noise by questions that are paid for, and its twin.
+# Sizes are declared, or found by noisy queries that use epsilon.
 
 
 _COUNT, _LENGTHS = Fraction(1, 5), Fraction(1, 2)
-"""Of epsilon, for the number of cases where that is not known; and of the rest, for how many there are of each length.
-What is left is for how concentrated they are."""
+"""Shares of epsilon for the number of cases, if unknown, and of the rest for the histogram of lengths.
+The remainder is for the concentration of the cases."""
 _HALF = Fraction(1, 2)
 
 
@@ -416,18 +428,18 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True)
 class Twin(ToJson):
-    """A made-up log of known sizes. There is nothing in it but the sizes."""
+    """Synthetic log of known sizes, with nothing in it but the sizes."""
 
     sizes: Sizes
     guarantee: Guarantee | None = None
-    """What finding the sizes out cost, and what that guarantees; None where they were declared."""
+    """Guarantee of the queries for the sizes; None if they were declared."""
     seed: Annotated[int, InJson(left_out="always")] = 0
     labels: Annotated[tuple[str, ...] | None, InJson(left_out="always")] = None
     entry: Annotated[EntryRef | None, InJson(left_out="always")] = None
 
     @cached_property
     def log(self) -> EventLog:
-        """The made-up log, with times of no meaning."""
+        """The synthetic log, with times of no meaning."""
         return log_of(twin_of(self.sizes, self.seed, self.labels), self.seed)
 
     def __repr__(self) -> str:
@@ -440,7 +452,7 @@ class Twin(ToJson):
         return card("Made-up log", facts(told), paragraph(cost, "s"))
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the made-up log; the suffix says how."""
+        """Write the synthetic log; the suffix determines the format."""
         files.write(self.log, path, overwrite=overwrite)
 
 
@@ -460,16 +472,19 @@ def twin(
     number: int = 0,
     seed: int | None = None,
 ) -> Twin:
-    """Return a made-up log of the same sizes, on which methods and budgets can be tried for nothing.
+    """Return a synthetic log of the same sizes, on which trials are free.
 
-    The sizes are declared: about how many ``cases``, how many events one has (``length``), how many ``activities``, or
-    their names, how many ``variants``, and the share of the cases that have the most ``frequent`` one; the log is not
-    looked at. Or they are found out with five noisy questions to a ``log``, which cost ``epsilon`` together; what is
-    declared beside that counts. ``unit``, ``max_cases`` and ``without_person`` are whom these protect, as in
-    :func:`veilog.release`: of a person's cases as many count as in a release, and the sizes are of those that count. A
-    twin has no people; its releases are like those of the log with the unit ``person`` and the same ``max_cases``. The
-    cost is entered in a ``ledger`` as there. ``number`` tells the first twin of these
-    sizes from the second; ``seed`` makes the questions repeatable, for experiments, and their guarantee "none".
+    Declare the sizes, and the log is not looked at: ``cases``, events per case (``length``), ``activities`` or their
+    names, ``variants``, and the share of cases with the most ``frequent`` one. Or let five noisy queries to a ``log``
+    find them, which use ``epsilon`` together. A declared size then replaces the answer.
+
+    ``unit``, ``max_cases`` and ``without_person`` define whom these queries protect, as in :func:`veilog.release`. As
+    many cases of a person count as in a release, and the sizes are of those that count. A synthetic log has no people.
+    Its releases are like those of the log with the unit ``person`` and the same ``max_cases``. The used epsilon is
+    entered in a ``ledger`` as there.
+
+    ``number`` distinguishes the first log of these sizes from the second. ``seed`` makes the queries repeatable, for
+    experiments, and their guarantee "none".
     """
     labels = None if activities is None or isinstance(activities, int) else tuple(activities)
     how_many = activities if isinstance(activities, int) else None if labels is None else len(labels)
@@ -494,7 +509,7 @@ def twin(
     if log is None:
         raise ParameterError("sizes-epsilon-without-log", parameter="log")
     known = {name: value for name, value in declared.items() if value is not None}
-    sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # what no log can have is refused before anything is asked
+    sizes_of(**{"cases": MOST_CASES, "length": 0} | known)  # impossible sizes are refused before any query
     held, eps = files.as_log(log), parse_epsilon(epsilon)
     curator = _curator(held, protected, seed)
     ask = partial(ask_sizes, curator, protected.of_one_case(eps, Fraction(0))[0], cases=cases)
@@ -502,7 +517,7 @@ def twin(
     if variants is not None:
         known["variants"] = min(variants, sizes.cases)  # by noise there may be fewer cases than that
     if frequent is not None:
-        known["held"] = None  # of what is declared there is no answer
+        known["held"] = None  # a declared size has no answer
     return Twin(replace(sizes, **known), guarantee, seed=found, labels=labels, entry=entry)
 
 
@@ -523,8 +538,10 @@ def asked_of(
     ledger: LedgerChoice,
     parameters: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[Answered, Guarantee, EntryRef | None]:
-    """Ask a log a few questions and enter that in a ledger as a release is; return the answer, what it cost, and where
-    it is entered."""
+    """Ask a log some queries and enter that in a ledger, as a release is.
+
+    Return the answer, the guarantee, and the place of the entry.
+    """
     seeded = curator.randomness.seed is not None
     kept = chosen_ledger(ledger, seeded=seeded)
     noted: dict[str, Any] = {"parameters": {**parameters, **unit.in_ledger}, "unit": unit.column or unit.name}
@@ -541,8 +558,10 @@ def asked_of(
 
 
 def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> Sizes:
-    """Return the exact sizes of what a release of a log would look at, its subset and the cases of a person that count:
-    raw numbers, for its owner alone."""
+    """Return the exact sizes that a release of a log would look at: confidential.
+
+    They are raw numbers of its subset and of those cases of a person that count.
+    """
     looked_at = bounded(log, planned.unit, noise.operating_system(), planned.subset).variants
     if planned.subset is not None and not looked_at.cases:
         raise ParameterError(
@@ -554,9 +573,12 @@ def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) 
 def ask_sizes(
     curator: Curator, epsilon: Fraction, *, cases: int | None = None, within: Fraction | None = None
 ) -> Sizes:
-    """Return the sizes by a curator's answers: how many cases there are, how many have which length, and what share of
-    them the most frequent variants have, of one, ten and a hundred. ``cases`` is their number where it is known: by an
-    answer for the epsilon ``within``, or else without noise."""
+    """Return the sizes by a curator's answers.
+
+    The queries are the number of cases, the histogram of lengths, and the shares of the one, ten and a hundred most
+    frequent variants. ``cases`` is their number if known, by an answer for the epsilon ``within``, or else without
+    noise.
+    """
     if cases is None:
         within = epsilon * _COUNT
         epsilon -= within
@@ -588,7 +610,7 @@ def _length_bins(sequences: Sequences) -> IntArray:
 
 
 def sizes_of(**declared: float | None) -> Sizes:
-    """Return what somebody declares; :class:`ParameterError` says what is lacking."""
+    """Return the declared sizes; a :class:`ParameterError` names missing ones."""
     lacking = [name for name in ("cases", "length") if declared.get(name) is None]
     if lacking:
         raise ParameterError("sizes-unknown", parameter=lacking[0], names=" and ".join(lacking))

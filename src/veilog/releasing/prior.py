@@ -1,9 +1,10 @@
-"""What is public about a process, as a prior of a release: logs of others, models, lists of variants, releases.
+"""Public knowledge about a process, as the prior of a release.
 
-A prior is read before anything is asked, and costs nothing: only which questions are asked, and what becomes of the
-answers, depends on it. That a file is public is the data owner's word and a condition of the guarantee. Not so for a
-release that is proven under conditions which the new one has, too, given as a :class:`Release` or as a file that the
-ledger knows by its digest: what that told of a case is counted already.
+The sources are logs of others, models, lists of variants and releases. A prior is read before anything is asked, and
+uses no epsilon. It decides only which queries are asked and how the answers are used. The data owner declares that a
+file is public, which is a condition of the guarantee. One source needs no such condition: a release that is proven
+under conditions which the new one has, too. It is given as a :class:`Release` or as a file that the ledger knows by its
+digest. What it reveals of a case is counted already.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ PriorItem: TypeAlias = "str | Path | EventLog | Variants | Release"
 PriorChoice: TypeAlias = "PriorItem | Iterable[PriorItem]"
 
 WALKS, MOST_EVENTS, MOST_STEPS = 5_000, 200, 2_000
-"""A model is played out so often; what has more events or steps than that is no case."""
+"""Number of walks through a model; a walk with more events or steps than these is no case."""
 _MODELS = (".bpmn", ".pnml", ".ptml")
 
 
@@ -52,7 +53,7 @@ class PriorSource:
     log: EventLog | None = None
     """Its events, where their times or attributes are asked for."""
     under: frozenset[str] | None = None
-    """The conditions under which it is a proven release; None where the data owner alone says that it is public."""
+    """Conditions under which it is a proven release; None if only the data owner declares it public."""
 
     def to_json(self) -> dict[str, object]:
         """Return its kind and digest, and nothing of its content or place."""
@@ -79,8 +80,10 @@ class PublicPrior:
 
     @staticmethod
     def of(given: PriorChoice | None, mapping: str | Path | None = None, *, events: bool = False) -> PublicPrior | None:
-        """Return the prior in these files or logs, their activities mapped to those of one's own; None for none. Its
-        events are held where ``events`` are asked for, too."""
+        """Return the prior of these files or logs, its activities mapped; None for none.
+
+        Its events are held if ``events`` are asked for, too.
+        """
         if given is None or given == ():
             if mapping is not None:
                 raise ParameterError("prior-map-without-prior", parameter="prior_map")
@@ -99,7 +102,10 @@ class PublicPrior:
 
     @cached_property
     def variants(self) -> Variants:
-        """The cases of all sources. A model, whose number of cases means nothing, counts as all logs together do."""
+        """The cases of all sources.
+
+        The number of cases of a model means nothing, so a model counts as much as all logs together.
+        """
         logs = sum(source.variants.cases for source in self.sources if source.kind != "model")
         counts: Counter[Sequence[str]] = Counter()
         for source in self.sources:
@@ -108,8 +114,10 @@ class PublicPrior:
         return Variants.from_dict(counts)
 
     def halves(self, cases: int, activities: Collection[str] | None, seed: int) -> tuple[Variants, PublicPrior] | None:
-        """Return so many cases drawn from a random half of its cases, and the other half as a prior, both with these
-        activities alone; None where a half has none."""
+        """Return ``cases`` drawn from one random half, and the other half as a prior.
+
+        Both have these activities alone. None if a half has no case.
+        """
         rng: Any = np.random.default_rng(seed)
         known = self.variants if activities is None else self.variants.of_activities(activities)
         first = rng.binomial(known.counts, 0.5)
@@ -125,7 +133,7 @@ class PublicPrior:
         return tuple(source.log for source in self.sources if source.log is not None)
 
     def with_releases(self, proven: Callable[[Collection[str]], Mapping[str, frozenset[str]]]) -> PublicPrior:
-        """Return the prior in which files of proven releases are known to be that, by their digests."""
+        """Return the prior with files of proven releases recognized by their digests."""
         known = proven([source.sha256 for source in self.sources if source.sha256 is not None])
         sources = (
             replace(source, kind="release", under=known[source.sha256])
@@ -137,7 +145,7 @@ class PublicPrior:
 
     @property
     def of_models(self) -> bool:
-        """Whether all sources are models."""
+        """True if all sources are models."""
         return all(source.kind == "model" for source in self.sources)
 
     @property
@@ -146,8 +154,10 @@ class PublicPrior:
         return [source.name for source in self.sources]
 
     def conditions(self, own: Collection[str]) -> tuple[Condition, ...]:
-        """Return what a guarantee with ``own`` conditions takes for granted of it, too: nothing of releases that are
-        proven under these."""
+        """Return the condition that the prior is public, beside the ``own`` ones.
+
+        There is none if all of it is releases that are proven under the own conditions.
+        """
         public = any(source.under is None or not source.under <= {*own} for source in self.sources)
         return (Condition("prior-is-public", "owner", Message("prior-is-public")),) if public else ()
 
@@ -184,8 +194,10 @@ def _source(given: PriorItem, *, events: bool) -> PriorSource:
 
 
 def variants_in(path: Path) -> Variants:
-    """Return the variants in a text file: on each line the activities of one, with commas between them, and before
-    them, if the line begins with a whole number, how many cases it has."""
+    """Return the variants in a text file, one on each line.
+
+    A line has activities with commas between them. A whole number at its start is the number of cases.
+    """
     counts: Counter[Sequence[str]] = Counter()
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -200,8 +212,10 @@ def variants_in(path: Path) -> Variants:
 
 
 def played_out(net: Net, seed: int = 0) -> Variants:
-    """Return cases that a net allows: each step is any of those that are enabled, equally likely. What reaches no end
-    in time is left out."""
+    """Return cases of random walks in a net, whose enabled steps are equally likely.
+
+    A walk that reaches no end in time is left out.
+    """
     rng: Any = np.random.default_rng(seed)
     counts: Counter[Sequence[str]] = Counter()
     for _ in range(WALKS):

@@ -1,4 +1,4 @@
-"""What is refused of a plan before any data is seen: options that its method or its other options do not go with."""
+"""Refusals of a plan by its method and its options, before any data is seen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veilog.rules.rules import ReleaseRules
 
 
 def check_parameters(method: Method, told: Mapping[str, Any]) -> None:
-    """Refuse all settings in one mapping, and a bound on the length where the public one was meant."""
+    """Refuse settings as one mapping, and a length bound in place of the public one."""
     whole = told.get("parameters")
     if whole is not None:
         named = ", ".join(f"{name}={value!r}" for name, value in whole.items()) if isinstance(whole, Mapping) else "p=1"
@@ -37,13 +37,13 @@ def check_privately(method: Method, settings: Settings, declared: Domain, as_pub
 
 
 def check_certified(method: Method, as_published: bool) -> None:
-    """Refuse what is certified of a method that is not."""
+    """Refuse a certified release of a method that has none."""
     if not (as_published or method.certified):
         raise ParameterError("method-not-certified", parameter="as_published", name=method.name)
 
 
 def check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
-    """Refuse to look for the values of the column that tells persons: they are names."""
+    """Refuse to look for values of the column that identifies persons: their names."""
     for name in wanted.attributes:
         if unit.column is None or declared.values_of(name) is not None:
             continue
@@ -52,7 +52,10 @@ def check_names(unit: Unit, wanted: Wanted, declared: Domain) -> None:
 
 
 def check_persons(unit: Unit, wanted: Wanted) -> None:
-    """Refuse to release persons where no column names them, nobody comes back, or their names are released beside."""
+    """Refuse made-up persons that no release can have.
+
+    They need a column of persons with several cases each, whose names are not released as well.
+    """
     if not wanted.persons:
         return
     if unit.column is None:
@@ -87,7 +90,7 @@ def check_beyond(method: Method, as_published: bool) -> None:
 
 
 def check_remembered(subset: Partition | None, unit: Unit) -> None:
-    """Refuse to have the ledger remember the units of no subset, or units without names."""
+    """Refuse to remember units in the ledger without a subset or without names."""
     if subset is None:
         raise ParameterError("unit-memory-without-subset", parameter="remember_units")
     if unit.name != "case" and (unit.column is None or unit.without_person == "own"):
@@ -97,8 +100,10 @@ def check_remembered(subset: Partition | None, unit: Unit) -> None:
 def checked_rules(
     rules: ReleaseRules | None, declared: Domain, method: Method, as_published: bool
 ) -> ReleaseRules | None:
-    """Return the rules, or refuse them where the method cannot obey them, or where they contradict each other or the
-    public facts."""
+    """Return the rules; refuse contradictory ones, or if the method cannot obey them.
+
+    They may contradict each other or the public facts.
+    """
     if rules is None:
         return None
     if as_published or method.full_log or not method.takes_epsilon:

@@ -1,8 +1,8 @@
-"""A release that is asked for: the one description of its options, read and checked once.
+"""Requests for releases: one description of their options, read and checked once.
 
-Each field of :class:`ReleaseRequest` is annotated with the options that make it. From these come the options of the
-command, the keywords of Python, the fields of the form, JSON both ways and the tables of the reference. A field that
-needs no reading of its own is one :class:`Option`, and nothing else names it.
+Each field of :class:`ReleaseRequest` is annotated with the options that make it. They give the options of the command,
+the keywords of Python and the fields of the form. They also give JSON both ways and the tables of the reference. A
+field that needs no parser of its own is one :class:`Option`, and nothing else names it.
 """
 
 from __future__ import annotations
@@ -62,33 +62,33 @@ from veilog.rules.rules import ReleaseRules
 LedgerChoice: TypeAlias = Ledger | str | Path | Literal[False] | None
 """A ledger; None for the one of this user, and False for none."""
 Work = Literal["release", "train", "audit", "suggest"]
-"""What a request can be for; a preview takes what a release does."""
+"""Kinds of work that a request can be for; a preview has the options of a release."""
 Group = Literal["budget", "content"]
-"""The options of a budget, of public facts and of whom to protect; and those of what is released."""
+"""Options of the budget, public facts and protected unit; and options of the released content."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a request: its help, its type as a keyword of Python, and what it applies to."""
+    """Option of a request: help, type as a keyword of Python, and kinds of work."""
 
     help: str
     name: str = ""
-    """Of a field with several options; otherwise it has the name, the type and the default of its field."""
+    """Name, for one of several options of a field. A single option has the name, type and default of its field."""
     kind: type = str
     """bool, int or str, as the command takes it."""
     default: Any = None
     python: str = ""
-    """The type of the keyword, where ``kind`` or None does not tell it."""
+    """Type of the keyword, where ``kind`` or None does not determine it."""
     choices: tuple[str, ...] = ()
     works: tuple[Work, ...] = ("release", "train")
     group: Group = "budget"
     several: bool = False
-    """Whether the command takes it more than once."""
+    """True if the command takes the option more than once."""
     form: tuple[str, ...] | None = None
-    """The fields that the pages' form has laid out for it, if any; where this is None, the form shows one by itself."""
+    """Fields of the pages' form that give it; None for one field of its own."""
     read: Callable[[Any], Any] | None = None
     keyword: bool = True
-    """Whether Python has it, too: the bound on the length is one of the facts of a domain there."""
+    """True if Python has it, too. (The length bound is a fact of a domain there.)"""
 
     @property
     def option(self) -> str:
@@ -101,7 +101,7 @@ class Option:
         return (self.name,) if self.form is None else self.form
 
     def parse(self, value: Any) -> Any:
-        """Return the value as its field holds it; :class:`ParameterError` where it cannot be meant."""
+        """Return the value as its field holds it; a ParameterError if it is not valid."""
         if value is None:
             return self.default
         if self.read is not None:
@@ -110,7 +110,7 @@ class Option:
 
 
 class Uses(NamedTuple):
-    """What a delta is spent on."""
+    """Uses of a delta."""
 
     flow: bool
     labels: bool
@@ -123,7 +123,7 @@ class Uses(NamedTuple):
 
 
 def checked_seed(seed: Any) -> int:
-    """Return the seed, or refuse what is none."""
+    """Return the seed, or refuse an invalid one."""
     found = whole_number(seed)
     if found is None or found < 0:
         raise ParameterError("disclosure-seed-invalid", parameter="seed", seed=seed)
@@ -136,7 +136,7 @@ def _subset(text: Partition | str) -> Partition:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
-    """A release that is asked for; :func:`plan` makes one. It holds nothing of any log."""
+    """Request for a release, made by :func:`plan`; it holds nothing of any log."""
 
     method: Method
     settings: Settings
@@ -157,7 +157,7 @@ class ReleaseRequest:
             form=(),
         ),
     ]
-    """For one of the unit; 0 where the method has none."""
+    """Epsilon for one unit; 0 where the method has none."""
     delta: Annotated[
         Fraction,
         Option(
@@ -259,7 +259,7 @@ class ReleaseRequest:
             form=(),
         ),
     ]
-    """What is released beyond variants."""
+    """Released content beyond variants."""
     declared: Annotated[
         Domain,
         Option(
@@ -287,7 +287,7 @@ class ReleaseRequest:
             form=(),
         ),
     ]
-    """The public facts, as somebody said them."""
+    """Public facts, as declared."""
     subset: Annotated[
         Partition | None,
         Option(
@@ -302,7 +302,7 @@ class ReleaseRequest:
             form=("subset",),
         ),
     ] = None
-    """Which cases it is of; all, where this is None."""
+    """Released subset of the cases; None for all."""
     prior: Annotated[
         PublicPrior | None,
         Option(
@@ -324,7 +324,7 @@ class ReleaseRequest:
             form=(),
         ),
     ] = None
-    """What is public about the process."""
+    """Public knowledge about the process."""
     rules: Annotated[
         ReleaseRules | None,
         Option(
@@ -365,8 +365,12 @@ class ReleaseRequest:
 
     @staticmethod
     def of(method: str | ReleaseRequest, work: Work, options: Mapping[str, Any]) -> ReleaseRequest:
-        """Return the request that these options make, or the one that was made before, for this work;
-        :class:`ParameterError` where it has options beside it, or some that the work has no use for."""
+        """Return the request of these options, or an earlier request, for this work.
+
+        Raises:
+            ParameterError: There are options beside an earlier request, or some that a training does not take.
+
+        """
         request = method if isinstance(method, ReleaseRequest) else plan(method, **options)
         given = options.items() if request is method else ()
         beside = [name for name, value in given if not _is_usual(name, value)]
@@ -382,7 +386,7 @@ class ReleaseRequest:
         return f"ReleaseRequest({self.method.name}{said})"
 
     def _repr_html_(self) -> str:
-        """Return what is asked for, and what it costs at most."""
+        """Return the requested options and their largest cost as HTML."""
         said = facts([("method", self.method.title), *((name, str(value)) for name, value in self.arguments().items())])
         return card(f"Plan: {self.method.name}", said, paragraph(self.cost.in_words(), "s"))
 
@@ -390,18 +394,18 @@ class ReleaseRequest:
 
     @property
     def public(self) -> Domain:
-        """The public facts that the release takes for granted: as published also what papers take from the log."""
+        """Public facts of the release; as published, also those that papers read off logs."""
         return self.declared.taken_from_log(("activities", "max_length")) if self.as_published else self.declared
 
     @property
     def undeclared(self) -> list[Fact]:
-        """The public facts that the method needs and nobody has said anything about."""
+        """Public facts that the method needs and that are not declared."""
         # As published all that is public is the log's own.
         return [] if self.as_published else self.public.lacks(self.method.needs(self.settings))
 
     @property
     def uses(self) -> Uses:
-        """What its delta is for."""
+        """The uses of its delta."""
         return Uses(
             flow=self.method.spends_delta(self.settings),
             labels=self.declared.activities == PRIVATELY,
@@ -410,8 +414,10 @@ class ReleaseRequest:
         )
 
     def attribute_errors(self, cases: int) -> dict[str, float]:
-        """Return about how large a part of so many cases noise alone will give a wrong value of each attribute that has
-        a declared domain; from public numbers, before anything is asked."""
+        """Return the expected share of wrong values by noise alone, for each attribute.
+
+        It covers attributes with a declared domain, and comes from public numbers before anything is asked.
+        """
         declared = {name: self.declared.values_of(name) for name in self.wanted.attributes}
         epsilon, _ = self.unit.of_one_case(self.epsilon * self.wanted.attributes_share, Fraction(0))
         return foreseen_errors({name: values for name, values in declared.items() if values}, epsilon, cases)
@@ -423,12 +429,12 @@ class ReleaseRequest:
 
     @property
     def needs_events(self) -> bool:
-        """Whether the events themselves are needed, and not only the variants."""
+        """True if the release needs the events themselves, and not only the variants."""
         return bool(self.wanted or self.subset) or self.unit.column is not None or self.method.full_log
 
     @property
     def bounded(self) -> bool:
-        """Whether what it costs is known beforehand: it is the budget, then."""
+        """True if the budget bounds its use of epsilon and delta beforehand."""
         return self.method.takes_epsilon and not self.as_published and self.seed is None
 
     def declaring(self, domain: Domain) -> ReleaseRequest:
@@ -436,14 +442,14 @@ class ReleaseRequest:
         return replace(self, declared=domain)
 
     def seeded(self, seed: int | None) -> ReleaseRequest:
-        """Return the request with this seed; with one it can be repeated, and guarantees nothing."""
+        """Return the request with this seed: repeatable, and without a guarantee."""
         return replace(self, seed=OPTIONS["seed"].parse(seed))
 
     # What becomes of it ---------------------------------------------------------------------------------------------
 
     @cached_property
     def cost(self) -> Guarantee:
-        """What it will guarantee, as an upper bound, from a dry run on a small made-up log; no data are touched."""
+        """Upper bound on its guarantee, from a dry run on a small synthetic log."""
         return cast("Guarantee", _made_by("preview:guarantee_of")(self))
 
     def expected(
@@ -455,11 +461,12 @@ class ReleaseRequest:
         progress: Progress | None = None,
         **declared: Any,
     ) -> Any:
-        """Return how similar its release can be expected to be, from releases of made-up twins; no data are touched.
+        """Return the expected utility of its release, from releases of synthetic logs.
 
-        The sizes are declared (``cases=1000, length=14``, and if they are known ``activities``, ``variants`` and
-        ``frequent``, the share of the cases that have the most frequent variant), or found by :func:`veilog.twin`.
-        ``owner_only`` marks sizes that were read off the log itself: what follows from them must not be published.
+        No data are touched. The sizes are declared (``cases=1000, length=14``, and if they are known ``activities``,
+        ``variants`` and ``frequent``, the share of cases with the most frequent variant), or found by
+        :func:`veilog.twin`. ``owner_only`` marks sizes that were read off the log itself: results that follow from them
+        must not be published.
         """
         alphabet, said = self.declared.alphabet, declared.get("activities")
         if alphabet is not None and said not in (None, len(alphabet)):
@@ -470,19 +477,25 @@ class ReleaseRequest:
         return found(self, known, use_cases=use_cases, owner_only=owner_only, progress=progress, **twins)
 
     def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
-        """Return what a release would leave out of a log, before anything is asked: declared activities that it does
-        not have, and more than 5 % of its events, activities or cases. Confidential: computed from the raw log."""
+        """Return the losses of a release of a log, before anything is asked: confidential.
+
+        They are declared activities that the log lacks, and more than 5 % of its events, activities or cases. They are
+        computed from the raw log.
+        """
         held = as_log(log)
         looked_at = held if self.subset is None else self.subset.of_log(held)
         return cast("tuple[Loss, ...]", _made_by("owner:losses_before")(looked_at, self))
 
     def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
-        """Release a log as requested, and enter that in a ledger, as :func:`veilog.release` does; it may be refused."""
+        """Release a log as requested and enter that in a ledger (:func:`veilog.release`)."""
         return cast("Release", _made_by("run:release")(log, self, ledger=ledger, progress=progress))
 
     def check(self, log: EventLog | StoredLog | Variants) -> None:
-        """Refuse, by public facts and the columns of the log and without asking it anything, what cannot be made of it.
-        Whether values of attributes are declared, or found with a delta, shows when it is released."""
+        """Refuse a log of which this release cannot be made.
+
+        The check uses public facts and the columns of the log, and no query. Undeclared values of attributes, to be
+        found with a delta, show only on release.
+        """
         if self.undeclared:
             raise UndeclaredError(self.method.name, self.undeclared)
         if isinstance(log, Variants):
@@ -503,7 +516,7 @@ class ReleaseRequest:
             raise ParameterError("method-log-on-disk", parameter="log", name=self.method.name)
 
     def _check_rules(self, rules: ReleaseRules, log: EventLog | StoredLog | Variants) -> None:
-        """Refuse rules on what the log does not have, where that is public by the word of its owner."""
+        """Refuse rules on things that the log lacks, where that is declared public."""
         if self.declared.activities == FROM_LOG:
             check_activities(rules, variants_of(log).labels)
         if not isinstance(log, Variants):
@@ -521,8 +534,10 @@ class ReleaseRequest:
     # As text --------------------------------------------------------------------------------------------------------
 
     def arguments(self) -> dict[str, Any]:
-        """Return the options that make this request beside its method, without what is as usual: numbers as exact text,
-        and no objects."""
+        """Return the options that make this request, beside its method.
+
+        Defaults are left out. Numbers are exact text, and no value is an object.
+        """
         found: dict[str, Any] = {}
         for field in fields(self):
             found |= self._told(field.name, getattr(self, field.name), field.default)
@@ -532,7 +547,7 @@ class ReleaseRequest:
         return found | ({"parameters": settings} if settings else {})
 
     def _told(self, name: str, value: Any, usual: Any) -> dict[str, Any]:
-        """One field as options."""
+        """Return one field as options."""
         found: dict[str, Any] = {name: value}
         if isinstance(value, Method | Settings):
             return {}
@@ -588,8 +603,11 @@ class ReleaseRequest:
         return plan(method, **{"domain": domain, "window": window, **given, **parameters})
 
     def command(self, log: str = "LOG", target: str = "RELEASE.xes", options: Iterable[tuple[str, str]] = ()) -> str:
-        """Return the command that does the same; ``options`` say how the log is read; one may come twice. A list that
-        has commas in its names is a file that has to be made."""
+        """Return the command that does the same.
+
+        ``options`` are those for reading the log; one may occur twice. A list with commas in its names becomes a file
+        that the user has to make.
+        """
         words, flags = ["veilog", "release", log, target, "--method", self.method.name], []
         given = self.arguments()
         parameters = given.pop("parameters", {})
@@ -604,7 +622,10 @@ class ReleaseRequest:
         return shlex.join([*words, *flags])
 
     def python(self, log: str = "LOG", target: str = "RELEASE.xes", reading: Mapping[str, Any] | None = None) -> str:
-        """Return the Python lines that do the same; ``reading`` are further arguments of ``veilog.read``."""
+        """Return the Python lines that do the same.
+
+        ``reading`` has further arguments of ``veilog.read``.
+        """
         given = self.arguments()
         ends = given.pop("window", None)
         known = [given.pop("activities", None), given.pop("max_length", None)]
@@ -632,24 +653,24 @@ class ReleaseRequest:
 
 
 def _made_by(place: str) -> Callable[..., Any]:
-    """Return a function of a module that knows requests: it is loaded when it is first needed."""
+    """Return a function of a module that knows requests, loaded when first needed."""
     module, _, name = place.partition(":")
     return cast("Callable[..., Any]", getattr(importlib.import_module(f"veilog.releasing.{module}"), name))
 
 
 def _text(value: Fraction) -> str:
-    """A number exactly, as a decimal where it is one."""
+    """Return a number as exact text, as a decimal where it is one."""
     decimal = exact(value)
     return decimal if Fraction(decimal) == value else str(value)
 
 
 def _short(end: str) -> str:
-    """The date alone, where a day begins."""
+    """Return the date alone, if a day begins then."""
     return end.removesuffix("+00:00").removesuffix("T00:00:00")
 
 
 def _spelled(name: str, value: Any) -> list[str]:
-    """The values of an option as the command takes them; one that is repeated has several."""
+    """Return the values of an option as the command takes them; several if repeated."""
     if isinstance(value, dict):
         return [f"{of}={_values(some)}" for of, some in value.items()]
     if not isinstance(value, list):
@@ -675,7 +696,7 @@ def end_of_range(value: float | str) -> str:
 
 
 def options_in(kind: type[ReleaseRequest]) -> tuple[dict[str, Option], dict[str, Option]]:
-    """Return all options of a request by name, and those that alone make the field of their name."""
+    """Return all options of a request by name, and those that alone make their field."""
     hints = get_type_hints(kind, include_extras=True)
     every: dict[str, Option] = {}
     alone: dict[str, Option] = {}
@@ -694,15 +715,14 @@ def options_in(kind: type[ReleaseRequest]) -> tuple[dict[str, Option], dict[str,
 
 OPTIONS, _ALONE = options_in(ReleaseRequest)
 _BEYOND = ("times", "attributes", "attributes_share", "window", "processing", "persons", "person_attributes")
-"""The options of what is released beyond variants, as :meth:`Wanted.of` takes them."""
+"""Options of the released content beyond variants, as :meth:`Wanted.of` orders them."""
 
 
 def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
-    """Plan a release: the arguments are those of :func:`veilog.release`, but for the log. A method that is registered
-    nowhere is given itself.
+    """Plan a release by the arguments of :func:`veilog.release` without the log.
 
-    What can be seen to be wrong without data is refused here. What is not said yet about public facts
-    (``plan.undeclared``) is refused when a log is given.
+    A method that is not registered is given itself. An error that shows without data is raised here. Missing public
+    facts (``plan.undeclared``) are refused when a log is given.
     """
     chosen = method if isinstance(method, Method) else method_named(method)
     given = {name: option.default for name, option in OPTIONS.items() if option.keyword}
@@ -763,12 +783,12 @@ def facts_declared(domain: Domain | None, activities: Iterable[str] | str | None
 
 
 def protects_nobody(epsilon: Fraction, delta: Fraction) -> bool:
-    """Return whether the protection level of a budget for one unit is none in practice, whatever the log is."""
+    """Return True if a budget for one unit protects no unit in practice, for any log."""
     return worth((epsilon, delta)) == STRENGTHS[-1]
 
 
 def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
-    """The epsilon and delta asked for, exactly, if they fit the method."""
+    """Return the exact epsilon and delta, if they fit the method."""
     method, failure = request.method, parse_delta(delta)
     if not method.takes_epsilon:
         if epsilon is not None or failure:
@@ -790,7 +810,8 @@ def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> t
 def _by_advantage(
     method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
 ) -> tuple[Number | None, Mapping[str, Any]]:
-    """The epsilon that a guessing advantage stands for, or the parameters with it where the method knows it itself."""
+    """Return the epsilon of a guessing advantage, or the parameters with it.
+    The latter is for methods that have such a parameter."""
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
         return epsilon, {**parameters, "guessing_advantage": advantage}
     if not method.takes_epsilon:

@@ -44,10 +44,10 @@ Progress = Callable[[str, float | None], None]
 _EDGES: Mapping[Strength, str] = {
     "strong": "good", "good": "good", "moderate": "fair", "weak": "bad", "none in practice": "bad",
 }  # fmt: skip
-"""How the words about a guarantee are marked, by what it is worth."""
+"""Style of the words about a guarantee, by protection level."""
 NOISE_ONLY = Message("noise-only")
 NOTHING_SURVIVED = ("nothing-survived", "nothing-survived-both-small", "nothing-survived-epsilon-small")
-"""The first remark on such a release."""
+"""Codes of the first remark on an empty release."""
 _PRIVACY = ("Privacy", "privacy", "http://www.xes-standard.org/privacy.xesext")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _COMPLETE = "complete"
@@ -55,7 +55,10 @@ _COMPLETE = "complete"
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing done to make a release, and what its questions cost; together they cost what the guarantee says."""
+    """Step of making a release, with its epsilon and delta.
+
+    All steps together use the epsilon and delta of the guarantee.
+    """
 
     target: str
     method: str
@@ -65,22 +68,24 @@ class Operation:
 
 @dataclass(frozen=True)
 class OwnerOnly(ToJson):
-    """What only the owner of the log may know: it tells of the raw data what no question was asked about."""
+    """Confidential facts, for the data owner alone; no query gave them."""
 
     losses: tuple[Loss, ...] = ()
-    """More than 5 % of events, activities or cases that the release leaves out, and declared activities that are not in
-    the log."""
+    """More than 5 % of events, activities or cases that are left out; absent declared activities."""
     seconds: float = 0.0
-    """How long it took, which depends on the log."""
+    """Running time, which depends on the log."""
     notes: tuple[OwnerMessage, ...] = ()
     findings: tuple[Finding, ...] = ()
-    """What was noticed when the log was read, with what was left out of it."""
+    """Findings from reading the log, and from leaving something out of it."""
     warnings: Annotated[tuple[OwnerMessage, ...], InJson(left_out="at its default")] = ()
-    """What its account makes of it."""
+    """Warnings of its account."""
 
 
 class CaseModel(Protocol):
-    """What draws more cases by the noisy answers of a release: :class:`veilog.ReleaseModel`."""
+    """Source of further cases by the noisy answers of a release.
+
+    It is a :class:`veilog.ReleaseModel`.
+    """
 
     def release(
         self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
@@ -96,7 +101,10 @@ class CaseModel(Protocol):
 
 @dataclass(frozen=True)
 class Release:
-    """A released log and its privacy guarantee. It depends on the raw data only through charged questions."""
+    """Released log and its privacy guarantee.
+
+    It depends on the raw data only through charged queries.
+    """
 
     method: str
     as_published: bool
@@ -104,31 +112,32 @@ class Release:
     variants: Variants
     guarantee: Guarantee
     owner_only: OwnerOnly
-    """For the owner of the log alone; nothing that is written holds any of it."""
+    """Confidential part, for the data owner alone; no written file holds any of it."""
     remarks: tuple[Message, ...] = ()
-    """What the reader should know: with a guarantee from public and released quantities only. Without one they may hold
-    exact numbers of the original, and are for its owner alone; see ``remarks_for_all``."""
+    """Remarks for the reader.
+    With a guarantee, they come from public and released quantities only. Without one, they may hold exact numbers of
+    the original and are for the data owner alone; see ``remarks_for_all``."""
     order: Int32Array = field(default_factory=lambda: np.zeros(0, dtype=np.int32), repr=False, compare=False)
-    """Of each released case its variant, in random order; empty where ``details`` or ``full`` have the cases."""
+    """Variant of each released case, in random order; empty if ``details`` or ``full`` have the cases."""
     operations: tuple[Operation, ...] = ()
     details: Details | None = None
     """The released cases with their times and attributes, where these were asked for."""
     full: EventLog | None = None
-    """What a method released that makes whole logs, with fresh case names."""
+    """Log with fresh case names, released by a method that makes whole logs."""
     entry: EntryRef | None = None
-    """Where it is entered in the ledger of its data, if it is."""
+    """Entry in the ledger of its data, if there is one."""
     declared_length: int | Literal["log"] | None = None
-    """The bound on the length of a trace that was declared public, to which every case was cut; a method may have a
-    setting of a similar name (``parameters``)."""
+    """Declared public bound on the length of a trace, to which every case was cut.
+    A method may have a setting of a similar name (``parameters``)."""
     activities: Activities | None = None
-    """How the names of its activities became public; None where that is not known, as of a model from a file."""
+    """Way in which the names of its activities became public; None if unknown, as for a model from a file."""
     noise_only: bool | None = None
-    """Whether its own answers cannot be told from those about no cases at all; None where no answer shows that."""
+    """True if its own answers are like those about no cases at all; None if no answer shows that."""
     beside: Mapping[str, Release] = field(default_factory=dict)
-    """Further releases that were made of the same answers, by what they are for; all together have the guarantee."""
+    """Further releases of the same answers, by purpose; the guarantee holds for all together."""
 
     recording: Recording | None = field(default=None, repr=False, compare=False)
-    """The noisy answers that more cases are drawn by; None where these were not kept."""
+    """Noisy answers by which more cases are drawn; None if they were not kept."""
 
     def __post_init__(self) -> None:
         if not all(isinstance(remark, Message) for remark in self.remarks):
@@ -141,7 +150,7 @@ class Release:
 
     @property
     def all_for_owner(self) -> OwnerOnly:
-        """What only the owner may know, with the remarks that others may not read."""
+        """Everything for the data owner alone, with the remarks that others may not read."""
         remarks = () if self.guarantee.proven else self.remarks
         hidden = (OwnerMessage(remark.code, **remark.values) for remark in remarks)
         return replace(self.owner_only, notes=(*self.owner_only.notes, *hidden))
@@ -150,8 +159,8 @@ class Release:
     def log(self) -> EventLog:
         """The release as an event log: fresh case names, cases in random order.
 
-        A release without times gets artificial ones, an hour apart from 1970-01-01 on, because most tools sort by
-        time. A log attribute says so.
+        A release without times gets artificial ones, an hour apart from 1970-01-01 on, because most tools sort by time.
+        A log attribute marks them as artificial.
         """
         if self.full is not None:
             return as_released(self.full, _metadata(self))
@@ -159,7 +168,7 @@ class Release:
         return as_released(assembled(details, Metadata()), _metadata(self))
 
     def __repr__(self) -> str:
-        """Return what was released and its guarantee; nothing that only the owner may know."""
+        """Return the release and its guarantee; nothing that is for the data owner alone."""
         return f"Release({self.method}, {self.variants!r}, {self.guarantee!r}; losses: see released.owner_only)"
 
     def _repr_html_(self) -> str:
@@ -180,10 +189,12 @@ class Release:
 
     @cached_property
     def model(self) -> CaseModel:
-        """What draws more cases by the noisy answers of the release: :class:`veilog.ReleaseModel`.
+        """Source of further cases by the noisy answers of the release.
+
+        It is a :class:`veilog.ReleaseModel`.
 
         Raises:
-            ParameterError: The answers were not kept; the error says why.
+            ParameterError: The answers were not kept; the error gives the reason.
 
         """
         made: CaseModel = importlib.import_module("veilog.releasing.model").ReleaseModel.of(self)
@@ -192,15 +203,17 @@ class Release:
     def sample(
         self, cases: int | None = None, *, where: Mapping[str, Any] | None = None, seed: int | None = None
     ) -> EventLog:
-        """Draw cases by the noisy answers of the release, which uses no budget; the guarantee stays the same.
+        """Draw cases by the noisy answers of the release, which uses no budget.
+
+        The guarantee stays the same.
 
         Args:
-            cases: How many; as many as the release has, if not given.
+            cases: Number of cases; by default as many as the release has.
             where: Values that every case has, by attribute, such as ``{"ward": "B"}``.
             seed: Makes the draw repeatable and weakens nothing.
 
         Returns:
-            A log such as :attr:`log`, whose metadata say of which release it is.
+            A log such as :attr:`log`, whose metadata name the release.
 
         Raises:
             ParameterError: The answers were not kept, the release has no such attribute, or hardly any case has these
@@ -210,7 +223,7 @@ class Release:
         return self.model.release(cases, where=where, seed=seed).log
 
     def to_pandas(self) -> pd.DataFrame:
-        """The released events as a DataFrame with pm4py's columns."""
+        """Return the released events as a DataFrame with pm4py's columns."""
         return self.log.to_pandas()
 
     def save(
@@ -222,13 +235,15 @@ class Release:
         progress: Progress | None = None,
         model: str | Path | None = None,
     ) -> None:
-        """Write the release; the suffix says how (.xes, .xes.gz, .csv, .parquet, .xlsx). Nothing half written remains.
+        """Write the release to a file, whole or not at all.
 
-        The file is that of :attr:`log`, which is made and written piece by piece, so that it may be larger than memory
-        (but for times and attributes, which are held, and methods that make a whole log themselves). What was made
-        beside it is written first, to files that are named after it: ``out-models.xes`` for ``out.xes``. Files that are
-        there are replaced only with ``overwrite``; ``spreadsheet_safe`` is as for :func:`veilog.write`. A ``model`` is
-        written to another file (:meth:`veilog.ReleaseModel.save`).
+        The suffix determines the format (.xes, .xes.gz, .csv, .parquet, .xlsx). The file is that of :attr:`log`, made
+        and written piece by piece, so it may be larger than memory. Only times and attributes are held, and logs of
+        methods that make whole logs.
+
+        A second log of the same answers is written first, to a file named after it: ``out-models.xes`` for ``out.xes``.
+        Files that are there are replaced only with ``overwrite``. ``spreadsheet_safe`` is as for :func:`veilog.write`.
+        A ``model`` is written to another file (:meth:`veilog.ReleaseModel.save`).
         """
         path = path_of(path, "path")
         if self.variants.cases == 0:
@@ -243,19 +258,23 @@ class Release:
             self.model.check()
         with self.kept(path):
             self._write(path, progress, self.entry, **how)
-        if model is not None:  # last: a release that is paid for is there, whatever becomes of its model
+        if model is not None:  # last: the release is there, whatever becomes of its model
             self.model.save(model, overwrite=overwrite)
 
     def kept(self, target: Path | None = None) -> contextlib.AbstractContextManager[None]:
-        """Keep the release beside its ledger, if it is in one, until this block has written and entered a file."""
+        """Keep the release beside its ledger until this block has written a file.
+
+        The block also enters the file. A release that is in no ledger is not kept.
+        """
         entry = self.entry if self.variants.cases else None
         return kept_until_written(entry, lambda place: self._write(place, None, None, overwrite=True), target)
 
     def _write(self, path: Path, progress: Progress | None, entry: EntryRef | None, **told: bool) -> None:
-        """Write the release, and before it what was made beside it; a file is entered where an ``entry`` is given."""
+        """Write the release, and before it other logs of the same answers.
+        With an ``entry``, each file is entered."""
         for name, other in self.beside.items():
             other._write(files.named_after(path, name), progress, entry, **told)
-        # What a table cannot hold is said in the remarks; to refuse it here would lose a release that is paid for.
+        # The remarks list what a table cannot hold; a refusal here would lose a release that has used its budget.
         lossy = self.variants.events > 0
         say = progress or (lambda text, fraction: None)
         naming = None if entry is None else entry.naming(path, waiting=progress)
@@ -283,7 +302,7 @@ class Release:
             progress(f"{done:,} of {cases:,} cases written", done / cases)
 
     def to_json(self) -> dict[str, object]:
-        """Return the facts about the release; of the released cases themselves only how many they are."""
+        """Return the facts about the release, and only the numbers of the released cases."""
         return {
             "method": self.method,
             "as_published": self.as_published,
@@ -307,11 +326,10 @@ def _sizes(variants: Variants) -> dict[str, int]:
 
 
 def as_released(log: EventLog, metadata: Metadata) -> EventLog:
-    """The log as it is published: with what it says about itself, with keys that are legal in XES, and with a life
-    cycle, without which some tools refuse a log.
+    """Return the log as published, with its metadata, legal XES keys and a life cycle.
 
-    Where no life cycle was released, every event is complete: a constant, whatever the original says, so that it
-    depends on nothing in it.
+    Some tools refuse a log without a life cycle. If none was released, every event is complete. This is a constant
+    whatever the original has, so it depends on nothing in it.
     """
     events = log.events
     if LIFECYCLE not in events.column_names:
@@ -321,10 +339,12 @@ def as_released(log: EventLog, metadata: Metadata) -> EventLog:
 
 
 def _metadata(released: Release) -> Metadata:
-    """XES privacy metadata (Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020): one
-    numbered child for each operation, and for each remark. Only what the guarantee says; no statistic of the original.
+    """Return XES privacy metadata: a numbered child for each operation and remark.
 
-    They are nested strings, not containers, and the numbers are part of longer keys: so the file is XES 1.0, which has
+    They follow Rafiei, van der Aalst, "Privacy-Preserving Data Publishing in Process Mining", 2020. They hold only
+    facts of the guarantee, and no statistic of the original.
+
+    They are nested strings, not containers, and the numbers are part of longer keys. So the file is XES 1.0, which has
     no containers, and in which no key begins with a digit.
     """
     details = released.details
@@ -366,7 +386,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def _conditions(guarantee: Guarantee) -> Iterable[Attribute]:
-    """Whose word each condition is, and what it says; of one code together, because a key occurs once."""
+    """Return who declares each condition, and its text.
+    A key occurs once, so conditions of one code are joined."""
     told: dict[str, Attribute] = {}
     for c in guarantee.conditions:
         key, before = f"privacy:condition-{c.code}", told.get(c.code)
@@ -411,7 +432,7 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
 
 
 def _said(key: str, message: Message) -> Attribute:
-    """A message as an attribute: its sentence, and inside it the code and values that programs go by."""
+    """Return a message as an attribute with its sentence, code and values."""
     told = message.to_json()
     values = json.dumps(told["values"], ensure_ascii=False)
     inside = (Attribute("privacy:code", message.code, "string"), Attribute("privacy:values", values, "string"))
@@ -419,6 +440,6 @@ def _said(key: str, message: Message) -> Attribute:
 
 
 def remarks_on(released: Variants) -> tuple[Message, ...]:
-    """Return what is remarked on any release: empty cases."""
+    """Return the remarks that any release may need: empty cases."""
     empty = int(released.counts[released.lengths == 0].sum())
     return (Message("release-cases-without-event", empty=empty),) if empty else ()

@@ -60,7 +60,7 @@ from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, r
 from veilog.rules.rules import ReleaseRules
 
 LABELS_SHARE = Fraction(1, 10)
-"""The part of epsilon that finds the activities, where they are neither declared nor the log's by the owner's word."""
+"""Share of epsilon to find the activities, where they are neither declared nor public by the data owner's word."""
 
 _LIBRARIES = {"travag": ("dp_accounting.pld",), "pripel": ("ot", "scipy.sparse"), "libra": ("ot", "scipy.sparse")}
 """Libraries in other languages that methods load at their first use, beside that of times and deltas."""
@@ -77,11 +77,51 @@ def release(
     progress: Progress | None = None,
     **options: Unpack[Keywords],
 ) -> Release:
-    """Release a log with a method, or as a :class:`ReleaseRequest` says, which takes nothing beside it but
-    ``ledger`` and ``progress``.
+    """Release a log with a method, or as a :class:`ReleaseRequest` describes.
 
-    The log may be an :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a
-    :class:`StoredLog`, whose events are never all in memory.
+    Args:
+        log: An :class:`EventLog`, its variants, a DataFrame, a file, a :class:`Release`, or a :class:`StoredLog`, whose
+            events are never all in memory.
+        method: Name of a method, or a request, which takes only ``ledger`` and ``progress`` beside it.
+        ledger: Ledger in which the release is entered, in the account of its data. veilog sets its cost aside before
+            any query, and refuses the release if that would exceed the budget. By default it is your ledger, which the
+            command and the pages use, too. The file of another ledger is made if there is none. With False the release
+            is entered nowhere, and your ledger lists it as not counted. A run with a ``seed`` is entered only in a
+            ledger that you name.
+        progress: Receives a text and the finished share, if known.
+        **options: Options of a request and parameters of the method, as follows.
+
+    ``epsilon`` and ``delta`` are the budget. For a certified release (the default) they are those of the derived
+    guarantee. With ``as_published`` they are those of the paper, and the guarantee states what is derived instead. An
+    epsilon above 3.89 protects no unit in practice and needs ``allow_no_protection``. ``guessing_advantage`` takes the
+    place of ``epsilon``: the largest rise of an attacker's chance to guess that a case (or person) is in the log, delta
+    included. A method that has a parameter of this name gets it as that. ``seed`` makes a run repeatable for
+    experiments, and its guarantee "none".
+
+    ``domain`` declares public facts, and ``activities`` the activities alone. Give their names. Or give ``"log"``, your
+    word that those of the log are public, which is a condition of the guarantee. Or give ``"privately"``: veilog then
+    finds those that enough cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses
+    without.
+
+    ``unit`` is who is protected. It is a case, or a person, identified by the attribute of the log with this name. Of
+    the cases of a person, at most ``max_cases``, chosen at random, are looked at. Or it is ``person``, if no person has
+    more than ``max_cases`` cases. Cases whose attribute names no single person are left out. With
+    ``without_person="own"``, those that name none each count as of a person without other cases, which becomes a
+    condition of the guarantee.
+
+    ``times`` is the share of epsilon for times of the released events. Cases start in a ``window``: a pair of times or
+    dates, or ``"2024-01-01..2025-01-01"``. With ``"log"`` it is that of the log, which the guarantee states; with None,
+    a made-up year. With ``processing``, the start of each event (``start_timestamp``) is released, too. ``attributes``
+    are released with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event
+    log. With a column as ``unit``, ``persons`` is the share of epsilon for made-up persons. Their cases follow each
+    other as those of persons of the log do. ``person_attributes`` are those released attributes that a person keeps.
+
+    ``subset`` releases some of the cases alone, by a public rule that looks at each case by itself. ``"month=2024-03"``
+    (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) has those that start then, ``"ward=A"`` those with this
+    value of an attribute, ``none`` those without. In a ledger, releases of different subsets of one rule cost a case
+    the maximum of their epsilons, not the sum. Every case must keep its subset for that. With ``remember_units``, the
+    ledger keeps a keyed digest (16 bytes) of the name of every case, or person, that a release of a subset looked at.
+    It leaves out those that another subset of the rule had: then it is enough that they keep their names.
 
     >>> import veilog
     >>> from veilog.logs.synthetic.hospital import hospital
@@ -89,42 +129,6 @@ def release(
     >>> released.guarantee.epsilon
     1.0
 
-    ``epsilon`` and ``delta`` are the budget: certified (the default) they are what the guarantee derives; with
-    ``as_published`` they are what the paper calls them, and the guarantee says what is derived instead. ``seed`` makes
-    a run repeatable for experiments, and its guarantee "none". Further keywords are parameters of the method. An
-    epsilon above 3.89 protects nobody in practice and needs ``allow_no_protection``.
-
-    ``domain`` declares public facts, and ``activities`` the labels alone: their names; ``"log"``, your word that those
-    of the log are public, which is a condition of the guarantee; or ``"privately"``, to have those found that enough
-    cases have, with a tenth of epsilon and a part of delta. A method that needs them refuses without.
-
-    ``unit`` is who is protected: a case; a person, named by an attribute of the log (its name), of whose cases at most
-    ``max_cases``, chosen at random, are looked at; or ``person`` where nobody has more than ``max_cases`` cases. Cases
-    of which the attribute names no single person are left out; with ``without_person="own"`` those that name none are
-    each as of a person without other cases, which the guarantee then takes for granted.
-
-    ``times`` is the share of epsilon that gives the released events times, starting in a ``window`` (a pair of times or
-    dates, or ``"2024-01-01..2025-01-01"``; ``"log"`` takes it from the log, which the guarantee says; None a made-up
-    year). With ``processing`` when events began (``start_timestamp``) is released, too. ``attributes`` are released
-    with ``attributes_share`` (a quarter) of epsilon. Both need a certified release of variants of an event log.
-    With a column as ``unit``, ``persons`` is the share of epsilon for made-up persons, whose cases follow each other as
-    those of persons of the log do; ``person_attributes`` are those released attributes that a person keeps.
-
-    ``subset`` releases some of the cases alone, by a public rule that looks at each case by itself: ``"month=2024-03"``
-    (also ``week=2024-W11``, ``quarter=2024-Q1``, ``year=2024``) those that start then, ``"ward=A"`` those with this
-    value of an attribute, ``none`` those without. In a ledger, releases of different subsets of one rule cost a case
-    their maximum and not their sum, if every case keeps its subset. ``remember_units`` has the ledger keep a keyed
-    digest (16 bytes) of the name of every case, or person, that a release of a subset looked at, and leaves out those
-    that another subset of the rule had: then it is enough that they keep their names.
-
-    ``guessing_advantage`` takes the place of ``epsilon``: by how much at most the release may raise an attacker's
-    chance to guess that a case (or person) is in the log, delta included. A method that has a parameter of this name
-    gets it as that.
-
-    The release is entered in a ``ledger``, in the account of its data: what it may cost is set aside before any
-    question is asked, and refused if that would exceed their budget. By default that is your ledger, which the command
-    and the pages use, too; or the file of another, made if there is none. With False the release is entered nowhere,
-    and your ledger lists it as not counted. What has a ``seed`` is entered only where a ledger is named.
     """
     request = ReleaseRequest.of(method, "release", options)
     held, seeded = as_log(log), request.seed is not None
@@ -141,15 +145,15 @@ def run_plan(
     progress: Progress | None = None,
     watched: Callable[[Curator], Curator] | None = None,
 ) -> Release:
-    """Return what a plan makes of a log: questions to a curator, post-processing, the guarantee that follows.
+    """Return the release that a plan makes of a log, with the guarantee that follows.
 
-    ``watched`` puts something between the method and its curator, for those who look at what is asked (audits, the
-    contract of methods); the guarantee is the curator's.
+    ``watched`` puts something between the method and its curator, for audits and for the contract of methods, which
+    look at the queries. The guarantee is the curator's.
     """
     request.check(log)
     if not isinstance(log, Variants):
         check_times(request, log)
-    # Before anything is paid for: what goes wrong in here must not cost a release.
+    # Before anything is spent: an error in here must not use epsilon.
     load_libraries(request)
     if request.prior is not None and ledger is not None:
         request = replace(request, prior=request.prior.with_releases(ledger.proven))
@@ -201,7 +205,7 @@ def _released(
     *,
     noise_only: bool | None,
 ) -> Release:
-    """The release of what was made, with all that is said of it."""
+    """Return the release of what was made, with all its remarks."""
     released = Release(
         method=request.method.name,
         as_published=request.as_published,
@@ -231,8 +235,10 @@ def _released(
 
 
 def load_libraries(request: ReleaseRequest) -> None:
-    """Load the libraries in other languages that a method computes with. One that finds no memory may end the process
-    with no word of ours, and a release that was paid for with it."""
+    """Load the libraries in other languages that a method computes with.
+
+    A library that finds no memory may end the process without a message, and lose a release that has used its budget.
+    """
     square = np.ones((_SIZE, _SIZE))
     np.linalg.norm(square @ square)  # linear algebra takes its memory at the first product
     for name in ("scipy.special", *_LIBRARIES.get(request.method.name, ())):
@@ -245,7 +251,7 @@ def unseen_units(
     log: EventLog | StoredLog | Variants,
     ledger: Ledger | None,
 ) -> Units | None:
-    """Return which cases of the subset are of units that no other subset had, where the ledger remembers them."""
+    """Return the cases of units that no other subset had, by the ledger's memory."""
     if not request.remember_units or request.subset is None:
         return None
     if ledger is None:
@@ -264,7 +270,7 @@ def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
 
 
 def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
-    """Return whom a release of the log asks, before it has asked anything."""
+    """Return a curator for a release of the log, before any query."""
     source = noise.operating_system() if request.seed is None else noise.seeded(request.seed)
     held = bounded(log, request.unit, source, request.subset, None if units is None else np.flatnonzero(units.new))
     check_somebody(log, held)
@@ -272,7 +278,7 @@ def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, un
 
 
 def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array]]) -> Release:
-    """The release with those of the same answers beside it: one guarantee holds for all of them together."""
+    """Return the release with others of the same answers; one guarantee holds for all."""
     if not others:
         return released
     beside = {
@@ -298,7 +304,7 @@ Claim = Callable[[], Guarantee]
 
 
 def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
-    """What the release claims, the budget that it had, and what its answers so far amount to; both when called."""
+    """Return two functions: guarantee of the whole budget, and of the answers so far."""
     spends_delta = request.delta if request.uses.flow and request.delta else None
 
     def derive(at_least: tuple[Fraction, Fraction] = (Fraction(0), Fraction(0))) -> Guarantee:
@@ -316,15 +322,16 @@ def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
 
 
 def conditions_of_public(request: ReleaseRequest, others: Iterable[Condition]) -> tuple[Condition, ...]:
-    """Return what the guarantee takes for granted of the prior and of the rules, beside the other conditions."""
+    """Return the conditions of the guarantee on the prior and on the rules."""
     rules = () if request.rules is None else (Condition("rules-are-public", "owner", Message("rules-are-public")),)
     own = {condition.code for condition in (*others, *rules)}
     return (*(() if request.prior is None else request.prior.conditions(own)), *rules)
 
 
 def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
-    """Return that nobody here knows whether a method of another package goes round the curator: its functions see raw
-    cases, and what they keep of these is charged nowhere."""
+    """Return the condition that a method of another package keeps to the curator.
+    veilog cannot check that: the functions of the method see raw cases, and no charge covers what they store of
+    these."""
     method = request.method
     if not method.package:
         return ()
@@ -333,7 +340,7 @@ def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
 
 
 def entry_of(request: ReleaseRequest) -> dict[str, Any]:
-    """Return what a ledger notes of a release, counted or not, beside its cost and its method."""
+    """Return the entry of a release in a ledger, beside its cost and its method."""
     return {
         "parameters": {
             **request.settings.to_json(),
@@ -350,7 +357,7 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
 def _reserved(
     request: ReleaseRequest, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
 ) -> Reservation:
-    """Set aside what the release may cost, or be refused."""
+    """Set aside the cost of the release in the ledger, or refuse it."""
     return ledger.reserve(
         log,
         request.method.name,
@@ -364,7 +371,7 @@ def _reserved(
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """What came out, and which charges were for what."""
+    """Result of a method, with the charges for each part."""
 
     variants: Variants
     full: EventLog | None
@@ -373,11 +380,11 @@ class Made:
     done: list[tuple[str, str, Sequence[int]]]
     said: list[Message]
     flow: Callable[[], Variants | EventLog]
-    """Asks for the variants again."""
+    """Function that asks for the variants again."""
     for_flow: range
-    """The charges of that."""
+    """Charges for the variants."""
     drawing: DetailsDrawing | None = None
-    """Draws times and attributes of other cases."""
+    """Source of times and attributes of other cases."""
     beside: dict[str, tuple[Variants, Int32Array]] = field(default_factory=dict)
     """Further releases of the same answers, and the random order of their cases."""
 
@@ -390,7 +397,7 @@ def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None
     Each use of a delta has a part of it.
     """
     if request.wanted.times and request.wanted.window == FROM_LOG:
-        check_window(curator.events.window)  # a public fact: what is wrong with it must cost nothing
+        check_window(curator.events.window)  # a public fact: an error in it must not use epsilon
     uses = request.uses
     epsilon, delta = request.unit.of_one_case(request.epsilon, request.delta)
     part, for_times = uses.of(delta)
@@ -426,8 +433,8 @@ def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None
 
 
 def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> Variants | EventLog:
-    """What the method releases. Of one of another package an error says whose it is, and not its own words, which may
-    be of the data."""
+    """Return what the method releases.
+    An error of a method of another package names the package, without the error's words, which may contain data."""
     method = request.method
     try:
         released = method.run(curator, budgeted, request.settings)
@@ -443,7 +450,7 @@ def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> V
 
 
 def _prior_of(request: ReleaseRequest, said: list[Message]) -> Variants | None:
-    """The prior without the cases that break a rule: no candidate does."""
+    """Return the prior without the cases that break a rule: no candidate does."""
     if request.prior is None or request.rules is None:
         return None if request.prior is None else request.prior.variants
     obeying = request.rules.only(request.prior.variants)
@@ -453,7 +460,8 @@ def _prior_of(request: ReleaseRequest, said: list[Message]) -> Variants | None:
 
 
 def _obeying(request: ReleaseRequest, released: Variants) -> Variants:
-    """The release with all its cases at variants that obey the rules: post-processing by what is public."""
+    """Return the release with all cases at variants that obey the rules.
+    This is post-processing by public rules."""
     return released if request.rules is None else request.rules.repaired(released, request.declared.longest)
 
 
@@ -464,7 +472,7 @@ def _not_ours(method: Method, problem: str) -> ParameterError:
 
 
 def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
-    """What the method releases, with its cases in random order."""
+    """Return the release of the method, with its cases in random order."""
     method, flow, before = request.method, partial(_answered, request, curator, budgeted), len(curator.charges)
     released = flow()
     after = len(curator.charges)
@@ -483,8 +491,8 @@ def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: l
 def _with_extras(
     curator: Curator, request: ReleaseRequest, budgeted: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
 ) -> Made:
-    """What a method of variants releases, with times and attributes; of delta, values have the first and times the
-    second."""
+    """Return the release of a method of variants, with times and attributes.
+    ``deltas`` are that of the values and that of the times."""
     flows: list[Callable[[], Variants | EventLog]] = []
 
     def flow(epsilon: Fraction) -> Variants:
@@ -519,13 +527,13 @@ def _name(request: ReleaseRequest) -> str:
 
 
 def _public(request: ReleaseRequest) -> dict[str, object]:
-    """The kind and digest of each source of the prior, and the rules, for the release and the ledger."""
+    """Return the kind and digest of each source of the prior, and the rules."""
     prior = {} if request.prior is None else {"prior": [source.to_json() for source in request.prior.sources]}
     return prior | ({} if request.rules is None else {"rules": request.rules.to_json()})
 
 
 def _beyond(wanted: Wanted) -> dict[str, object]:
-    """What was asked for beyond variants, for the ledger."""
+    """Return what was requested beyond variants, for the ledger."""
     times: dict[str, object] = {"times": float(wanted.times)} if wanted.times else {}
     if wanted.processing:
         times["processing"] = True
@@ -537,8 +545,9 @@ def _beyond(wanted: Wanted) -> dict[str, object]:
 
 
 def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:
-    """What was done for what. What the guarantee claims beyond the questions that were asked is epsilon of the first,
-    and delta of those that had one, in proportion."""
+    """Return the steps of the release with their epsilon and delta.
+    The guarantee may claim more than the queries that were asked. The first step has that epsilon; steps with a
+    delta share that delta in proportion."""
     costs = [compose(guarantee.charges[i] for i in places) for _, _, places in made.done]
     claimed = [Fraction(Decimal(repr(value or 0.0))) for value in (guarantee.epsilon, guarantee.delta)]
     spent = [sum(part, start=Fraction(0)) for part in zip(*costs, strict=True)]
@@ -553,13 +562,13 @@ def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:
 
 
 def _of_rules(rules: ReleaseRules) -> tuple[Message, ...]:
-    """What is said of the rules, which are public."""
+    """Return the remarks on the rules, which are public."""
     open_ = () if rules.settled else (Message("rules-perhaps-contradict"),)
     return (Message("rules-obeyed", rules=rules.message), *open_)
 
 
 def _nothing(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]:
-    """What is said first of an empty release; why it is empty, its method says."""
+    """Return the first remark on an empty release; its method gives the reason."""
     if released.cases:
         return ()
     method = request.method

@@ -1,8 +1,8 @@
-"""Paid releases that wait in a place beside their ledger until a file of theirs is written and entered.
+"""Releases that wait beside their ledger until a file of theirs is entered.
 
-``LEDGER.kept/NUMBER.parquet`` is there from before the first file of a release is written, and goes when that file is
-entered. So a process that is killed, a full disk or a closed pipe loses no release: it is written again from there, for
-nothing. It is what the recipient would get, and its folder is for the data owner alone.
+``LEDGER.kept/NUMBER.parquet`` is there before the first file of a release is written. It goes when that file is
+entered. So a process that is killed, a full disk or a closed pipe loses no release: veilog writes it again from there,
+without using epsilon. The file has what the recipient would get, and its folder is for the data owner alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from veilog.logs import files
 from veilog.logs.input.source import Progress
 
 BESIDE = "models"
-"""What a release may have a second log for."""
+"""Name of the second log that a release may have."""
 _SUFFIX = ".parquet"
 _held: set[EntryRef] = set()
 """Releases that an outer block of this process keeps."""
@@ -39,8 +39,11 @@ def _place(entry: EntryRef) -> Path:
 def kept_until_written(
     entry: EntryRef | None, write: Callable[[Path], None], target: Path | None = None
 ) -> Iterator[None]:
-    """Keep a release, which ``write`` writes to a file, until this block has written and entered one. Where the block
-    fails it stays, and the error names it, unless the ``target`` is there."""
+    """Keep a release in a file until this block has written and entered one.
+
+    ``write`` writes it. If the block fails, the kept file stays, and the error names it, unless the ``target`` is
+    there.
+    """
     if entry is None or entry in _held or entry.written:
         yield
         return
@@ -70,7 +73,7 @@ def kept_until_written(
 
 
 def place_elsewhere() -> Path:
-    """Return a new file for a release that is in no ledger and could not be written where it should."""
+    """Return a new file for a release without a ledger whose target cannot be written."""
     place = data_folder() / "kept" / f"{secrets.token_hex(4)}{_SUFFIX}"
     _made(place.parent)
     return place
@@ -103,7 +106,9 @@ def write_kept(
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Path, ...]:
-    """Write a release that waits to a file and enter that; it costs nothing. What was made beside it is written first.
+    """Write a waiting release to a file and enter that, which uses no epsilon.
+
+    A second log that was made with it is written first.
 
     Returns:
         The files that were written.

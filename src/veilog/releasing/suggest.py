@@ -1,14 +1,15 @@
-"""Which method fits a log: from public facts and from a few noisy answers that are paid for like any others.
+"""Suggestion of a method for a log, from public facts and a few noisy answers.
 
-How many cases there are (of people, how many count); for similarity also how long they are and how many of them the
-most frequent variants have, so that twins can be made (:mod:`veilog.logs.synthetic.twins`) on which what is suggested
-is tried; and, where a delta may be
-spent, which variants are frequent, as TraVaS asks it. What follows from the answers is post-processing. For similarity
-the rule was read off the frontier of all certified methods at equal derived epsilon (``docs/results/evolve.md`` and
-``frontier.md``): evolve has the highest mean similarity of the methods that need no delta nearly everywhere, as long as
-epsilon times the number of cases is not tiny. With a delta it is ahead where few variants hold most cases, too, except
-for small budgets, where TraVaS is. For another use_case methods are ranked by what was measured
-(:class:`Ranking`), which needs the number of cases only.
+The answers use epsilon like any others. They are the number of cases (of people, those that count). For similarity,
+also the lengths of cases and the share of the most frequent variants are asked, to make synthetic logs
+(:mod:`veilog.logs.synthetic.twins`) on which the suggestion is tried. With a delta, the frequent variants are asked as
+TraVaS asks for them. All further results are post-processing of the answers.
+
+For similarity, the rule comes from the frontier of all certified methods at equal derived epsilon
+(``docs/results/evolve.md`` and ``frontier.md``). Of the methods that need no delta, evolve has the highest mean
+similarity nearly everywhere. Epsilon times the number of cases must not be tiny. With a delta it is also ahead where
+few variants hold most cases, except for small budgets, where TraVaS is. For another use case, methods are ranked by
+measurements (:class:`Ranking`), which need only the number of cases.
 """
 
 from __future__ import annotations
@@ -55,28 +56,27 @@ SIMILARITY = "similarity"
 NEAR = 3.0
 """Settings within this factor are like the log at hand."""
 FEWEST = 3
-"""So many settings are taken at least: the nearest ones."""
+"""Fewest settings to compare with, the nearest ones."""
 
 Place = tuple[str, str]
 """A log and an epsilon."""
 Numbers = Mapping[str, Mapping[str, Mapping[str, float]]]
-"""By what was compared, log and epsilon."""
+"""Numbers by method, log and epsilon."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A use case that methods are ranked for: what was measured for it, and how much of that is enough."""
+    """Use case that methods are ranked for: its measures, and a value that is enough."""
 
     measures: tuple[str, ...]
     kept: bool
-    """Whether it goes by the share that is kept of what the log itself gives, the worst of several; else by the error,
-    which is to be small."""
+    """True to rank by the share kept of the log's own value, the worst of several; False to rank by the error."""
     shown: tuple[str, ...]
     enough: float
-    """From which mean on a release can be expected to be of use."""
+    """Mean from which on a release can be expected to be of use."""
 
     def value(self, numbers: Mapping[str, float], originals: Mapping[str, float]) -> float:
-        """Return what a method is worth at one place."""
+        """Return the value of a method at one place."""
         if not self.kept:
             return numbers[self.measures[0]]
         return min(min(1.0, numbers[name] / originals[name]) if originals[name] else 1.0 for name in self.measures)
@@ -91,32 +91,32 @@ USE_CASES: Mapping[str, Served] = {
 
 @dataclass(frozen=True)
 class Ranked(ToJson):
-    """A method with its settings, and how it did at the places that count."""
+    """Method with its settings, and its results at the places that count."""
 
     name: str
-    """What the frontier calls it."""
+    """Name in the frontier."""
     method: str
     delta: bool
-    """Whether it spends the delta."""
+    """True if it spends the delta."""
     settings: Annotated[tuple[tuple[str, Any], ...], InJson(as_=dict)]
     value: float
-    """The mean that it is ranked by."""
+    """Mean that it is ranked by."""
     numbers: Mapping[str, float]
-    """Means of what was measured."""
+    """Means of its measurements."""
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """What was measured for a use case."""
+    """Measurements for a use case."""
 
     use_case: str
     numbers: Mapping[str, Numbers]
-    """By measure."""
+    """Numbers by measure."""
     originals: Mapping[str, Mapping[str, float]]
-    """What the logs themselves have, by measure and log."""
+    """Values of the logs themselves, by measure and log."""
     cases: Mapping[str, int]
     asked: Mapping[str, Mapping[str, Any]]
-    """By what was compared: method, whether it spends a delta, settings."""
+    """Method, use of a delta and settings, by the name in the frontier."""
 
     @staticmethod
     def of(use_case: str, told: Mapping[str, Any] | None = None) -> Ranking:
@@ -140,7 +140,7 @@ class Ranking:
         return USE_CASES[self.use_case]
 
     def places(self, scale: float) -> tuple[Place, ...]:
-        """Return the settings that are like a log of this epsilon times cases, the nearest first."""
+        """Return the settings most like a log of this epsilon times cases, nearest first."""
         wanted = math.log(max(scale, 1e-9))
         known = {
             (log, epsilon): abs(math.log(float(epsilon) * self.cases[log]) - wanted)
@@ -206,15 +206,14 @@ def _kept() -> Mapping[str, Any]:
 
 
 SHARE = Fraction(1, 10)
-"""Of epsilon and delta, for the suggestion."""
+"""Share of epsilon and delta for the suggestion."""
 _COUNT, _SIZES = Fraction(2, 5), Fraction(1, 2)
-"""Of the suggestion's epsilon, for the number of cases where more is asked; and of the rest, for what twins are made of
-where variants are asked for as well."""
+"""Shares for the number of cases, if more is asked, and of the rest for sizes, if variants are asked."""
 _HOPELESS = 40
-"""Epsilon times cases below which the methods without a delta were of no use (measured: useless at 10 to 17, of use
-from 75 on)."""
+"""Epsilon times cases below which methods without a delta were of no use.
+Measured: useless at 10 to 17, of use from 75 on."""
 _SMALL, _COVERED = 300.0, 0.2
-"""Epsilon times cases below which TraVaS is suggested where frequent variants hold at least this share of the cases."""
+"""Epsilon times cases below which TraVaS is suggested, if frequent variants hold at least this share of cases."""
 _TWINS = 2
 
 
@@ -224,67 +223,70 @@ def _in_english(reasons: Iterable[tuple[str, Message]]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Suggestion(ToJson):
-    """A method, why, and what is left to release with it. Public like a release: only noisy answers are in it."""
+    """Suggested method, its reason, and the remaining budget for its release.
+
+    It is public like a release: only noisy answers are in it.
+    """
 
     method: str
     reason: Annotated[Message, InJson(as_=attrgetter("english"))]
-    """Why this method."""
+    """Reason for this method."""
     by_rule: Annotated[bool, InJson(left_out="always", then=("promising",))]
-    """Whether it is of use by the epsilon that is left and the number of cases alone."""
+    """True if it is of use by the remaining epsilon and the number of cases alone."""
     epsilon_left: Annotated[Fraction, InJson(as_=float)]
     delta_left: Annotated[Fraction, InJson(as_=float)]
     cases: int
-    """About how many cases the log has."""
+    """Approximate number of cases of the log."""
     cases_within: int
-    """By how much that is off at most, in 95 of 100 runs."""
+    """Largest error of that number in 95 of 100 runs."""
     covered: float | None
-    """About what share of the cases the variants hold that are frequent enough to be found with what was spent on
-    this; None where that was not asked."""
+    """Approximate share of the cases with variants frequent enough to be found; None if not asked."""
     frequent: int | None
-    """How many variants those are."""
+    """Number of these variants."""
     considered: Mapping[str, str]
     remarks: tuple[Message, ...]
     guarantee: Annotated[Guarantee, InJson(then=("arguments", "expected"))]
-    """What the suggestion itself cost, and what that guarantees."""
+    """Guarantee of the suggestion itself."""
     entry: Annotated[EntryRef | None, InJson(left_out="always")] = None
     for_: Annotated[str, InJson(name="for", left_out="at its default")] = SIMILARITY
-    """What the release is for."""
+    """Use case of the release."""
     spends_delta: Annotated[bool, InJson(left_out="at its default")] = True
-    """Whether the method is to have the delta that is left."""
+    """True if the method gets the remaining delta."""
     settings: Annotated[tuple[tuple[str, Any], ...], InJson(as_=dict, left_out="at its default")] = ()
     """Settings of the method."""
     ranking: Annotated[tuple[Ranked, ...], InJson(left_out="at its default")] = ()
-    """For another use case than similarity, all methods that could be ranked, the best first."""
+    """For other use cases than similarity, all methods that could be ranked, best first."""
     not_ranked: Annotated[tuple[tuple[str, Message], ...], InJson(as_=_in_english, left_out="at its default")] = ()
-    """What was compared and could not be ranked, and why."""
+    """Methods that could not be ranked, with the reason."""
     sizes: Annotated[Sizes | None, InJson(left_out="always")] = None
-    """About how large the log is, for twins; None where a use case is ranked."""
+    """Approximate sizes of the log, for synthetic logs; None for a ranking."""
     unit: Annotated[Unit, InJson(left_out="always")] = ONE_CASE
-    """Who was protected when it was asked for, and is in the release that is suggested."""
+    """Unit that was protected when the log was asked, and is in the suggested release."""
     prior: Annotated[PublicPrior | None, InJson(left_out="always")] = None
-    """What that starts from."""
+    """Prior of the suggested release."""
 
     @property
     def promising(self) -> bool:
-        """Whether a release with what is left can be expected to be of use."""
+        """True if a release with the remaining budget can be expected to be of use."""
         return self.by_rule and (self.expected is None or self.expected.promising)
 
     @cached_property
     def expected(self) -> Expected | None:
-        """What the method gives with what is left on twins of the log; None where there are no sizes to make them of.
+        """Expected utility of the method with the remaining budget; None without sizes.
 
-        It is found out when it is first asked for, which takes some seconds and costs nothing.
+        It comes from synthetic logs when first used, which takes some seconds and no epsilon.
         """
         if self.sizes is None:
             return None
         try:
             return expectation(self.plan(allow_no_protection=True), self.sizes, twins=_TWINS)
         except VeilogError:
-            return None  # the method refuses so little, which its own release says
+            return None  # the method refuses so little, and its own release reports that
 
     def plan(self, **more: Any) -> ReleaseRequest:
-        """Return the release that is suggested, with what is left; ``more`` are further arguments of
-        :func:`veilog.plan`, such as the public activities.
+        """Return the request for the suggested release, with the remaining budget.
+
+        ``more`` has further arguments of :func:`veilog.plan`, such as the public activities.
 
         >>> import veilog
         >>> from veilog.logs.synthetic.hospital import hospital
@@ -299,7 +301,7 @@ class Suggestion(ToJson):
         return replace(plan(self.method, epsilon=self.epsilon_left, delta=delta, **given), prior=self.prior)
 
     def arguments(self) -> str:
-        """What to add to ``veilog release LOG TARGET`` to release with what is left."""
+        """Return the options of ``veilog release LOG TARGET`` for the remaining budget."""
         delta = f" --delta {exact(self.delta_left)}" if self.delta_left and self.spends_delta else ""
         told = "".join(f" -p {name}={str(value).lower()}" for name, value in self.settings)
         whom = "".join(f" --{name.replace('_', '-')} {quote(str(value))}" for name, value in self.unit.told.items())
@@ -311,7 +313,7 @@ class Suggestion(ToJson):
         return f"Suggestion({self.method}: {self.reason})"
 
     def _repr_html_(self) -> str:
-        """Return the method, why, what is left for it, and what asking cost."""
+        """Return the method, the reason, the remaining budget and the cost of asking."""
         left: list[tuple[str, object]] = [("epsilon left", float(self.epsilon_left))]
         left += [("delta left", exact(self.delta_left))] if self.delta_left else []
         left += [("about so many cases", self.cases)]
@@ -325,8 +327,10 @@ class Suggestion(ToJson):
         )
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each method that was considered: what was measured for the use case, the best first; for
-        similarity, what was weighed."""
+        """Return a row for each method: its measurements for the use case, best first.
+
+        For similarity, the rows have the reasons.
+        """
         if not self.ranking:
             said = self.considered.items()
             return frame(({"method": name, "weighed": words} for name, words in said), ("method", "weighed"))
@@ -351,16 +355,25 @@ def suggest(
     ledger: LedgerChoice = None,
     seed: int | None = None,
 ) -> Suggestion:
-    """Which certified method fits a log, if ``epsilon`` and ``delta`` may be spent in all.
+    """Suggest a certified method for a log, with ``epsilon`` and ``delta`` in all.
 
-    ``for_`` is what the release is for: similarity to the log, prediction, discovery or conformance.
+    Args:
+        log: A log as for :func:`veilog.release`.
+        epsilon: Budget of the suggestion and the release together.
+        delta: Its delta.
+        for_: Use case of the release: similarity to the log, prediction, discovery or conformance.
+        share: Share of both for the suggestion; the rest is for the release.
+        domain: Public facts.
+        activities: Public activities, as in :func:`veilog.release`, or their number.
+        unit: Unit that the answers and the suggested release protect, as there.
+        max_cases: Most cases of a person, as there.
+        without_person: Handling of cases without a person, as there.
+        prior: Prior of the suggested release. With one the method is evolve for every use case, and only the number
+            of cases is asked.
+        prior_map: Names of the activities of the prior.
+        ledger: Ledger in which the cost is entered, as there.
+        seed: Makes it repeatable for experiments, and its guarantee "none".
 
-    ``share`` of both is spent on the suggestion, the rest is left for the release. ``domain`` declares public facts,
-    and ``activities`` those, as in :func:`veilog.release`, or how many there are. ``unit``, ``max_cases`` and
-    ``without_person`` say who is protected, as there: by the answers, and by the release that is suggested. A ``prior``
-    is what that starts from: evolve then, whatever it is for, and only the number of cases is asked. ``seed``
-    makes it repeatable for experiments, and its guarantee "none". The cost is entered in a
-    ``ledger`` as there.
     """
     eps, failure, part = parse_epsilon(epsilon), parse_delta(delta), parse_share(share, "share")
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
@@ -407,7 +420,7 @@ def suggest(
 
 
 def _declared(domain: Domain | None, activities: int | Iterable[str] | str | None) -> tuple[Domain, int | None]:
-    """The public facts, and how many activities there are where only that was said."""
+    """Return the public facts, and the number of activities if only that is declared."""
     if isinstance(activities, Iterable) or activities is None:
         return facts_declared(domain, activities), None
     sizes_of(cases=1, length=0, activities=activities)  # refused before anything is asked
@@ -415,15 +428,14 @@ def _declared(domain: Domain | None, activities: int | Iterable[str] | str | Non
 
 
 def _of_whom(unit: Unit, reason: Message) -> Message:
-    """The reason, with whose epsilon it is about: noise, and so what a method is worth, follows from that of one
-    case."""
+    """Return the reason, with the bound on cases of a person.
+    Noise, and so the utility of a method, follows from the epsilon of one case."""
     most = unit.most_cases
     return reason if most == 1 else Message("suggested-for-persons", cases=most, rest=reason)
 
 
 class _Answers(NamedTuple):
-    """About how many cases there are, within how many, and what share of them so many frequent variants hold, if that
-    was asked; and what twins are made of, if more than the number of cases was asked."""
+    """Noisy answers: cases, their error, share of frequent variants, sizes."""
 
     cases: int
     within: int
@@ -433,11 +445,12 @@ class _Answers(NamedTuple):
 
 
 def _answers(curator: Curator, epsilon: Fraction, delta: Fraction, number: int | None, *, counted: bool) -> _Answers:
-    """Ask how large a log is; where its cases are only ``counted``, nothing else. ``number``: of activities."""
+    """Ask for the size of a log; only for its cases if ``counted``.
+    ``number`` is that of activities."""
     for_count = epsilon if counted else epsilon * _COUNT
     domain = curator.domain
     if domain.activities not in (None, PRIVATELY):
-        number = min(len(curator.activities), MOST_ACTIVITIES) or None  # no twin has more, and none has none
+        number = min(len(curator.activities), MOST_ACTIVITIES) or None  # no synthetic log has more, and none has none
     cases = max(0, curator.count(for_count, purpose="cases-for-suggestion"))
     found = _Answers(cases, math.ceil(math.log(20) / float(for_count)))
     if counted:
@@ -464,7 +477,7 @@ class _Pick:
 
 
 def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
-    """The method that did best for a use case where epsilon times cases was about this ``scale``."""
+    """Return the best method for a use case at about this epsilon times cases."""
     order, left_out = ranking.ranked(scale, delta=delta)
     if not order:
         raise ParameterError("suggestion-settings-not-measured", parameter="for", use_case=ranking.use_case)
@@ -485,7 +498,7 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
 
 
 def _chosen(scale: float, found: _Answers) -> _Pick:
-    """The method by the answers; ``scale`` is the epsilon that is left times the cases."""
+    """Return the method by the answers; ``scale`` is remaining epsilon times cases."""
     if found.covered is None:
         if scale < _HOPELESS:
             return _Pick("evolve", Message("suggested-little-epsilon", scale=scale), False)

@@ -1,1 +1,1 @@
-"""How a log comes in: a source that is named and opened once, the reader of its format, and what its columns mean."""
+"""Input of logs: sources that are opened once, readers of formats, and columns."""

@@ -1,8 +1,8 @@
-"""Coarser activities: a public list that says of each activity which group it belongs to, applied as a log comes in.
+"""Coarser activities: a public list of each activity's group, applied on input.
 
-Every event is mapped by itself, so that logs that differ by one case still do. The list must not be made from what the
-log holds beyond its labels: a guarantee names it as a condition. :func:`proposed` makes a hierarchy from the labels'
-own structure, for the owner to edit.
+Every event is mapped by itself, so that logs that differ by one case still do. The list must not be made from the
+content of the log beyond its labels: a guarantee names it as a condition. :func:`proposed` makes a hierarchy from the
+labels' own structure, for the data owner to edit.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ _NAMED = 5
 _PART = re.compile(r"[^\W\d_]*\d+|[^\W\d_]+")
 """A word, a number or a code such as T07 in a label."""
 _NEARLY_ALL = 2 / 3
-"""What more labels share tells none of them from the others."""
+"""Share of the labels above which a shared part distinguishes none of them."""
 
 MapLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, str | Sequence[str]]"
 
 
 @dataclass(frozen=True)
 class ActivityMapping:
-    """Which group each activity belongs to."""
+    """Group of each activity."""
 
     groups: Mapping[str, str]
     else_: str | None
     """The group of all others; None where there must be none."""
     told: Message
-    """What the guarantee says of it."""
+    """Condition of the guarantee about it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,8 +75,11 @@ class ActivityMapping:
         return replace(log, events=events, mapped=(*log.mapped, self.told))
 
     def of_release(self, log: EventLog) -> EventLog:
-        """Return a release with its activities mapped. If all of them are groups, its log was mapped before it, and a
-        group that is called as an activity of another group stays as it is."""
+        """Return a release with its activities mapped, unless its log was.
+
+        If all of them are groups, its log was mapped before. A group with the name of another group's activity then
+        stays.
+        """
         return log if {*log.activity_codes[0]} <= {*self.names} else self.of_log(log)
 
     def of_variants(self, variants: Variants) -> Variants:
@@ -89,8 +92,8 @@ class ActivityMapping:
     def _mapped(
         self, labels: Iterable[str], codes: IntArray | Int32Array, source: str | None
     ) -> tuple[list[str], Int32Array]:
-        """The groups of these labels, and which of them each event has; a group is its own, so that a release can be
-        compared with a log."""
+        """Return the groups of these labels, and the group of each event.
+        A group is its own, so that a release can be compared with a log."""
         known, rows = list(labels), {name: name for name in self.names} | dict(self.groups)
         missing = sorted({label for label in known if label not in rows})
         if missing and self.else_ is None:
@@ -103,10 +106,11 @@ class ActivityMapping:
 
 
 def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> ActivityMapping:
-    """Return the map in a file (CSV: activity, group, coarser group, ...; JSON: an object), or in a dict.
+    """Return the map in a file (CSV or JSON) or a dict.
 
-    ``level`` says which of an activity's groups counts, 1 the finest. ``top`` keeps the first so many activities of the
-    list as they are, or those of them that have a group in it; all others are one group, :data:`OTHER`.
+    CSV has activity, group, coarser group, ...; JSON has an object. ``level`` is the one of an activity's groups that
+    counts, 1 the finest. ``top`` keeps the first so many activities of the list as they are, or those of them that have
+    a group in it; all others are one group, :data:`OTHER`.
     """
     _check("level", level)
     rows = _rows(given.items()) if isinstance(given, Mapping) else _read(path_of(given, "map"))
@@ -130,7 +134,7 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
 
 
 def mapped_by(given: MapLike | None, level: int | None = None, top: int | None = None) -> ActivityMapping | None:
-    """Return the map that was asked for, None where none was; a level or a top without one is refused."""
+    """Return the requested map, or None; refuse a level or a top without one."""
     if given is not None:
         return load_mapping(given, level=1 if level is None else level, top=top)
     if top is not None:
@@ -146,7 +150,7 @@ def _check(name: str, value: int) -> None:
 
 
 def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> dict[str, tuple[str, ...]]:
-    """What each activity belongs to, checked: it may be from a file that says anything."""
+    """Return the groups of each activity, checked, since a file may have anything."""
     found: dict[str, tuple[str, ...]] = {}
     for activity, groups in given:
         told = (groups,) if isinstance(groups, str) else groups
@@ -184,8 +188,9 @@ def _read(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _lines(text: str) -> list[list[str]]:
-    """The rows of a list with commas, or with semicolons or tabs as some spreadsheets write it: if its header has one
-    after ``activity``, or each of its rows has one and some row has no comma."""
+    """Return the rows of a list with commas, or with semicolons or tabs.
+    Some spreadsheets write these: the header has one after ``activity``, or each row has one and some row has no
+    comma."""
     comma, *others = (
         [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=sign) if any(cell.strip() for cell in row)]
         for sign in ",;\t"
@@ -198,10 +203,10 @@ def _lines(text: str) -> list[list[str]]:
 
 
 def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return a hierarchy from the structure of the labels alone: for each its groups, the finest first.
+    """Return a hierarchy from the structure of the labels: groups, the finest first.
 
     Labels that begin with the same words or numbers belong together (``01_HOOFD_010`` and ``01_HOOFD_020``), the more
-    of them the finer; of those that begin alone, such as share a word.
+    of them the finer. Those that begin alone belong with those that share a word.
     """
     names = sorted(set(labels))
     parts = {name: tuple(part.casefold() for part in _PART.findall(name)) for name in names}
@@ -221,7 +226,7 @@ def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def as_csv(hierarchy: Mapping[str, Sequence[str]]) -> str:
-    """Return a hierarchy as the file that :func:`load_mapping` reads, with a row for all that it does not name."""
+    """Return a hierarchy as a file for :func:`load_mapping`, with a row for the rest."""
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     levels = max((len(groups) for groups in hierarchy.values()), default=1)

@@ -1,8 +1,8 @@
-"""What reads a log: one reader a format, found by the name of a file or the type of a table.
+"""Readers of logs, one a format, by the name of a file or the type of a table.
 
 The readers of veilog are known by their modules, which are imported when a log needs them. Other packages add theirs as
-entry points of the group ``veilog.readers``; these are asked about what none of ours recognises. One that is broken is
-warned about and left out.
+entry points of the group ``veilog.readers``. These get the logs that none of ours recognises. veilog warns about a
+broken one and leaves it out.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _OF_TABLES = {
     "pm4py": "veilog.logs.tables.frames:PM4PY",
     "ibis": "veilog.logs.engines.ibis:IBIS",
 }
-"""By the package whose tables they are."""
+"""Readers of tables by the package that the tables are of."""
 
 SUFFIXES = tuple(suffix for suffixes in _WRITTEN for suffix in suffixes)
-"""Of the files that veilog itself reads and writes."""
+"""Suffixes of the files that veilog itself reads and writes."""
 _ZIP = ".zip"
 
 _OTHERS = {
@@ -69,43 +69,52 @@ _OTHERS = {
     **dict.fromkeys((".7z", ".rar", ".tar", ".tgz", ".bz2", ".xz", ".zst"), "format-archive-not-read"),
     ".txt": "format-not-in-name",
 }
-"""What is known and not read: why."""
+"""Reasons why some known formats are not read."""
 
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """How a log is to be read: what was said about it, where findings go, and who is told of the progress."""
+    """Request to read a log: declarations, findings, and the receiver of progress."""
 
     options: ReadOptions = DEFAULT_OPTIONS
     findings: Findings = field(default_factory=Findings)
     roles: Roles | None = None
-    """The columns of a table; None where the format itself says which is which."""
+    """Roles of the columns of a table; None where the format itself defines them."""
     progress: Progress | None = None
 
 
 @runtime_checkable
 class Reader(Protocol):
-    """One format of logs. A format of tables derives from :class:`veilog.logs.tables.table_reader.TableReader`."""
+    """Reader of one format of logs.
+
+    A format of tables derives from :class:`veilog.logs.tables.table_reader.TableReader`.
+    """
 
     name: str
-    """As messages say it."""
+    """Name in messages."""
     suffixes: tuple[str, ...]
-    """How its files end, in lower case: ``(".csv", ".csv.gz")``; none for tables in memory."""
+    """Suffixes of its files in lower case: ``(".csv", ".csv.gz")``; none for tables in memory."""
     typed: bool
-    """Whether the source declares the types of attributes, so that no case decides how another one's are read."""
+    """True if the source declares the types of attributes, so that no case decides how another one's are read."""
 
     def recognises(self, source: Source) -> bool:
-        """Return whether this reader takes that log, from its name or type; the file is not opened for it."""
+        """Return True if this reader takes the log, by name or type, without opening it."""
 
     def read(self, source: Source, asked: ReadRequest) -> EventLog:
-        """Return the log. What is wrong with it is an :class:`InputError` that names the file, or a finding."""
+        """Return the log.
+
+        A fault in it is an :class:`InputError` that names the file, or a finding.
+        """
 
 
 class Writer(Protocol):
     """A reader that writes its format, too."""
 
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
-        """Write a log into a file that becomes ``target``; refuse what the format cannot hold, unless ``lossy``."""
+        """Write a log into a file that becomes ``target``.
+
+        Unless ``lossy``, values that the format cannot hold are refused.
+        """
 
     def write_pieces(
         self, pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool, eventless: pa.Table | None
@@ -114,13 +123,16 @@ class Writer(Protocol):
 
 
 def reader_of(source: Source) -> Reader:
-    """Return the reader of one file or of a table in memory; :class:`InputError` where there is none."""
+    """Return the reader of a file or table in memory; an InputError if there is none."""
     return source.once(_reader_of_table if source.name is None else _reader_of_file)
 
 
 def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
-    """Return what writes files of this name; None if nothing does. Refused here, before anything is asked of a log,
-    where a package is missing for it. ``spreadsheet_safe`` as of :func:`veilog.logs.files.write`."""
+    """Return the writer of files of this name; None if there is none.
+
+    If a package is missing for it, it is refused here, before any query. ``spreadsheet_safe`` is as in
+    :func:`veilog.logs.files.write`.
+    """
     suffix = suffix_of(target)
     if spreadsheet_safe:
         if suffix not in _TEXT:
@@ -132,7 +144,7 @@ def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
 
 
 def known_suffixes() -> tuple[str, ...]:
-    """Return how the names of all logs end that can be read, those of other packages last."""
+    """Return the suffixes of all logs that can be read, those of other packages last."""
     ours = (suffix for suffixes in _BY_SUFFIX for suffix in suffixes)
     return tuple(dict.fromkeys((*ours, _ZIP, *(suffix for other in added() for suffix in other.value.suffixes))))
 
@@ -156,7 +168,7 @@ def _ours(source: Source) -> Reader | None:
 
 
 def _theirs(source: Source) -> AddOn | None:
-    """The reader of another package that takes this log, if none of ours does."""
+    """Return the reader of another package that takes this log, if none of ours does."""
     for other in () if _ours(source) is not None else added():
         try:
             if other.value.recognises(source):
@@ -207,7 +219,7 @@ def _reader_of_file(source: Source) -> Reader:
 
 
 def _check_kind(path: Path) -> None:
-    """Refuse what is no file, and what may not be read, before a format takes it for damaged."""
+    """Refuse what is no readable file, before a format takes it for damaged."""
     try:
         kind = path.stat().st_mode
     except OSError as error:
@@ -223,7 +235,7 @@ def _check_kind(path: Path) -> None:
 
 @cache
 def added() -> tuple[AddOn, ...]:
-    """Return the readers of other packages; of one that cannot be loaded a warning says why."""
+    """Return the readers of other packages; warn about those that cannot be loaded."""
     return add_ons(GROUP, Reader)
 
 
@@ -231,14 +243,17 @@ BY_ADD_ON = "read-by-add-on"
 
 
 def not_ours(source: Source) -> tuple[Message, ...]:
-    """Return what must be said of a log that another package reads: nobody here knows whether it keeps cases apart."""
+    """Return the warning on a log that another package reads.
+
+    veilog cannot check whether that package keeps cases apart.
+    """
     other = _theirs(source.files()[0])
     return () if other is None else (Message(BY_ADD_ON, name=other.name, package=other.package),)
 
 
 @contextlib.contextmanager
 def plugin_errors(source: Source) -> Iterator[None]:
-    """Say of an error that a reader of another package made which package that is, instead of crashing."""
+    """Name the package of a reader whose error it is, instead of crashing."""
     try:
         yield
     except (VeilogError, MemoryError):

@@ -1,7 +1,6 @@
-"""Life cycles: which transition of its activity an event is, starts and ends that are one event, and activities that
-several attributes tell together.
+"""Life cycles: transitions of events, starts and ends as one event, classifiers.
 
-All of it is decided event by event or case by case, so that what one case holds changes no other.
+All of it is decided event by event or case by case, so that the content of one case changes no other.
 """
 
 from __future__ import annotations
@@ -37,14 +36,17 @@ COMPLETE = "complete"
 _SHOWN = 40
 """Letters of a transition that are shown."""
 EVERY = "all"
-"""What is asked for where every transition is to count: then nothing need be said about it."""
+"""Name for every transition, so that nothing need be reported about them."""
 INTERVALS = "intervals"
-"""What is asked for where a start and its end are to be one event."""
+"""Name for a start and its end as one event."""
 _BEGUN = "start"
 
 
 class Transitions:
-    """Counts the transitions of events, block by block, and chooses the wanted ones, whatever their upper case."""
+    """Counter of the transitions of events by block, which keeps the wanted ones.
+
+    Upper case does not matter.
+    """
 
     def __init__(self, wanted: str | None) -> None:
         self._wanted = None if wanted is None else wanted.strip().casefold()
@@ -54,13 +56,13 @@ class Transitions:
 
     @staticmethod
     def of(counts: Iterable[tuple[str, str, int]], wanted: str | None = None) -> Transitions:
-        """What was counted elsewhere: activity, transition, and how many events."""
+        """Return the counts made elsewhere: activity, transition, and number of events."""
         found = Transitions(wanted)
         found._counts.update({(label, step): count for label, step, count in counts})
         return found
 
     def keep(self, labels: Any, transitions: Any) -> BoolArray:
-        """Which of these events count, by columns of text: their activities and their transitions."""
+        """Return a mask of the events that count, by their activities and transitions."""
         label, step = _Encoded(labels), _Encoded(transitions)
         pairs = label.codes.astype(np.int64) * len(step.names) + step.codes
         found, counts = np.unique(pairs, return_counts=True)
@@ -72,8 +74,14 @@ class Transitions:
         return np.asarray(fits[step.codes], dtype=np.bool_)
 
     def done(self, findings: Findings, *, told_apart: bool) -> None:
-        """After the last block: a finding where activities have several transitions, all of which count, unless a
-        classifier tells them apart; :class:`ParameterError` where no event has the transition that was asked for."""
+        """Finish after the last block with a finding or an error.
+
+        It adds a finding if activities have several transitions that all count, unless a classifier distinguishes them.
+        It raises a :class:`ParameterError` if no event has the requested transition.
+
+        It adds a finding if activities have several transitions that all count, unless a classifier distinguishes them.
+        It raises a :class:`ParameterError` if no event has the requested transition.
+        """
         if self._every:
             return
         totals: Counter[str] = Counter()
@@ -103,11 +111,11 @@ class Transitions:
         findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others), advice=advice)
 
     def wanted(self) -> list[str]:
-        """How the transition that was asked for is written in the log."""
+        """Return the spellings of the requested transition in the log."""
         return sorted({step for _, step in self._counts if self._every or step.strip().casefold() == self._wanted})
 
     def _repeated(self) -> bool:
-        """Whether some activity has several transitions."""
+        """Return True if some activity has several transitions."""
         pairs = {(label, step.strip().casefold()) for label, step in self._counts if step}
         return len({label for label, _ in pairs}) < len(pairs)
 
@@ -125,14 +133,15 @@ def as_intervals(
     *,
     order: DayOrder | None = None,
 ) -> EventLog:
-    """Return the log with one event for each that is complete, which says when it began: as in pm4py an end belongs to
-    the first start of its activity in its case that has none yet. An end without a start has no start time; starts
-    without an end, and other transitions, are left out. ``transition`` is the attribute that tells them, ``start`` that
-    in which an event says itself when it began, and ``order`` what ``5/6/2024`` means where that is text.
+    """Return the log with one event, and its start, for each that is complete.
 
-    An event that says itself when it began, or that is no transition, stays as it is and belongs to no other: this is
-    told event by event and never by which attributes the log has, as some formats have an attribute as soon as one
-    event has it. So a log that was read like this stays the same.
+    As in pm4py, an end belongs to the first start of its activity in its case that has none yet. An end without a start
+    has no start time. Starts without an end, and other transitions, are left out. ``transition`` is the attribute with
+    them, ``start`` the one with an event's own start, and ``order`` the meaning of ``5/6/2024`` where that is text.
+
+    An event with a start of its own, or with no transition, stays as it is and belongs to no other. This is decided
+    event by event, and never by the attributes of the log. Some formats have an attribute as soon as one event has it.
+    So a log that was read like this stays the same.
     """
     events = log.events
     if not len(events):
@@ -167,7 +176,7 @@ def as_intervals(
 
 
 def _told(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
-    """Which events are starts (1), ends (-1) and neither (0), and which of these say no transition at all."""
+    """Return 1 for starts, -1 for ends, else 0, and a mask of missing transitions."""
     if transition not in events.column_names:
         return np.zeros(len(events), dtype=np.int64), np.ones(len(events), dtype=np.bool_)
     steps = _Encoded(events.column(transition))
@@ -177,7 +186,7 @@ def _told(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
 
 
 def _own_starts(log: EventLog, start: str, findings: Findings, order: DayOrder | None) -> tuple[IntArray, BoolArray]:
-    """When each event says that it began, in microseconds, and which say so."""
+    """Return each event's own start in microseconds, and a mask of those with one."""
     if start not in log.events.column_names:
         return np.zeros(len(log.events), dtype=np.int64), np.zeros(len(log.events), dtype=np.bool_)
     column = log.events.column(start)
@@ -197,8 +206,8 @@ def _refuse_without(told: IntArray) -> None:
 
 
 def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
-    """Return for each end (-1) the place of the start (1) that it belongs to, and -1 for one that has none: an end has
-    none where, of its activity in its case, there have been fewer starts than ends that have one."""
+    """Return for each end (-1) the place of its start (1), or -1 if it has none.
+    An end has none where, of its activity in its case, there have been fewer starts than ends that have one."""
     number = len(told)
     order = np.lexsort((np.arange(number), code, case))
     order = order[told[order] != 0]
@@ -222,7 +231,7 @@ def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
 
 
 def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
-    """The transition that most of these events are, in the most frequent of its spellings."""
+    """Return the most frequent transition of these events, in its usual spelling."""
     totals: Counter[str] = Counter()
     for step, count in steps:
         totals[step.strip().casefold()] += count
@@ -232,14 +241,17 @@ def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
 
 
 def no_life_cycle(wanted: str) -> ParameterError:
-    """What is wrong where a transition is asked for, and events have none."""
+    """Return the error for a requested transition when events have none."""
     if wanted == EVERY:  # also for starts and ends that are to be one event
         return ParameterError("lifecycle-and-start-missing", parameter="lifecycle", lifecycle=LIFECYCLE)
     return ParameterError("lifecycle-column-missing", parameter="lifecycle", lifecycle=LIFECYCLE, wanted=wanted)
 
 
 def joined(parts: Sequence[Any]) -> Any:
-    """The values of several columns of text as one, joined by ``+`` as XES does; a missing value is empty."""
+    """Return several columns of text as one, joined by ``+`` as in XES.
+
+    A missing value is empty.
+    """
     filled = [pc.fill_null(part.cast(pa.string()), "") for part in parts]
     return filled[0] if len(filled) == 1 else pc.binary_join_element_wise(*filled, "+")
 

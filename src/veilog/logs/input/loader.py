@@ -1,4 +1,4 @@
-"""From a source to its log or its variants, straight down: the reader or the engine, the columns, the events."""
+"""Loader of a log or its variants: reader or engine, then columns, then events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from veilog.logs.tables.table_reader import TableReader, note, table_reader_of, 
 def asked_for(
     source: Given, given: Mapping[str, Any], kind: type = ReadKeywords, *, collect_all: bool = False
 ) -> tuple[Source, ReadRequest]:
-    """Return the source and the request that the arguments of :func:`veilog.read` and its like stand for."""
+    """Return the source and the request for the arguments of :func:`veilog.read`."""
     options = dict(given)
     for name in options.keys() - (known := kind.__annotations__.keys()):
         near, names = meant(name, known), ", ".join(known)
@@ -81,7 +81,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
     metadata, earlier = parted(log.metadata)
-    every = asked.findings.policy("repeated-event") == "drop"  # then every attribute says which events there are
+    every = asked.findings.policy("repeated-event") == "drop"  # then every attribute decides which events there are
     used = used_columns(taken, declared, metadata.classifiers)
     earlier = earlier.by((*used, *log.events.column_names) if every else used)
     together = (*asked.findings.read_together(), *(told if every else ()), *not_ours(source))
@@ -93,15 +93,15 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
 
 
 _SMALL = 8 << 20
-"""Files of which nobody asks how much memory they take."""
+"""Size of files below which memory is not checked."""
 _UNPACKED = 6
 _IN_MEMORY = {".xes": 0.6, ".parquet": 0.0}
-"""Bytes in memory for each of the file; any other text is a table, whose cells are held twice while it is read."""
+"""Bytes in memory for each of the file; any other text is a table, with cells held twice while it is read."""
 _OF_TABLE, _ROW, _CELL = 4.0, 80, 35
 
 
 def check_memory(source: Source, columns: int) -> None:
-    """Refuse a file that takes more memory than it may, or than there is, before its events are read."""
+    """Refuse a file that needs more memory than is allowed or there, before reading."""
     if not source.is_file or source.size < _SMALL:
         return
     suffix = source.suffix.removesuffix(".gz")
@@ -121,7 +121,7 @@ def check_memory(source: Source, columns: int) -> None:
 
 
 def earlier_of(source: Source) -> Provenance:
-    """Return how the logs were read that the files of a log were made of, without reading their rows."""
+    """Return how the logs were read that a log's files came from, without their rows."""
     found = Provenance()
     for file in source.files() if source.name is not None else ():
         reader = table_reader_of(file)
@@ -130,8 +130,10 @@ def earlier_of(source: Source) -> Provenance:
 
 
 def used_columns(roles: Roles | None, declared: ReadOptions, classifiers: Classifiers = ()) -> tuple[str, ...]:
-    """Return the columns, or the attributes where no columns have roles, that say which events there are, and what
-    their cases, activities and times are."""
+    """Return the columns, or attributes, that decide events, cases, activities, times.
+
+    Attributes are for logs whose columns have no roles.
+    """
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
     if roles is None:
         keys = () if declared.classifier is None else classifier_words(declared.classifier, classifiers)
@@ -141,24 +143,26 @@ def used_columns(roles: Roles | None, declared: ReadOptions, classifiers: Classi
 
 
 def _with_own_starts(roles: Roles, names: list[str], findings: Findings) -> Roles:
-    """The roles where a start and its end are to be one event: a start in a row is one that its event says itself. A
-    row without an end is none that ends, unless the rows are transitions."""
+    """Return the roles where a start and its end become one event.
+    A start in a row is its event's own. A row without an end does not end, unless the rows are transitions."""
     begun = roles.start or (START if START in names and START not in roles.named else None)
     spare = roles.start if roles.transition is None else None
     return replace(_with_spare(roles, spare, findings), start=None, begun=begun)
 
 
 def _with_spare(roles: Roles, spare: str | None, findings: Findings) -> Roles:
-    """The roles where this column is the other one of start and end, as policies say what becomes of its times."""
+    """Return the roles with the spare one of start and end; policies decide its use."""
     return replace(roles, spare=spare, takes_spare=bool(spare) and findings.policy("one-time-missing") != "fail")
 
 
 def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings: Findings, earlier: Provenance) -> str:
-    """Return how a log is read, as far as it decides which events and times a case has. Two ways may put a case into
-    two subsets of one rule, and two columns of cases are two kinds of cases, so a ledger notes this; what does not
-    matter is the same, however it is said. Whether times have a zone is found in all of them: where some have one, no
-    two subsets of time are known to be without a case in both. Of a file that was made of another, how that was read
-    (in ``earlier``) belongs to it."""
+    """Return how a log is read, as far as it decides the events and times of a case.
+
+    A ledger notes this, for two ways may put a case into two subsets of one rule. Two columns of cases are two kinds of
+    cases. Options that do not matter give the same text. Whether times have a zone is found in all of them: where some
+    have one, no two subsets of time are known to be without a case in both. For a file that was made of another, how
+    that was read (in ``earlier``) belongs to it.
+    """
     wanted = None if declared.lifecycle is None else declared.lifecycle.strip().casefold()
     every = wanted == EVERY and (roles is None or not roles.two_events)
     said = {
@@ -179,7 +183,7 @@ def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings
 
 
 def grouped(source: Source, asked: ReadRequest) -> Grouped:
-    """Return the variants and the first and last time, from where the events are; see :func:`veilog.read_variants`."""
+    """Return the variants and the first and last time (:func:`veilog.read_variants`)."""
     engine = engine_of(source)
     if engine is None or needs_whole(source, asked.findings):
         log = whole(source, asked)
@@ -204,7 +208,10 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
 
 
 def needs_whole(source: Source, findings: Findings) -> bool:
-    """Return whether the policies need all events and attributes in memory; refused of a log that is no single file."""
+    """Return True if the policies need all events and attributes in memory.
+
+    That is refused for a log that is no single file.
+    """
     repeated = findings.policy("repeated-event") == "drop"
     if repeated and source.is_elsewhere:
         raise ParameterError("engine-option-not-possible", parameter="on", name="on repeated-event=drop")
@@ -213,20 +220,23 @@ def needs_whole(source: Source, findings: Findings) -> bool:
 
 
 def _ends_alone(declared: ReadOptions) -> ReadOptions:
-    """What is declared where variants alone are wanted: where a start and its end are one event, it stands at its
-    end."""
+    """Return the options for variants alone.
+    If a start and its end are one event, it stands at its end."""
     return replace(declared, lifecycle=COMPLETE) if wants_intervals(declared.lifecycle) else declared
 
 
 def roles_of(source: Source, declared: ReadOptions = DEFAULT_OPTIONS) -> Roles | None:
-    """Return which columns are taken for case, activity and timestamp, and why; None where the format says it (XES)."""
+    """Return the columns for case, activity and timestamp, with reasons.
+
+    None if the format defines them (XES).
+    """
     names, declared = columns_of(source), replace(_plainly(declared), classifier=None)
     with plugin_errors(source):
         return None if names is None else roles_among(names, declared, source)
 
 
 def _plainly(declared: ReadOptions) -> ReadOptions:
-    """What is declared of the rows of a log of which a start and its end are to be one event."""
+    """Return the options for the rows of a log whose starts and ends become one event."""
     return replace(declared, lifecycle=EVERY) if wants_intervals(declared.lifecycle) else declared
 
 
@@ -238,7 +248,8 @@ def columns_of(source: Source) -> list[str] | None:
 
 
 def _is_one_file(source: Source) -> bool:
-    """Whether the log is one file here, whose columns its own reader knows: no engine is imported for them."""
+    """Return True if the log is one file here, whose own reader knows its columns.
+    No engine is imported for them."""
     if not source.is_file or source.options.engine != "duckdb":
         return False
     _no_index(source.options)
@@ -246,7 +257,7 @@ def _is_one_file(source: Source) -> bool:
 
 
 def check_layout(source: Source) -> None:
-    """Refuse what is said about the inside of a file that has no such thing."""
+    """Refuse options on the inside of a file that has no such thing."""
     here = source.options.engine in ("duckdb", "spark")
     heeds = getattr(reader_of(source.files()[0]), "heeds", ()) if here else ()
     for name, what in _LAYOUT.items():
@@ -269,7 +280,7 @@ def _columns(source: Source) -> list[str] | None:
 
 
 def roles_among(names: list[str], declared: ReadOptions, source: Source, findings: Findings | None = None) -> Roles:
-    """Return the roles of the columns with these names, as far as nothing else is declared, and as policies say."""
+    """Return the roles of these columns by declarations and policies."""
     try:
         classifiers = _classifiers(source) if declared.classifier is not None else ()
         roles = declared_roles(names, declared, classifiers, public=_declares(source))
@@ -281,27 +292,27 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source, finding
 
 
 def _declares(source: Source) -> bool:
-    """Whether it is declared which columns there are; where not, a column is there because some event has it."""
+    """Return True if the columns are declared; else a column exists by some event."""
     reader = _table_reader_here(source)
     return reader is None or reader.declares
 
 
 def _classifiers(source: Source) -> Classifiers:
-    """The classifiers that a Parquet file of ours kept from XES."""
+    """Return the classifiers that a Parquet file of ours kept from XES."""
     reader = _table_reader_here(source)
     return () if reader is None else reader.notes(source).metadata.classifiers
 
 
 def _table_reader_here(source: Source) -> TableReader | None:
-    """The reader of a table that is one file, or in memory; None of one that is elsewhere."""
+    """Return the reader of a table that is one file, or in memory; else None."""
     here = source.options.engine in ("duckdb", "spark") and (source.name is None or source.is_file)
     return table_reader_of(source) if here else None
 
 
 def engine_of(source: Source) -> VariantSource | None:
-    """Return where the events of this log are grouped; None for one that is read whole, such as XES.
+    """Return the engine that groups this log's events; None for one read whole (XES).
 
-    That is ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse. It is imported when a log needs it.
+    It is ``duckdb``, ``duckdb:FILE``, ``spark``, or the URL of a warehouse. It is imported when a log needs it.
     """
     if source.name is None or source.options.engine not in ("duckdb", "spark"):
         return source.once(_elsewhere)
@@ -319,7 +330,8 @@ def engine_of(source: Source) -> VariantSource | None:
 
 
 def _elsewhere(source: Source) -> VariantSource | None:
-    """A table that is no file: of Ibis, of a DuckDB database, or where a URL leads, to which it connects once."""
+    """Return a table that is no file: of Ibis, a DuckDB database, or behind a URL.
+    A URL is connected to once."""
     options = source.options
     engine = options.engine
     if source.name is None:
@@ -336,7 +348,7 @@ def _elsewhere(source: Source) -> VariantSource | None:
 
 
 def _of_one_format(source: Source) -> tuple[Source, ...]:
-    """The files of one log, all of one known format."""
+    """Return the files of one log, all of one known format."""
     files = source.files()
     readers = {file.format: reader_of(file) for file in files}
     if len(readers) > 1:

@@ -1,8 +1,8 @@
-"""Checks of a log that was read, and of how wide it is: they are reported to its owner. Repeated events may be dropped.
+"""Checks of a log that was read, and of its width, reported to the data owner.
 
-Every attribute is a column as long as the log, so a small file with an attribute of its own for each event would take
-memory and time that grow with the square of its size. Other checks look at all events of a case, in whatever format
-they came: events that stand there twice, days where times should be, and times that stand for none.
+Repeated events may be dropped. Every attribute is a column as long as the log. So memory and time for a small file with
+an attribute of its own for each event would grow with the square of its size. Other checks look at all events of a
+case, in whatever format they came: repeated events, days where times should be, and times that stand for none.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ MOST_COLUMNS = 1000
 """Hospitals' logs have up to 130 attributes, exports of ERP systems a few hundred."""
 _CELLS = 100_000_000
 _EMPTY = 100
-"""Beyond that many cells at least one in a hundred must have a value: the memory is linear in the file then."""
+"""Beyond ``_CELLS`` one cell in so many must have a value: then memory is linear in the file."""
 
 
 def check_width(columns: int, cells: int, values: int, path: str | Path | None, line: int | None = None) -> None:
-    """Raise :class:`InputError` for more attributes than a log may have, or for cells of which almost none is filled.
+    """Refuse too many attributes, or cells of which almost none is filled.
 
     ``values`` is the number of filled ones among ``cells``.
     """
@@ -48,15 +48,18 @@ def check_width(columns: int, cells: int, values: int, path: str | Path | None, 
 
 
 _FIRST = datetime.datetime(1901, 1, 2, tzinfo=datetime.UTC)
-"""Nobody logged events before it, and 1900 is what many programs write for no date; a day later, whatever the zone."""
+"""First likely time of an event; many programs write 1900 for no date. (A day later, whatever the zone.)"""
 _DAY, _HOUR = 86_400_000_000, 3_600_000_000
 _SEASONS = (({*range(3, 12)}, {10, 11, 12, 1, 2, 3, 4}), ({9, 10, 11, 12, 1, 2, 3, 4}, {*range(3, 12)}))
-"""The months of summer and winter time, north and south, with those in which it changes."""
+"""Months of summer and winter time, north and south, with those in which it changes."""
 
 
 def check_events(log: EventLog, findings: Findings) -> EventLog:
-    """Note times that are unlikely, events of a case that are alike in everything, and cases with several events on a
-    day of which no time of the day is known. Return the log, without repeated events where that is asked for."""
+    """Note unlikely times, equal events of a case, and events with a day alone.
+
+    The last are cases with several events on a day of which no time of the day is known. Return the log, without
+    repeated events if a policy drops them.
+    """
     times = log.events.column(TIMESTAMP).cast(pa.int64())
     known = np.asarray(pc.is_valid(times).to_numpy(zero_copy_only=False), dtype=bool)
     micros = np.asarray(pc.fill_null(times, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
@@ -72,7 +75,8 @@ def check_events(log: EventLog, findings: Findings) -> EventLog:
 
 
 def _note_unlikely(log: EventLog, known: BoolArray, micros: IntArray, findings: Findings) -> None:
-    """What a clock that is a day ahead writes, or one in another zone, is no mistake."""
+    """Note times before any log and after tomorrow.
+    A clock that is a day ahead, or one in another zone, is no mistake."""
     tomorrow = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=1)
     first, last = (round(one.timestamp() * 1_000_000) for one in (_FIRST, tomorrow))
     unlikely = np.flatnonzero(known & ((micros < first) | (micros > last)))
@@ -85,7 +89,8 @@ def _note_unlikely(log: EventLog, known: BoolArray, micros: IntArray, findings: 
 
 
 def _note_days(log: EventLog, micros: IntArray, tied: IntArray, findings: Findings) -> None:
-    """One day alone says nothing: the one time of all events may be anything."""
+    """Note events with a day alone.
+    One day alone shows nothing: the one time of all events may be anything."""
     if not _are_days(micros) or micros.min() // _DAY == micros.max() // _DAY:
         return
     row = int(tied[0])
@@ -93,7 +98,8 @@ def _note_days(log: EventLog, micros: IntArray, tied: IntArray, findings: Findin
 
 
 def _are_days(micros: IntArray) -> bool:
-    """Whether all times are midnight: in UTC, or in a zone, where summer has it an hour earlier than winter."""
+    """Return True if all times are midnight, in UTC or in a zone.
+    In a zone, summer has it an hour earlier than winter."""
     clocks = micros % _DAY
     times = np.unique(clocks)
     if len(times) == 1:
@@ -107,8 +113,8 @@ def _are_days(micros: IntArray) -> bool:
 
 
 def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> BoolArray:
-    """Count the events that have one before them in their case with the same activity, time and attributes; which of
-    all events are to be left out."""
+    """Return a mask of the repeated events to leave out, and count repeated ones.
+    Before such an event, its case has one with the same activity, time and attributes."""
     codes = [
         _codes(log.events.column(name).take(pa.array(tied))) for name in log.events.column_names if name != EVENT_INDEX
     ]
@@ -126,7 +132,7 @@ def _note_repeated(log: EventLog, tied: IntArray, findings: Findings) -> BoolArr
 
 
 def _codes(column: pa.ChunkedArray) -> IntArray:
-    """A number for each value, equal where the values are, -1 for none."""
+    """Return a number for each value, equal where the values are, -1 for none."""
     if pa.types.is_nested(column.type):
         column = pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
     return codes_of(column)

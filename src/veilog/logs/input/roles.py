@@ -1,4 +1,4 @@
-"""Which column of a table is the case, the activity and the timestamp: given, pm4py's, or guessed from its name."""
+"""Roles of a table's columns: given, by pm4py's names, or guessed from names."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from veilog.messages import Message
 
 Found = Literal["given", "pm4py", "guessed"]
 Classifiers = Sequence[tuple[str, str, str]]
-"""(name, keys, scope), as a log says them of itself."""
+"""(name, keys, scope) of the classifiers of a log."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The columns for case, activity and timestamp, how each was found, and what else rows are read by."""
+    """Columns for case, activity and timestamp, how each was found, and others used."""
 
     case: str
     activity: str
@@ -33,32 +33,32 @@ class Roles:
     activity_found: Found = "given"
     timestamp_found: Found = "given"
     transition: str | None = None
-    """The column that says which step in the life of an activity an event is, if there is one."""
+    """Column with the step in the life of an activity, if there is one."""
     lifecycle: str | None = None
-    """Only events of this transition count."""
+    """Transition whose events alone count."""
     classifier: tuple[str, ...] = ()
-    """The columns whose values make an activity; the one of the activity alone where this is empty."""
+    """Columns whose values make an activity; empty for the one of the activity alone."""
     day_order: DayOrder | None = None
-    """What ``5/6/2024`` means, where somebody said so."""
+    """Declared meaning of ``5/6/2024``."""
     clock: str | None = None
     """The column of the time of day, where that of the timestamp has the date alone."""
     start: str | None = None
     """The column of the start, where that of the timestamp is the end."""
     begun: str | None = None
-    """The column in which an event says itself when it began, where a start and its end are to be one event."""
+    """Column with an event's own start, where a start and its end become one event."""
     spare: str | None = None
-    """Of the columns of start and end the one that is not the time of the event."""
+    """The one of the columns of start and end that is not the time of the event."""
     takes_spare: bool = False
-    """Whether a time that is missing is looked for there."""
+    """True if a missing time is looked for there."""
 
     @property
     def two_events(self) -> bool:
-        """Whether a row is two events, its start and its end."""
+        """True if a row is two events, its start and its end."""
         return self.start is not None and self.lifecycle == EVERY
 
     @property
     def noticed(self) -> tuple[Note, ...]:
-        """What must be said about two columns that are one time, or two times."""
+        """Notes on two columns that are one time, or two times."""
         if self.clock is not None:
             return (Note("date-and-time", Message("example-one-time", date=self.timestamp, clock=self.clock)),)
         if self.start is not None and self.lifecycle is None:
@@ -68,7 +68,7 @@ class Roles:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """All columns whose values decide which events there are, in which order, and what they are called."""
+        """All columns whose values decide the events, their order and their names."""
         spare = self.spare if self.takes_spare else None
         extra = (self.transition, self.clock, self.start if self.two_events else None, self.begun, spare)
         found = (self.case, self.activity, self.timestamp, *extra, *self.classifier)
@@ -82,7 +82,7 @@ class Roles:
 
     @property
     def guessed(self) -> bool:
-        """Whether any column was chosen by its name alone."""
+        """True if any column was chosen by its name alone."""
         return "guessed" in (self.case_found, self.activity_found, self.timestamp_found)
 
     def __str__(self) -> str:
@@ -108,12 +108,13 @@ def guess_roles(
     start: str | None = None,
     public: bool = True,
 ) -> Roles:
-    """The roles of these columns: those given, else pm4py's names, else usual names (English, German, Dutch, French).
+    """Return the roles of these columns: given, else by usual names.
 
-    Of several time columns the completion counts, as in pm4py. A date and a time of day in two columns are one time,
-    where their names say so or ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists
-    the columns when a role is missing or two columns have equally good names. Of columns that are not ``public`` only
-    the names that are given or standard count; see :func:`declared_roles`.
+    pm4py's names come first, then usual names in English, German, Dutch and French. Of several time columns the
+    completion counts, as in pm4py. A date and a time of day in two columns are one time, if their names show that. So
+    they are if ``timestamp`` is both names with a ``+`` between. Raises :class:`InputError` that lists the columns when
+    a role is missing or two columns have equally good names. For columns that are not ``public``, only given or
+    standard names count; see :func:`declared_roles`.
     """
     repeated = sorted({name for name in columns if columns.count(name) > 1})
     if repeated:
@@ -146,7 +147,7 @@ def guess_roles(
 
 
 def has_activity(columns: Sequence[str]) -> bool:
-    """Return whether the name of a column says that it has activities."""
+    """Return True if a column has activities by its name."""
     try:
         return bool(role_of("activity", columns))
     except InputError as error:
@@ -156,10 +157,10 @@ def has_activity(columns: Sequence[str]) -> bool:
 def declared_roles(
     columns: Sequence[str], declared: ReadOptions, classifiers: Classifiers = (), *, public: bool = True
 ) -> Roles:
-    """The roles of these columns, with what the owner declares of life cycle, classifier and format of times.
+    """Return the roles of these columns with the data owner's declarations.
 
-    Columns that are there because some event has them are not ``public``: their roles go by fixed names, so that what
-    one event has is of no concern for others.
+    They are about life cycle, classifier and format of times. Columns that exist because some event has them are not
+    ``public``: their roles go by fixed names, so that one event's columns do not affect others.
     """
     if wants_intervals(declared.lifecycle):
         raise ParameterError("lifecycle-not-merged-here", parameter="lifecycle")
@@ -183,7 +184,7 @@ def declared_roles(
 
 
 def _of_rows(roles: Roles, lifecycle: str) -> Roles:
-    """The roles where each row has a start and an end, one of which, or both, are asked for."""
+    """Return the roles of rows with a start and an end, for one of these or both."""
     wanted = lifecycle.strip().casefold()
     if roles.start is None or wanted not in ("start", "complete", EVERY):
         raise no_life_cycle(lifecycle)
@@ -196,10 +197,11 @@ def _of_rows(roles: Roles, lifecycle: str) -> Roles:
 def classifier_keys(
     text: str, known: Collection[str], classifiers: Classifiers = (), *, exact: bool = False
 ) -> tuple[str, ...]:
-    """The attributes that a classifier consists of: its name among ``classifiers``, or the attributes themselves.
+    """Return the attributes of a classifier, by its name or as they are given.
 
-    As in XES they are separated by spaces; an attribute whose name has spaces may stand in single quotes, and must
-    where ``exact`` says so: where one event decides which attributes are known, that must not say what words mean.
+    Names are those of ``classifiers``. As in XES, attributes are separated by spaces. An attribute whose name has
+    spaces may stand in single quotes, and must with ``exact``: if one event decides which attributes are known, that
+    must not decide what words mean.
     """
     words = classifier_words(text, classifiers)
     found: list[str] = []
@@ -223,13 +225,13 @@ def classifier_keys(
 
 
 def classifier_words(text: str, classifiers: Classifiers = ()) -> list[str]:
-    """The words of a classifier, of which its attributes are made."""
+    """Return the words of a classifier, of which its attributes are made."""
     keys = next((keys for name, keys, scope in classifiers if name == text and scope == "event"), text)
     return [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", keys)]
 
 
 def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str] | None:
-    """The columns of the date and of the time of day, where these are two."""
+    """Return the columns of the date and of the time of day, if these are two."""
     if given is not None:
         cuts = (place for place, sign in enumerate(given) if sign == "+" and given not in columns)
         pairs = ((given[:place].strip(), given[place + 1 :].strip()) for place in cuts)
@@ -245,7 +247,8 @@ def _date_and_clock(columns: Sequence[str], given: str | None) -> tuple[str, str
 
 
 def _start(columns: Sequence[str], timestamp: str) -> str | None:
-    """The column of the start, where that of the timestamp is called the end or nothing but the time of the event."""
+    """Return the column of the start, if the timestamp may be an end.
+    Its column is called the end or only the time of the event."""
     if timestamp != TIMESTAMP and _plain(timestamp) not in _COMPLETIONS.split():
         return None
     matches = [name for name in columns if _plain(name) in _STARTS.split()]
@@ -296,7 +299,7 @@ def _plain(name: str) -> str:
 
 
 def _way_out(columns: Sequence[str], meant: Message | str = "") -> Message:
-    """How to say which column is which."""
+    """Return the advice on how to name the columns."""
     shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in columns[:30]]
     more = Message("columns-more", more=len(columns) - 30) if len(columns) > 30 else ""
     data = [name for name in columns if DATA.search(name)]
@@ -307,4 +310,4 @@ def _way_out(columns: Sequence[str], meant: Message | str = "") -> Message:
 
 _TIME = re.compile(r"^\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}(\D|$)")
 DATA = re.compile(rf"{_TIME.pattern}|^\s*[-+]?\d+([.,]\d+)?\s*$")
-"""What no column is called: a date, a number."""
+"""Pattern of text that is no column's name: a date, a number."""

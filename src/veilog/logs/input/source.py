@@ -1,9 +1,7 @@
-"""A log that somebody names: a file, several files that count as one table, a table of an engine or in memory.
+"""Source of a log: files as one table, or a table of an engine or in memory.
 
-Its file is opened once: what was read to find out its columns is handed on with the first stream of its bytes.
-
-Files are streams of bytes: plain, gzip (told by its first bytes) or the one file in a zip, with a limit on what may
-come out.
+Its file is opened once: the bytes that were read to find its columns are handed on with the first stream. Files are
+streams of bytes: plain, gzip (by its first bytes) or the one file in a zip, with a limit on the unpacked bytes.
 """
 
 from __future__ import annotations
@@ -37,11 +35,12 @@ if TYPE_CHECKING:
     from veilog.logs.tables.cells import DayOrder
 
 DEFAULT_LIMIT = 64 << 30
-"""Bytes that may come out of a compressed file unless the caller says otherwise: 64 GiB."""
+"""Default limit of bytes from a compressed file: 64 GiB."""
 
 MAX_VALUE = 16 << 20
-"""Bytes that one value, name or comment in a file of text may have: 16 MiB. What is longer is refused as it is met, so
-that a small file that unpacks to one huge value costs neither memory nor minutes."""
+"""Most bytes of one value, name or comment in a file of text: 16 MiB.
+A longer one is refused as it is met, so a small file that unpacks to one huge value costs neither memory nor
+minutes."""
 
 # Real logs compress 10 to 60 times, deflate can at most 1032 times. Past the first GiB a larger ratio is a bomb.
 _RATIO_FROM = 1 << 30
@@ -53,12 +52,13 @@ _BUFFER = 1 << 18
 
 
 def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
-    """Open a plain or gzip-compressed file, or the one file in a zip, for reading from the start to the end.
+    """Open a plain or gzip-compressed file, or the one file in a zip, for reading.
 
-    Raises :class:`InputError` for a file that is missing, a directory, unreadable, called ``.gz`` but not gzip, a zip
-    with several files, and, while reading, for compressed data that are truncated, corrupt, followed by something else,
-    or that yield more than ``limit`` bytes (``None``: any number). With the default limit a file that unpacks to more
-    than 1 GiB and to more than 250 times its size is refused as well.
+    It is read from the start to the end. Raises :class:`InputError` for a file that is missing, a directory,
+    unreadable, called ``.gz`` but not gzip, and for a zip with several files. While reading, it does so for compressed
+    data that are truncated, corrupt, followed by something else, or that yield more than ``limit`` bytes (``None``: any
+    number). With the default limit, a file that unpacks to more than 1 GiB and to more than 250 times its size is
+    refused as well.
     """
     path = Path(path)
     if path.suffix.lower() == ".zip":
@@ -82,7 +82,7 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
 
 
 def check_stored(path: Path) -> None:
-    """Raise :class:`InputError` for what is empty or no regular file, where a format is read from several places."""
+    """Refuse an empty or irregular file for a format that is read from several places."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise InputError("format-not-from-pipe", path=path)
@@ -105,14 +105,15 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def zipped(path: Path) -> str:
-    """Return the name of the one file in a zip; :class:`InputError` where there is none, or several, which it lists."""
+    """Return the name of the one file in a zip; an InputError lists several."""
     file, _, member = _member(path)
     file.close()
     return member.filename
 
 
 def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
-    """The file, for the caller to close, the zip in it, and the one file in that."""
+    """Return the open file, the zip in it, and the one file in that.
+    The caller closes the file."""
     file = _opened(path)
     try:
         archive = zipfile.ZipFile(file)
@@ -132,13 +133,13 @@ def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
 
 
 def _beside(name: str) -> bool:
-    """Whether a file in a zip is what systems put beside data, and no data."""
+    """Return True if a file in a zip is a system's by-product and no data."""
     *folders, last = name.split("/")
     return "__MACOSX" in folders or last in (".DS_Store", "Thumbs.db", "desktop.ini")
 
 
 def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) -> None:
-    """Raise :class:`InputError` where so many bytes come out of so few packed ones that the file must be refused."""
+    """Refuse a file with so many bytes out of so few packed ones."""
     if limit is not None and produced > limit:
         raise InputError("file-unpacked-too-large", path=path, limit=limit)
     if limit == DEFAULT_LIMIT and produced > _RATIO_FROM and produced > _RATIO * max(packed, 1):
@@ -146,12 +147,15 @@ def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) ->
 
 
 def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:
-    """Return a stream of these first bytes and what follows them, so that a file whose start was read goes on."""
+    """Return a stream of these first bytes and then the rest of a file."""
     return cast(BinaryIO, io.BufferedReader(_Resumed(begun, rest), _BUFFER))
 
 
 def consumed_fraction(stream: BinaryIO) -> float:
-    """How much of the file behind a stream from :func:`open_input` has been read, from 0 to 1 (compressed bytes)."""
+    """Return the read share of the file behind a stream of :func:`open_input`.
+
+    It counts compressed bytes.
+    """
     raw = getattr(stream, "raw", None)
     if isinstance(raw, _Resumed):
         return consumed_fraction(raw.rest)
@@ -187,7 +191,7 @@ class _Resumed(io.RawIOBase):
 
 
 class _Unpacked(io.RawIOBase):
-    """What comes out of a compressed file as a raw stream, checked against the limit as it comes."""
+    """Raw stream of the unpacked bytes of a file, checked against the limit."""
 
     def __init__(self, file: BinaryIO, path: Path, limit: int | None) -> None:
         self._file, self._path, self._limit = file, path, limit
@@ -211,12 +215,13 @@ class _Unpacked(io.RawIOBase):
         return len(data)
 
     def _next(self, size: int) -> bytes:
-        """Up to ``size`` further bytes, empty only at a proper end; every fault is an InputError."""
+        """Return up to ``size`` further bytes, none at a proper end; raise InputErrors."""
         raise NotImplementedError
 
 
 class _Unzip(_Unpacked):
-    """The one file in a zip. No more bytes come out of it than the zip says that it has."""
+    """The one file in a zip.
+    No more bytes come out of it than the zip declares."""
 
     def __init__(self, path: Path, limit: int | None) -> None:
         file, archive, self._member = _member(path)
@@ -267,7 +272,8 @@ class _Gunzip(_Unpacked):
         return b""
 
     def _next_member(self) -> bool:
-        """Go on to the next gzip member; zero bytes may pad the end, anything else would be lost, so it is refused."""
+        """Go on to the next gzip member, and refuse trailing data.
+        Zero bytes may pad the end; anything else would be lost."""
         while True:
             self._pending = self._pending.lstrip(b"\0") or self._read()
             if not self._pending:
@@ -293,7 +299,7 @@ class _Gunzip(_Unpacked):
 
 
 Given: TypeAlias = "str | os.PathLike[str] | pa.Table | pd.DataFrame | pl.DataFrame | pl.LazyFrame | Traces | ir.Table"
-"""What somebody may give for a log."""
+"""Types of a log that a user may give."""
 Progress = Callable[[str, float | None], None]
 T = TypeVar("T")
 
@@ -305,7 +311,7 @@ _MEMORY = re.compile(
 
 
 def silent(text: str, fraction: float | None) -> None:
-    """The progress of whoever does not want to know."""
+    """Report no progress."""
 
 
 _TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "month first"}
@@ -313,40 +319,40 @@ _TIME_FORMATS: dict[str, DayOrder] = {"dd/mm/yyyy": "day first", "mm/dd/yyyy": "
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What somebody says about how a log is read, so that it need not be found out from its values."""
+    """Declarations of how a log is read, so that its values need not decide."""
 
     case: str | None = None
-    """The column of the case's name, and so on; a date and a time of day in two columns have a ``+`` between."""
+    """Column of the case's name, and so on; a date and a time in two columns have a ``+`` between."""
     activity: str | None = None
     timestamp: str | None = None
     start: str | None = None
     """The column of the start of an event, where the timestamp is its end."""
     lifecycle: str | None = None
-    """Only events of this transition count."""
+    """Transition whose events alone count."""
     classifier: str | None = None
     """The attributes that make an activity, or the name of a classifier of the log."""
     time_format: str | None = None
-    """What ``5/6/2024`` means: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
+    """Meaning of ``5/6/2024``: ``dd/mm/yyyy`` or ``mm/dd/yyyy``."""
     decimal: str | None = None
-    """What stands before the decimals of a number that is text: a point, unless it is a comma."""
+    """Sign before the decimals of a number that is text: a point, unless it is a comma."""
     header: int | None = None
-    """The line with the names of the columns, from 1 on; 0 where there is none; None: it is looked for."""
+    """Line with the names of the columns, from 1 on; 0 for none; None to look for it."""
     sheet: str | None = None
-    """Of a workbook."""
+    """Sheet of a workbook."""
     object_type: str | None = None
-    """Of an object-centric log: the objects of this type are the cases."""
+    """Object type of an object-centric log; its objects are the cases."""
     index: str | None = None
-    """A column that orders events of equal time, for tables that have no order of rows."""
+    """Column that orders events of equal time, for tables that have no order of rows."""
     mapping: ActivityMapping | None = None
-    """Which group each activity belongs to; None where activities stay as they are."""
+    """Group of each activity; None where activities stay as they are."""
     limit: int | None = DEFAULT_LIMIT
     """The bytes that may come out of a compressed file."""
     processes: int = 1
-    """How many may share a large file."""
+    """Number of processes that may share a large file."""
     engine: str = "duckdb"
-    """What groups the events into variants; see :func:`veilog.logs.input.loader.engine_of`."""
+    """Engine that groups events into variants; see :func:`veilog.logs.input.loader.engine_of`."""
     memory_limit: str = "1GB"
-    """What an engine that runs here may use, and so on."""
+    """Memory, then threads and folder, of an engine that runs here."""
     threads: int | None = None
     temp_directory: str | os.PathLike[str] | None = None
 
@@ -380,7 +386,7 @@ DEFAULT_OPTIONS = ReadOptions()
 
 
 def bytes_of(memory: str) -> int | None:
-    """Return the bytes of a size such as ``2GB`` or ``800MB``; None for a share or what is none."""
+    """Return the bytes of a size such as ``2GB``; None for a share or anything else."""
     match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?)(I?B|BYTES?)?\s*", memory.upper())
     try:
         return int(float(match[1]) * _UNITS[match[2]]) if match else None
@@ -392,7 +398,10 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 class ReadKeywords(TypedDict, total=False):
-    """The options of :func:`veilog.read`, for editors and type checkers; see :class:`ReadOptions`."""
+    """Options of :func:`veilog.read` for editors and type checkers.
+
+    See :class:`ReadOptions`.
+    """
 
     case: str | None
     activity: str | None
@@ -425,18 +434,18 @@ class EngineKeywords(ReadKeywords, total=False):
 
 
 class Source:
-    """One log, as somebody names it, and what was found out of it so far."""
+    """One log by its name, and what was found out about it so far."""
 
     def __init__(self, given: object, options: ReadOptions = DEFAULT_OPTIONS) -> None:
         self.given: Any = given
         self.options = options
         self.name = _name_of(given)
-        """Of a file, of several, or of a table of an engine; None for a table in memory, which has none."""
+        """Name of a file, of several, or of a table of an engine; None for a table in memory."""
         self._known: dict[Callable[[Source], object], object] = {}
         self._begun: tuple[bytes, BinaryIO, weakref.finalize[..., Any]] | None = None
 
     def once(self, find: Callable[[Source], T]) -> T:
-        """Return what ``find`` finds out of this log; it is asked only once, unless it raises."""
+        """Return the result of ``find`` for this log; it runs once, unless it raises."""
         if find not in self._known:
             self._known[find] = find(self)
         return cast(T, self._known[find])
@@ -449,8 +458,10 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The last part of the file's name in lower case, with ``.gz`` where it has that: ``.csv.gz``; or nothing. Of a
-        zip, that of the file in it, or where that says nothing, what stands before ``.zip``."""
+        """Last part of the file's name in lower case, such as ``.csv.gz``; or nothing.
+
+        For a zip, it is that of the file in it, or, if that has none, what stands before ``.zip``.
+        """
         if self.name is None:
             return ""
         return self.once(_suffix_in_zip) if self.zipped else suffix_of(self.path)
@@ -462,17 +473,17 @@ class Source:
 
     @property
     def zipped(self) -> bool:
-        """Whether this is a zip with the log in it."""
+        """True if this is a zip with the log in it."""
         return self.name is not None and self.name.lower().endswith(".zip") and self.is_file
 
     @property
     def packed(self) -> bool:
-        """Whether the file says that it is compressed."""
+        """True if the file is compressed by its name."""
         return self.zipped or self.suffix.endswith(".gz")
 
     @property
     def is_file(self) -> bool:
-        """Whether this is one ordinary file."""
+        """True if this is one ordinary file."""
         try:
             return self.name is not None and self.path.is_file()
         except (OSError, ValueError):
@@ -480,24 +491,24 @@ class Source:
 
     @property
     def size(self) -> int:
-        """The bytes of the file as it lies there; 0 where that is not to be had."""
+        """Bytes of the file as it is stored; 0 if unknown."""
         try:
             return self.path.stat().st_size
         except (OSError, ValueError):
             return 0
 
     def files(self) -> tuple[Source, ...]:
-        """Return the files of this log, in the order of their names: itself, or all that its name stands for."""
+        """Return the files of this log, in the order of their names; itself if it is one."""
         return self.once(_files) if self.several else (self,)
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether the log is no single file: several that are one, or a table of an engine."""
+        """True if the log is no single file: several that are one, or an engine's table."""
         return self.several or self.options.engine != "duckdb"
 
     @property
     def several(self) -> bool:
-        """Whether the name stands for several files, by what it is: a folder, or a pattern and no file."""
+        """True if the name stands for several files: a folder, or a pattern and no file."""
         if self.name is None:
             return False
         try:
@@ -506,7 +517,10 @@ class Source:
             return False
 
     def begin(self, size: int) -> bytes:
-        """Return the first bytes of the file, unpacked. The next :meth:`stream` begins with them again."""
+        """Return the first bytes of the file, unpacked.
+
+        The next :meth:`stream` begins with them again.
+        """
         stream = open_input(self.path, limit=self.options.limit)
         try:
             begun = stream.read(size)
@@ -518,7 +532,7 @@ class Source:
         return begun
 
     def content(self, most: int) -> bytes:
-        """Return all bytes of the file, unpacked, where they are no more than ``most``; for formats that need them."""
+        """Return all bytes of the file, unpacked; refuse more than ``most``."""
         with self.stream() as stream:
             found = stream.read(most + 1)
         if len(found) > most:
@@ -527,9 +541,9 @@ class Source:
         return found
 
     def stream(self) -> BinaryIO:
-        """Return the bytes of the file from their start, unpacked, for the caller to close.
+        """Return the bytes of the file, unpacked, for the caller to close.
 
-        The file is opened for it, unless :meth:`begin` did so; who needs a second pass opens it a second time.
+        The file is opened for it, unless :meth:`begin` did so; a second pass opens it a second time.
         """
         if self._begun is None:
             return open_input(self.path, limit=self.options.limit)
@@ -568,12 +582,12 @@ def _suffix_in_zip(source: Source) -> str:
 
 
 def _hidden(path: Path) -> bool:
-    """Whether a file is not data, by the custom of those who write such folders: ``_SUCCESS``, ``.part``."""
+    """Return True if a file is not data by custom: ``_SUCCESS``, ``.part``."""
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def suffix_of(path: Path) -> str:
-    """Return the last part of a file's name in lower case, with ``.gz`` where it has that; or nothing."""
+    """Return the last part of a file's name in lower case, with ``.gz``; or nothing."""
     name = path.name.lower()
     packed = ".gz" if name.endswith(".gz") else ""
     last = Path(name.removesuffix(packed)).suffix
@@ -581,5 +595,8 @@ def suffix_of(path: Path) -> str:
 
 
 def is_ibis(given: object) -> bool:
-    """Whether this is a table of Ibis, told by its module so that Ibis is not imported for it."""
+    """Return True if this is a table of Ibis.
+
+    Its module shows that without an import of Ibis.
+    """
     return any(kind.__module__.startswith("ibis.expr.types") for kind in type(given).__mro__)

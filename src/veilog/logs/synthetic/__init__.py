@@ -1,1 +1,1 @@
-"""Synthetic logs: a small hospital of no real people, and logs of the size of another."""
+"""Synthetic logs: a small hospital of no real people, and logs of given sizes."""

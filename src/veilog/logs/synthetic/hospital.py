@@ -1,7 +1,7 @@
-"""Sample and benchmark logs: a small hospital of any size, and logs of many activities; deterministic by seed.
+"""Sample logs, deterministic by seed: a hospital, and logs of many activities.
 
-Nothing here protects anybody: the people are made up, so a fast seeded generator is right, and this is the only part
-of veilog that may use one without saying so in a guarantee.
+Nothing here protects a person: the people are made up, so a fast seeded generator is right. This is the only part of
+veilog that may use one without a mention in a guarantee.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _AGE_SHARE = (0.14, 0.24, 0.22, 0.27, 0.13)
 
 @dataclass
 class _Diary:
-    """What happened: for each step the cases, the activity and the second."""
+    """Record of a simulation: for each step the cases, the activity and the second."""
 
     case: list[IntArray] = field(default_factory=list)
     code: list[npt.NDArray[np.int8]] = field(default_factory=list)
@@ -78,9 +78,10 @@ class _Diary:
 
 
 def hospital(cases: int, seed: int = 0) -> EventLog:
-    """A log of an emergency department and its wards: tests in any order, loops, returns, rare and fatal courses.
+    """Return a log of an emergency department and its wards.
 
-    The same ``cases`` and ``seed`` give the same log. About eight events a case.
+    It has tests in any order, loops, returns, rare and fatal courses. The same ``cases`` and ``seed`` give the same
+    log. A case has about eight events.
     """
     if cases < 0:
         raise ParameterError("simulation-cases-out-of-range", parameter="cases", cases=cases)
@@ -110,10 +111,10 @@ def hospital(cases: int, seed: int = 0) -> EventLog:
 
 
 def started(log: EventLog, seed: int = 0, overlapping: Container[str] = ()) -> EventLog:
-    """Return the log with made-up times at which its events began (``start_timestamp``).
+    """Return the log with made-up starts of its events (``start_timestamp``).
 
-    An activity takes one to thirty minutes, told by its name, of which the logarithm is normal with a deviation of a
-    half; but for ``overlapping`` activities no longer than since the event before.
+    An activity takes one to thirty minutes, by its name. The logarithm of that time is normal with a deviation of a
+    half. But for ``overlapping`` activities, it is no longer than since the event before.
     """
     rng = np.random.default_rng(seed)
     labels, codes = log.activity_codes
@@ -129,7 +130,8 @@ def started(log: EventLog, seed: int = 0, overlapping: Container[str] = ()) -> E
 
 
 def _arrivals(rng: np.random.Generator, cases: int) -> FloatArray:
-    """Arrival seconds, sorted: few at night, most before noon, fewer at the weekend; 80 a day or within two years."""
+    """Return sorted arrival seconds, with the rush of days and weeks.
+    Few arrive at night, most before noon, fewer at the weekend; 80 a day or within two years."""
     hour = np.array([3, 2, 2, 2, 2, 3, 4, 6, 9, 11, 12, 11, 10, 10, 9, 9, 9, 9, 8, 8, 7, 6, 5, 4], dtype=float)
     day = np.array([1.25, 1.1, 1.0, 1.0, 1.05, 0.85, 0.8])
     weights = np.outer(day, hour).ravel()
@@ -140,14 +142,14 @@ def _arrivals(rng: np.random.Generator, cases: int) -> FloatArray:
 
 
 def _after(rng: np.random.Generator, clock: FloatArray, minutes: float, spread: float = 0.6) -> FloatArray:
-    """A log-normal time after ``clock`` with this median."""
+    """Return a log-normal time after ``clock`` with this median."""
     return clock + minutes * _MINUTE * rng.lognormal(0.0, spread, size=len(clock))
 
 
 def _visit(
     rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray, age: IntArray
 ) -> tuple[IntArray, FloatArray]:
-    """One stay from arrival to the door; returns who comes back, and when."""
+    """Simulate one stay up to the door; return who comes back, and when."""
     clock = _emergency(rng, diary, who, clock, urgency)
     admitted = rng.random(len(who)) < np.clip(_ADMITTED[urgency] * (0.6 + 0.2 * age), 0, 0.95)
     home = ~admitted
@@ -203,7 +205,7 @@ def _emergency(
 def _ward(
     rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray
 ) -> tuple[BoolArray, FloatArray]:
-    """Days on the ward; returns who is alive at the end, and the second they left."""
+    """Simulate days on the ward; return who is alive at the end, and when they left."""
     clock = _after(rng, clock, 50)
     diary.note(who, "Admission", clock)
     count = len(who)
@@ -304,10 +306,10 @@ def _metadata() -> Metadata:
 
 
 def wide(cases: int, activities: int, mean_length: float, seed: int = 0) -> EventLog:
-    """A log of many activities for benchmarks: every case starts alike and soon goes its own way.
+    """Return a log of many activities for benchmarks, with alike starts of cases.
 
-    From each activity a few successors are likely and all others possible, so variants are few at the head and unique
-    in the tail, as in logs of loan applications or treatments.
+    Every case soon goes its own way. From each activity a few successors are likely and all others possible. So
+    variants are few at the head and unique in the tail, as in logs of loan applications or treatments.
     """
     code, offsets = _walks(cases, activities, mean_length, seed)
     source = f"simulated log, {cases} cases, {activities} activities, seed {seed}"
@@ -315,7 +317,10 @@ def wide(cases: int, activities: int, mean_length: float, seed: int = 0) -> Even
 
 
 def with_times(labels: tuple[str, ...], code: Int32Array, offsets: IntArray, seed: int, source: str) -> EventLog:
-    """A log of cases with these activities, which start at any time of a year and go on every few hours."""
+    """Return a log of cases with these activities and made-up times.
+
+    Cases start at any time of a year and go on every few hours.
+    """
     cases = len(offsets) - 1
     rng = np.random.default_rng([seed, 1])
     case = np.repeat(np.arange(cases), np.diff(offsets))
@@ -339,7 +344,7 @@ def with_times(labels: tuple[str, ...], code: Int32Array, offsets: IntArray, see
 
 
 def variants_only(cases: int, activities: int, mean_length: float, seed: int = 0) -> Variants:
-    """The variants of :func:`wide` without building the log."""
+    """Return the variants of :func:`wide` without building the log."""
     code, offsets = _walks(cases, activities, mean_length, seed)
     return Variants.from_arrays(_activity_names(activities), code, offsets)
 

@@ -1,24 +1,24 @@
-"""Twins: synthetic logs of given sizes, on which methods and budgets are tried before anything real is asked.
+"""Synthetic logs of given sizes, to try methods and budgets before any query.
 
-A twin has about as many cases, activities and events as it is told, and exactly the told concentration, as far as that
-goes: what share of the cases the most frequent variant has, and the ten and the hundred most frequent together. A case
-goes from activity to activity by chances drawn at random, mostly onward and seldom back, and does not like to do again
-what it has done; how sharp the chances are, and how often a case does anything at all, is what is fitted to the
-concentration. What is not told is drawn anew for each twin, so that several of them show how much it matters; so is
-what noise hides. A twin holds nothing of any log but the sizes.
+Such a log has about the given number of cases, activities and events, and exactly the given concentration, as far as
+that goes: the share of the cases of the most frequent variant, and of the ten and the hundred most frequent together. A
+case goes from activity to activity by chances drawn at random, mostly onward and seldom back, and avoids repeating what
+it has done. The sharpness of the chances, and how often a step goes anywhere at all, are fitted to the
+concentration. Sizes that are not given are drawn anew for each log, so that several of them show how much they matter;
+so are those that noise hides. A log holds nothing of any real log but the sizes.
 
 Lengths of cases may be known by noisy answers only, bin by bin. Let bin b have c_b cases, of about n in all, and the
 answer y_b, whose noise has the density exp(-|y_b - c_b| / scale). Before the answers are seen, the shares of the bins
 are as likely as any that scatter about a usual shape g: the c_b are independent, of a gamma distribution of shape a *
-g_b and mean n * g_b (so that their shares are Dirichlet, of a * g). The shape is that of twins whose lengths are not
-known: of 1 and a Poisson number more, of a mean that itself is gamma-distributed, plus a little of every bin. How
-long cases are, how much that varies and how near to the shape the shares are (a) are unknown; each triple of them has
-the evidence
+g_b and mean n * g_b (so that their shares are Dirichlet, of a * g). The shape is that of synthetic logs whose lengths
+are not known: of 1 and a Poisson number more, of a mean that itself is gamma-distributed, plus a little of every bin.
+The mean length, its variation and the nearness of the shares to the shape (a) are unknown; each triple of them has the
+evidence
 
     product over b of the integral of gamma(c; a * g_b, a / n) * exp(-|y_b - c| / scale) dc,
 
 one integral for each bin, since bins are independent. Then c_b has the mixture, by evidence, of the integrands. Its
-mean is what is stated; twins draw from it. Only answers go in, so all of this is free.
+mean is the stated number; synthetic logs draw from it. Only answers go in, so all of this uses no epsilon.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ from veilog.logs.synthetic.hospital import with_times
 from veilog.logs.variants import Variants
 
 BINS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 80, 110, 150, 210, 300)
-"""Where the bins of lengths begin; the last has no end."""
+"""Places where the bins of lengths begin; the last has no end."""
 ENDS = (*BINS[1:], 2 * BINS[-1] - BINS[-2])
-"""Where they end, as far as anything is made of them."""
+"""Places where they end, as far as anything is made of them."""
 MIDDLES: FloatArray = (np.asarray(BINS) + np.asarray(ENDS) - 1) / 2
 VARY = (0.2, 1.2)
-"""Between what the standard deviation of lengths is, as a share of the mean."""
+"""Range of the standard deviation of lengths, as a share of the mean."""
 _USUAL = (12.0, 3.0)
-"""Before any answer cases have 12 events, give or take a factor of 3: a guess. From 500 cases on another (8 or 20, a
-factor of 2 or 5) moves the mean length by 3 % at most."""
+"""Usual number of events of a case before any answer, and the factor that it varies by: a guess.
+From 500 cases on another (8 or 20, a factor of 2 or 5) moves the mean length by 3 % at most."""
 _ANY = 0.01
-"""So much of a shape goes to all bins alike: some cases are like no others."""
+"""Share of a shape that goes to all bins alike: some cases are like no others."""
 _MEANS, _VARIES = np.geomspace(0.3, 250, 60), np.geomspace(*VARY, 6)
 _NEAR = np.geomspace(3, 3000, 7)
-"""How near to its shape a log is, from hardly to what no number of cases could tell from it."""
+"""Nearness of a log to its shape, from hardly to indistinguishable with any number of cases."""
 _CELLS, _SHARES = 140, 100
-"""Integrals are sums of so many cells; of that many shares they are found, and between these interpolated."""
+"""Number of cells of an integral, and of shares that it is found for; others are interpolated."""
 
 
 @dataclass(frozen=True, eq=False)
 class LengthDistribution:
-    """What is believed of the shares of the cases in each bin of lengths."""
+    """Distribution of the shares of the cases in each bin of lengths."""
 
     shapes: FloatArray
-    """For each pair of a mean and a variation, the share of each bin."""
+    """Share of each bin, for each pair of a mean and a variation."""
     chances: FloatArray
-    """How likely each nearness (the rows) to each shape is."""
+    """Probability of each nearness (the rows) to each shape."""
     shares: FloatArray
     """The expected number of cases in each bin, as shares of their sum."""
     length: float
@@ -77,8 +77,10 @@ class LengthDistribution:
     @staticmethod
     @lru_cache(maxsize=64)
     def of(answers: tuple[int, ...], scale: float, cases: int, longest: int | None = None) -> LengthDistribution:
-        """Return what answers with noise of this ``scale`` say, of about so many ``cases``, none longer than
-        ``longest``."""
+        """Return the distribution by answers with noise of this ``scale``.
+
+        There are about so many ``cases``, none longer than ``longest``.
+        """
         shapes, usual = _usual(longest)
         told = np.asarray(answers, dtype=np.float64)
         edges = _cells(told, scale, cases)
@@ -107,7 +109,7 @@ class LengthDistribution:
         return LengthDistribution(shapes, chances, expected / expected.sum(), length, cases, edges, numbers, likely)
 
     def drawn(self, rng: np.random.Generator) -> FloatArray:
-        """Return shares of the bins, drawn from what is believed."""
+        """Return shares of the bins, drawn from the distribution."""
         near, which = divmod(int(rng.choice(self.chances.size, p=self.chances.ravel())), len(self.shapes))
         shape = self.shapes[which]
         found = np.zeros(len(shape))
@@ -121,8 +123,9 @@ class LengthDistribution:
 
 
 def _cells(told: FloatArray, scale: float, cases: int) -> FloatArray:
-    """Where the cells of the integrals begin: the wider the more cases, and narrower than the noise where answers are
-    that are much more than noise. The first is for no cases at all, the last has no end."""
+    """Return where the cells of the integrals begin.
+    The more cases, the wider the cells; they are narrower than the noise where answers are much more than noise. The
+    first is for no cases at all, the last has no end."""
     top = max(1.5 * cases, float(told.max()) + 10 * scale, 2.0)
     near = told[told > 5 * scale, None] + scale * np.linspace(-5, 5, 21)
     found: FloatArray = np.unique(np.concatenate([[0.0], np.geomspace(0.5, top, _CELLS), near[near > 0.5]]))
@@ -135,7 +138,8 @@ def _median(values: FloatArray, chances: FloatArray) -> float:
 
 
 def _mass(shapes: FloatArray, edges: FloatArray) -> FloatArray:
-    """How likely a gamma-distributed number is in each cell, for each of some shapes; the last cell has no end."""
+    """Return the chance of a gamma-distributed number in each cell, for some shapes.
+    The last cell has no end."""
     from scipy.special import gammainc
 
     below = gammainc(shapes[:, None], edges[None])
@@ -146,7 +150,7 @@ def _mass(shapes: FloatArray, edges: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=8)
 def _usual(longest: int | None) -> tuple[FloatArray, FloatArray]:
-    """The shapes, and the logarithm of how usual each is."""
+    """Return the shapes, and the logarithm of how usual each is."""
     from scipy.special import gammaln
 
     more = np.arange(4 * ENDS[-1])
@@ -167,27 +171,30 @@ def _usual(longest: int | None) -> tuple[FloatArray, FloatArray]:
 
 
 _ONCE = (0.5, 4.0)
-"""Between what how seldom activities are done again is, as the power of a random number."""
+"""Range of how seldom activities are repeated, as the power of a random number."""
 _TURNS, _PREFERRED, _KEPT = 3, 12, 2**28
-"""How often a case that has done an activity before is sent elsewhere by chance, before it takes the likeliest that it
-has not done, among so many; and how many bytes are for what cases have done."""
+"""Turns by chance, then candidates, of a case that repeats an activity; and bytes of memory for repeats.
+It takes the likeliest candidate that it has not done."""
 
 
 @dataclass(frozen=True)
 class RandomProcess:
-    """What is random about a process: how likely each step is before it is made sharp, and where cases end."""
+    """Random parts of a process: chances of steps before sharpening, and ends."""
 
     leanings: FloatArray
-    """For each activity (the last row: the start) towards each other."""
+    """Leaning of each activity (the last row: the start) towards each other."""
     usual: FloatArray
-    """How often each activity is done by cases that do anything at all."""
+    """Frequency of each activity at a step that goes anywhere."""
     ends: FloatArray
     again: FloatArray
-    """How willingly each activity is done by a case that has done it before."""
+    """Chance that a case that has done an activity does it again."""
 
     @staticmethod
     def drawn(rng: np.random.Generator, number: int, length: float, onward: float, once: float) -> RandomProcess:
-        """Return a process in which cases go ``onward`` and do activities ``once`` more (1) or less (0)."""
+        """Return a process with cases that go ``onward`` and repeat activities or not.
+
+        They do activities ``once`` more (1) or less (0).
+        """
         often = 1.0 / (rng.permutation(number).astype(np.float64) + 1.0)
         usual: FloatArray = (often / often.sum()).astype(np.float64)
         stride = max(1.0, 1.5 * number / max(1.0, length))
@@ -202,12 +209,12 @@ class RandomProcess:
 
     @cached_property
     def preferred(self) -> IntArray:
-        """Of each row the activities that it leans to most, the first one first."""
+        """The activities that each row leans to most, the first one first."""
         most = min(_PREFERRED, len(self.usual))
         return np.argsort(-self.leanings, axis=1, kind="stable")[:, :most]
 
     def chances(self, sharpness: float, slip: float) -> FloatArray:
-        """Of each step; they are the sharper, the smaller ``sharpness`` is."""
+        """Return the chances of each step; the smaller ``sharpness``, the sharper."""
         leanings = self.leanings / sharpness
         p = np.exp(leanings - leanings.max(axis=1, keepdims=True))
         found: FloatArray = (1 - slip) * p / p.sum(axis=1, keepdims=True) + slip * self.usual
@@ -215,7 +222,8 @@ class RandomProcess:
 
 
 def _step(rng: np.random.Generator, flat: FloatArray, at: IntArray, number: int) -> IntArray:
-    """Where cases go on to; ``flat`` are the sums of the chances of all rows, each beginning at the row's number."""
+    """Return the next activities of cases.
+    ``flat`` has the sums of the chances of all rows, each beginning at the row's number."""
     found = np.searchsorted(flat, at + rng.random(len(at)), side="right") - at * number
     kept: IntArray = np.minimum(found, number - 1)
     return kept
@@ -223,7 +231,8 @@ def _step(rng: np.random.Generator, flat: FloatArray, at: IntArray, number: int)
 
 @dataclass(frozen=True)
 class _Done:
-    """What each case has done; where that would be too much to keep, some activities are taken for each other."""
+    """Activities that each case has done.
+    If that would be too much to keep, some activities share a place."""
 
     kept: BoolArray
 
@@ -239,7 +248,7 @@ class _Done:
         self.kept[who, at % self.kept.shape[1]] = True
 
     def first(self, who: IntArray, preferred: IntArray, otherwise: IntArray) -> IntArray:
-        """The first preferred activity that each has not done, if there is one."""
+        """Return the first preferred activity that each has not done, if there is one."""
         new = ~self.kept[who[:, None], preferred % self.kept.shape[1]]
         liked = preferred[np.arange(len(who)), new.argmax(axis=1)]
         found: IntArray = np.where(new.any(axis=1), liked, otherwise)
@@ -248,14 +257,14 @@ class _Done:
 
 @dataclass(frozen=True)
 class Walks:
-    """The cases that a process makes: step by step who is still under way, and at which activity."""
+    """Cases of a process: for each step those under way, and their activities."""
 
     cases: int
     steps: tuple[tuple[IntArray, IntArray], ...]
 
     @staticmethod
     def of(process: RandomProcess, sharpness: float, slip: float, ending: IntArray) -> Walks:
-        """Return as many cases as ``ending`` says, of the lengths that it says; always the same."""
+        """Return the cases of a process with the lengths of ``ending``; always the same."""
         rng = np.random.default_rng(7)
         number, cases = len(process.usual), int(ending.sum())
         sums = np.cumsum(process.chances(sharpness, slip), axis=1)
@@ -285,7 +294,7 @@ class Walks:
 
     @cached_property
     def counts(self) -> IntArray:
-        """How many cases each variant has, the most frequent first; variants are told apart by a hash."""
+        """Numbers of cases of the variants, descending; a hash distinguishes variants."""
         marks = np.zeros(self.cases, dtype=np.uint64)
         for who, at in self.steps:
             mixed = marks[who] * np.uint64(0x9E3779B97F4A7C15) + at.astype(np.uint64) + np.uint64(1)
@@ -302,30 +311,30 @@ class Walks:
 
 
 HEADS = {"frequent": 1, "ten": 10, "hundred": 100}
-"""Of how many of the most frequent variants a share of the cases is known, by its name."""
+"""Number of the most frequent variants of each known share, by its name."""
 MOST_CASES, MOST_ACTIVITIES, MOST_LENGTH = 10_000_000, 5_000, 1_000
 _FIT_CASES, _COUNT_CASES = 5_000, 20_000
-"""Shares of the cases are fitted on so many; the number of variants needs all cases, and is left out beyond so many."""
+"""Most cases to fit shares on, and most to fit the number of variants, which needs all cases."""
 _SLIPS = (0.01, 0.05, 0.15, 0.0)
-"""How often a step goes anywhere; tried in turn."""
+"""Chances of a step to go anywhere, tried in turn."""
 _SHARPNESS = (math.log(0.1), math.log(6.0), 7)
 _EVENLY = np.array([0.8192, 0.6711, 0.5497])
-"""Steps from the shape of one twin to that of the next, so that those of a few are spread evenly (the additive
-sequence of three dimensions)."""
+"""Steps from the shape of one log to that of the next, to spread those of a few evenly.
+They are the additive sequence of three dimensions."""
 _DRAWS, _GOOD = 4, 0.05
-"""So many random processes are tried at most, and how near to the told concentration is near enough."""
+"""Most random processes to try, and the distance to the given concentration that is near enough."""
 
 
 @dataclass(frozen=True)
 class Sizes(ToJson):
-    """How large a log is, and how its cases are spread over its variants; None where that is not known."""
+    """Size of a log, and the spread of cases over variants; None for unknown parts."""
 
     cases: int
     length: float
     """Events of a case, on average."""
     activities: int | None = None
     variants: int | None = None
-    """How many variants there are."""
+    """Number of variants."""
     frequent: float | None = None
     """Share of the cases that have the most frequent variant."""
     ten: float | None = None
@@ -334,12 +343,13 @@ class Sizes(ToJson):
     lengths: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
     """Share of the cases in each bin of lengths."""
     off: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
-    """By how many cases noise puts their number off, that of those of the most frequent variants beside that and, where
-    bins were answered, that of each bin (standard deviations); None where there is no noise, or nobody knows."""
+    """Standard deviations of the noise, in cases; None without noise, or if it is unknown.
+    They are those of the number of cases, of the cases of the most frequent variants beside that, and of each bin
+    that was answered."""
     answers: Annotated[tuple[int, ...] | None, InJson(left_out="at its default")] = None
     """The number of cases in each bin of lengths as it was answered, with noise."""
     held: Annotated[tuple[float, ...] | None, InJson(left_out="at its default")] = None
-    """How many cases the most frequent variants have (one, ten, a hundred) by their answers alone, possible or not."""
+    """Cases of the most frequent variants (one, ten, a hundred) by their answers alone, possible or not."""
 
     def __post_init__(self) -> None:
         _check("cases", self.cases, 1, MOST_CASES)
@@ -379,7 +389,7 @@ class Sizes(ToJson):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """What would make twins more alike, in the words of the options."""
+        """Sizes that would make synthetic logs more alike, in the words of the options."""
         unknown = {"activities": self.activities, "variants": self.variants, "frequent": self.frequent or self.ten}
         return tuple(name for name, value in unknown.items() if value is None)
 
@@ -396,7 +406,7 @@ def _check(name: str, value: float, least: float, most: float) -> None:
 
 @lru_cache(maxsize=32)
 def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, longest: int | None = None) -> Variants:
-    """Return a made-up log of these sizes; the same seed gives the same one.
+    """Return a synthetic log of these sizes; the same seed gives the same one.
 
     ``labels`` are the names of its activities, where there are names for them; no case is longer than ``longest``.
     """
@@ -409,7 +419,7 @@ def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, long
 
 
 def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> Sizes:
-    """Sizes of a log that may as well have given the same answers as the one that was asked."""
+    """Return sizes of a log that may as well have given the same answers."""
     if sizes.off is None:
         return sizes
     scale, beside = sizes.off[:2]
@@ -437,8 +447,8 @@ def _as_may_be(rng: np.random.Generator, sizes: Sizes, longest: int | None) -> S
 def _likely(
     rng: np.random.Generator, answer: float, scale: float, least: float, most: float, whole: float = 0.0
 ) -> float:
-    """A number that may have given a noisy answer; any order of magnitude is as usual as any other, and ``whole`` is
-    how likely it is the most before the answer is seen."""
+    """Return a number that may have given a noisy answer.
+    Every order of magnitude is equally usual; ``whole`` is the chance that it is the most before the answer is seen."""
     low, high = max(least, answer - 8 * scale), min(most, answer + 8 * scale)
     if low >= high:
         return min(most, max(least, answer))
@@ -452,7 +462,8 @@ def _likely(
 
 
 def _as_told(made: Variants, sizes: Sizes) -> Variants:
-    """The same variants, with as many cases of the most frequent ones as was told: a process has that but nearly."""
+    """Return the variants with exactly the given cases of the most frequent ones.
+    A process has these only nearly."""
     order = np.argsort(-made.counts, kind="stable")[: sizes.variants]
     counts = made.counts[order].astype(np.float64)
     told = {number: share for name, number in HEADS.items() if (share := getattr(sizes, name)) is not None}
@@ -478,7 +489,7 @@ def _as_told(made: Variants, sizes: Sizes) -> Variants:
 
 
 def log_of(variants: Variants, seed: int) -> EventLog:
-    """Return a twin as a log: its cases in random order, with times of no meaning."""
+    """Return a synthetic log with its cases in random order and times of no meaning."""
     rng = np.random.default_rng([21, seed])
     rows = rng.permutation(np.repeat(np.arange(len(variants)), variants.counts))
     cases = variants.sequences.take(rows)
@@ -491,14 +502,14 @@ def _names(number: int) -> tuple[str, ...]:
 
 
 def _unknown_activities(rng: np.random.Generator, length: float) -> int:
-    """Between half as many and four times as many as a case has events."""
+    """Return a number between half as many and four times as many as events of a case."""
     low, high = math.log(max(3.0, length / 2)), math.log(max(6.0, 4 * length))
     return round(math.exp(rng.uniform(low, high)))
 
 
 def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: float) -> IntArray:
-    """How many cases have 0, 1, 2, ... events; where that is not known, the more different ones, the more they
-    ``vary`` (0 to 1)."""
+    """Return how many cases have 0, 1, 2, ... events.
+    Unknown lengths differ more, the more they ``vary`` (0 to 1)."""
     most = min(MOST_LENGTH, longest or MOST_LENGTH)
     if sizes.lengths is not None:
         shares = np.maximum(np.asarray(sizes.lengths, dtype=np.float64), 0)
@@ -516,8 +527,8 @@ def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: f
 
 
 def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | None, shape: FloatArray) -> Walks:
-    """The cases of a process whose sharpness, and how often its cases slip, give about the concentration told. The
-    first that is tried has this shape."""
+    """Return the cases of a process with about the given concentration.
+    Its sharpness and its slips are fitted. The first that is tried has this shape."""
     enough = _COUNT_CASES if sizes.variants else _FIT_CASES
     shares = _told(replace(sizes, variants=None)) if sizes.cases > enough else {}
     told = shares or _told(sizes)
@@ -549,13 +560,13 @@ def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | 
 
 
 def _told(sizes: Sizes) -> dict[str, float]:
-    """What is known of the concentration, as shares of the cases."""
+    """Return the known concentration, as shares of the cases."""
     known = {name: share for name in HEADS if (share := getattr(sizes, name)) is not None}
     return known | ({"variants": sizes.variants / sizes.cases} if sizes.variants else {})
 
 
 def _distance(told: dict[str, float], walks: Walks) -> float:
-    """How far the cases are from the concentration told, in squared differences of log odds."""
+    """Return the squared differences of log odds to the given concentration."""
     counts, cases = walks.counts, walks.cases
     found = {"variants": len(counts) / cases} | {name: counts[:n].sum() / cases for name, n in HEADS.items()}
     return sum((_odds(found[name], cases) - _odds(share, cases)) ** 2 for name, share in told.items())

@@ -1,1 +1,1 @@
-"""XES (IEEE 1849): reading in parts and in parallel, writing what the schema allows."""
+"""XES (IEEE 1849): reading in parts and in parallel, writing legal files."""

@@ -1,10 +1,11 @@
-"""From the bytes of XES to coded tags, without an object per tag, and from their values to columns of an event log.
+"""Coded tags from the bytes of XES, and columns of an event log from their values.
 
-A block of text is cut before every ``<`` into pieces: a tag and the text up to the next one. In well-formed XML without
-DTD, CDATA, comments and processing instructions (the caller sees to that) ``<`` occurs nowhere else. Attributes as
-nearly all programs write them, ``<type key="..." value="..."/>``, have exactly four double quotes; their fronts and
-ends take few distinct forms, each of which is parsed once, and their values are cut out as an Arrow column. All other
-pieces are parsed one by one, once for each distinct form. Depths and indices are cumulative sums.
+There is no object per tag. A block of text is cut before every ``<`` into pieces: a tag and the text up to the next
+one. In well-formed XML without DTD, CDATA, comments and processing instructions (the caller sees to that) ``<`` occurs
+nowhere else. Attributes as nearly all programs write them, ``<type key="..." value="..."/>``, have exactly four double
+quotes. Their fronts and ends take few distinct forms, each of which is parsed once, and their values are cut out as an
+Arrow column. All other pieces are parsed one by one, once for each distinct form. Depths and indices are cumulative
+sums.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ _ARROW = {"int": pa.int64(), "float": pa.float64(), "boolean": pa.bool_(), "date
 _LETTERS = ":A-Z_a-zÀ-ÖØ-öø-ÿΑ-ΡΣ-ώА-яぁ-ゔァ-ヺ一-\u9fa5가-힣"
 _NAME_BEGINS = re.compile(f"[{_LETTERS}]")
 _BETWEEN_NAMES = re.compile(f"[^{_LETTERS}0-9.-]")
-"""Names by XML 1.0 in all its editions: later ones have more letters, which checkers may not know."""
+"""Signs outside of names in all editions of XML 1.0. (Checkers may not know the letters of later ones.)"""
 _INT = "^-?[0-9]{1,18}$"
 _FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
 
 
 class ColumnKey(NamedTuple):
-    """What one column holds: the values of a key that have one XES type, or those that do not fit it, as text."""
+    """Column of the values of a key with one XES type, or of those that do not fit it."""
 
     key: str
     type: str
@@ -61,9 +62,10 @@ def arrow_type(column: ColumnKey) -> pa.DataType:
 
 
 def name_columns(columns: Iterable[ColumnKey], reserved: Iterable[str]) -> list[tuple[ColumnKey, pa.Field]]:
-    """Fields for columns in order of first appearance: the first of a key has its name, others ``key (type)``.
+    """Return fields for columns in order of first appearance.
 
-    The names that the event log itself uses are kept for what they mean there.
+    The first column of a key has its name, others ``key (type)``. The names that the event log itself uses are kept for
+    what they mean there.
     """
     columns = list(columns)
     taken = set(reserved)
@@ -93,14 +95,17 @@ def name_columns(columns: Iterable[ColumnKey], reserved: Iterable[str]) -> list[
 
 
 def field_key(field: pa.Field) -> str:
-    """The XES key of a column."""
+    """Return the XES key of a column."""
     key = (field.metadata or {}).get(b"xes:key")
     return str(field.name) if key is None else key.decode("utf-8")
 
 
 def legal_keys(table: pa.Table) -> pa.Table:
-    """The table with a key for each column that is a name in XML, as the schema of XES wants it, under which it is
-    written as XES: ``age_group`` for ``age group``. The columns keep their names."""
+    """Return the table with a legal XES key for each column.
+
+    It is a name in XML, as the schema of XES requires, and serves for writing: ``age_group`` for ``age group``. The
+    columns keep their names.
+    """
     keys = [field_key(field) for field in table.schema]
     taken = set(keys)
     fields = list(table.schema)
@@ -118,7 +123,7 @@ def legal_keys(table: pa.Table) -> pa.Table:
 
 
 def field_type(field: pa.Field) -> str:
-    """The XES type of a column: what its metadata says, else what its Arrow type says."""
+    """Return the XES type of a column by its metadata, else by its Arrow type."""
     kind = (field.metadata or {}).get(b"xes:type")
     if kind is not None:
         return str(kind.decode("utf-8"))
@@ -136,16 +141,16 @@ def field_type(field: pa.Field) -> str:
 
 @dataclass(frozen=True)
 class Converted:
-    """Typed values of the rows that fit, the rows that do not, and for dates what was seen in them."""
+    """Typed values of the rows that fit, a mask of these rows, and details of dates."""
 
     values: pa.Array
     good: BoolArray | None
-    """Which rows fit; ``None`` for all."""
+    """Mask of the rows that fit; ``None`` for all."""
     dates: Dates | None = None
 
 
 def convert(kind: str, raw: pa.Array) -> Converted:
-    """The values of one column, still escaped, as an Arrow array of its type."""
+    """Return the values of one column, still escaped, as an Arrow array of its type."""
     if kind == "date":
         dates = parse_dates(raw)
         every = bool(dates.ok.all())
@@ -163,7 +168,7 @@ def convert(kind: str, raw: pa.Array) -> Converted:
 
 
 def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, BoolArray]:
-    """Numbers and booleans: Arrow's parser where it is known to agree with XML Schema's, one by one elsewhere."""
+    """Return numbers and booleans, by Arrow where it parses like XML Schema."""
     if kind in ("int", "float") and len(raw) > 20:
         text = raw.cast(pa.string())
         regular = pc.match_substring_regex(text, _INT if kind == "int" else _FLOAT)
@@ -176,7 +181,7 @@ def _parse_distinct(kind: str, raw: pa.Array) -> tuple[pa.Array, BoolArray]:
 
 
 def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Labels from raw values: references resolved, in order of first appearance, each once."""
+    """Return labels from raw values, resolved, each once in order of appearance."""
     dictionary = encoded.dictionary
     raw = bytes(dictionary.buffers()[2] or b"") if len(dictionary) else b""
     if b"&" not in raw and b"\n" not in raw and b"\t" not in raw and b"\r" not in raw:
@@ -188,7 +193,10 @@ def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def spread(values: pa.Array, rows: npt.NDArray[np.integer[Any]], size: int) -> pa.Array:
-    """A column of ``size`` rows with ``values`` at ``rows`` (increasing) and nulls elsewhere."""
+    """Return a column of ``size`` rows with ``values`` at ``rows`` and nulls else.
+
+    ``rows`` are increasing.
+    """
     if len(rows) == size:
         return values
     absent = np.ones(size, dtype=np.bool_)
@@ -214,7 +222,7 @@ _CACHE_LIMIT = 100_000
 
 
 class Tag(NamedTuple):
-    """What is kept of a distinct piece: element, depth change, column, value, and what is odd about it."""
+    """Distinct piece: element, depth change, column, value, and its oddities."""
 
     name: int
     delta: int
@@ -227,26 +235,30 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class Coded:
-    """Pieces in document order, coded. ``values[value_at[i]]`` is the escaped value of the attribute in piece ``i``."""
+    """Coded pieces in document order.
+
+    ``values[value_at[i]]`` is the escaped value of the attribute in piece ``i``.
+    """
 
     edges: Int32Array
-    """Where each piece starts, and where the last one ends."""
+    """Place where each piece starts, and where the last one ends."""
     name: npt.NDArray[np.int8]
     delta: npt.NDArray[np.int8]
     column: Int32Array
-    """Number of the attribute's column (:attr:`Coder.keys`), -1 where the piece is no scalar attribute with a value."""
+    """Number of the attribute's column (:attr:`Coder.keys`); -1 for pieces other than scalar attributes with a
+    value."""
     stray: BoolArray
     value_at: Int32Array
     values: pa.Array
     whole: pa.Array
     others: IntArray
-    """The pieces that were parsed one by one; ``tags[codes[j]]`` is the tag of piece ``others[j]``."""
+    """Pieces that were parsed one by one; ``tags[codes[j]]`` is the tag of piece ``others[j]``."""
     codes: Int32Array
     tags: list[Tag]
 
 
 class Coder:
-    """Codes one block after the other; keeps the distinct tags it has met and the columns."""
+    """Coder of one block after the other, with the distinct tags and columns so far."""
 
     def __init__(self, *, plain: bool) -> None:
         self._plain = plain
@@ -257,7 +269,10 @@ class Coder:
         self.keys: list[ColumnKey] = []
 
     def code(self, data: bytes, *, final: bool) -> Coded | None:
-        """The pieces of ``data``, which starts with ``<``; the last one is complete only if the block is ``final``."""
+        """Return the pieces of ``data``, which starts with ``<``; None if there is none.
+
+        The last one is complete only if the block is ``final``.
+        """
         buffer = np.frombuffer(data, dtype=np.uint8)
         marks = np.flatnonzero((buffer == 60) | (buffer == 34)).astype(np.int32)
         starts = np.flatnonzero(buffer[marks] == 60)
@@ -318,7 +333,7 @@ class Coder:
         return piece
 
     def _head(self, raw: bytes) -> tuple[int, int]:
-        """(name, column) of the front of a regular piece, -1 where it is not regular after all."""
+        """Return (name, column) of a regular piece's front; -1 where it is not regular."""
         known = self._heads.get(raw)
         if known is None:
             match = _HEAD.match(raw)
@@ -330,7 +345,7 @@ class Coder:
         return known
 
     def _tail(self, raw: bytes) -> tuple[int, bool]:
-        """(depth change, whether text follows) of the end of a regular piece, -1 where it is not regular after all."""
+        """Return (depth change, True if text follows) of a regular piece's end, or -1."""
         known = self._tails.get(raw)
         if known is None:
             match = _TAIL.match(raw)
@@ -383,10 +398,10 @@ def _binary(offsets: Int32Array, data: bytes) -> pa.Array:
 
 @dataclass(frozen=True)
 class Placed:
-    """Where each piece stands in the tree, for the leading pieces that can be used before more of the file is read."""
+    """Places in the tree of the leading pieces that can be used already."""
 
     size: int
-    """How many pieces: up to the last that stands directly in the log or in a trace, so that no event is cut in two."""
+    """Number of pieces up to the last directly in the log or in a trace, so that no event is cut in two."""
     before: Int32Array
     """Depth before the piece: 1 directly in the log, 2 in a trace, 3 in an event."""
     depth: int
@@ -403,7 +418,10 @@ class Placed:
 
 
 def place(coded: Coded, depth: int, *, final: bool, path: str, line: int) -> Placed:
-    """The places of coded pieces from depth changes alone. ``depth`` before the first piece is 1 or 2 (in a trace)."""
+    """Return the places of coded pieces from depth changes alone.
+
+    ``depth`` before the first piece is 1 or 2 (in a trace).
+    """
     name, delta = coded.name, coded.delta
     n = len(name)
     after = np.cumsum(delta, dtype=np.int32) + np.int32(depth)
@@ -436,7 +454,8 @@ def place(coded: Coded, depth: int, *, final: bool, path: str, line: int) -> Pla
 
 
 def _latest(where: BoolArray, what: BoolArray, initially: bool) -> BoolArray:
-    """For every place, ``what`` at the latest place (itself included) where ``where`` holds."""
+    """Return for every place ``what`` at the latest place where ``where`` holds.
+    That may be the place itself."""
     index = np.where(where, np.arange(1, len(where) + 1, dtype=np.int32), np.int32(0))
     np.maximum.accumulate(index, out=index)
     return np.append(initially, what)[index]

@@ -1,4 +1,4 @@
-"""The reader and writer of XES (IEEE 1849): blocks of a file become an event log, findings are counted."""
+"""Reader and writer of XES (IEEE 1849), with counted findings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _TIME = ColumnKey(TIMESTAMP, "date")
 
 
 class Assembler:
-    """Takes the blocks of a file in order and gives the event log."""
+    """Assembler of the event log from the blocks of a file, in order."""
 
     def __init__(self, path: str, findings: Findings, declared: ReadOptions = DEFAULT_OPTIONS) -> None:
         self._path = path
@@ -103,7 +103,7 @@ class Assembler:
         check_width(of_events + of_cases, cells, self._values, self._path)
 
     def finish(self, root: Element, *, drop_bad: bool) -> EventLog:
-        """The event log, once the document has ended properly."""
+        """Return the event log, once the document has ended properly."""
         metadata, notes = read_metadata(root, self._log_elements, drop_bad=drop_bad)
         self._findings.add_all(notes)
         if not self._cases:
@@ -172,7 +172,8 @@ class Assembler:
         return result
 
     def _drop_repeated(self) -> None:
-        """Of attributes that a trace has twice, in different blocks, keep the first (blocks have seen to the rest)."""
+        """Keep the first of the attributes that a trace has twice in different blocks.
+        Blocks have already done so for their own."""
         names = dict.fromkeys(key.key for key in self._case_columns)
         for name in names:
             columns = [key for key in self._case_columns if key.key == name]
@@ -216,7 +217,7 @@ class Assembler:
         return keep
 
     def _classifier(self, columns: dict[ColumnKey, pa.Array], metadata: Metadata) -> tuple[str, ...]:
-        """The attributes that make an activity, where the owner names them or a classifier of the log."""
+        """Return the attributes that make an activity, by the data owner's classifier."""
         if self._declared.classifier is None:
             return ()
         known = dict.fromkeys([ACTIVITY, TIMESTAMP, *(key.key for key in columns)])
@@ -254,7 +255,7 @@ class Assembler:
         if len(bad) and self._dropping("bad-timestamp"):
             keep[bad] = False
         untimed = np.setdiff1d(np.flatnonzero(to_numpy(times.is_null())), bad)
-        # Events are left out only where the owner says so, and then whatever the events of other cases have.
+        # Events are left out only if the data owner chooses that, and then whatever the events of other cases have.
         if int(keep[untimed].sum()) == counted and self._findings.policy("missing-timestamp") != "drop":
             self._findings.add("no-timestamps", Message("example-events", n=counted))
         else:
@@ -267,7 +268,7 @@ class Assembler:
         return keep
 
     def _dropping(self, rule: str) -> bool:
-        """Whether elements under a rule are left out, also where ``fail`` was only noted."""
+        """Return True if elements under a rule are left out, also if ``fail`` was noted."""
         return self._findings.policy(rule) != "keep"
 
     def _check_empty(self, index: IntArray, keep_events: BoolArray) -> BoolArray:
@@ -304,7 +305,7 @@ def _join(chunks: list[pa.Array]) -> pa.Array:
 
 
 def _empty_log(metadata: Metadata, findings: Findings, path: str) -> EventLog:
-    """The log without cases: what is left when its only case is taken out."""
+    """Return the log without cases, which is left if its only case is taken out."""
     none = np.zeros(0, dtype=np.int64)
     labels, times = pa.nulls(0, LABEL_TYPE), pa.nulls(0, TIMESTAMP_TYPE)
     first = {CASE_INDEX: from_numpy(none), EVENT_INDEX: from_numpy(none), ACTIVITY: labels, TIMESTAMP: times}
@@ -313,13 +314,13 @@ def _empty_log(metadata: Metadata, findings: Findings, path: str) -> EventLog:
 
 
 def _texts(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array | None:
-    """The values under a key as text; None where no event has it."""
+    """Return the values under a key as text; None where no event has it."""
     found = {column: values for column, values in columns.items() if column.key == key}
     return _text_of(found, key, size).cast(pa.string()) if found else None
 
 
 def _text_of(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Array:
-    """The labels under a key: strings, and where an element has none, its value of another type as text."""
+    """Return the labels under a key as text, of strings or else of other types."""
     plain = columns.pop(ColumnKey(key, "string"), None)
     others = [(column, values) for column, values in columns.items() if column.key == key]
     if not others:
@@ -339,7 +340,7 @@ def _text_of(columns: dict[ColumnKey, pa.Array], key: str, size: int) -> pa.Arra
 def _table(
     first: dict[str, pa.Array], columns: dict[ColumnKey, pa.Array], nested: dict[int, list[dict[str, Any]]]
 ) -> pa.Table:
-    """The given columns, one for each attribute, and the nested attributes as JSON."""
+    """Return a table of these columns, with the nested attributes as JSON."""
     others = {key: values for key, values in columns.items() if not (key == _TIME and TIMESTAMP in first)}
     fields = [pa.field(name, values.type) for name, values in first.items()]
     arrays = list(first.values())
@@ -367,7 +368,7 @@ def _drop(
 
 
 def _without_unused(table: pa.Table) -> pa.Table:
-    """Labels that only dropped rows had are dropped as well."""
+    """Return the table without labels that only dropped rows had."""
     columns: Iterable[pa.ChunkedArray] = (
         c.cast(c.type.value_type).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns
     )
@@ -375,8 +376,8 @@ def _without_unused(table: pa.Table) -> pa.Table:
 
 
 def _put(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
-    """Add a nested attribute. Of attributes with one key and type the first one's value is used; the children of all
-    become its children, so that none is lost."""
+    """Add a nested attribute; of equal keys and types the first one's value is used.
+    The children of all become its children, so that none is lost."""
     if entry["type"] not in ("list", "container") and "value" not in entry:
         for known in entries:
             if (known["key"], known["type"]) == (entry["key"], entry["type"]) and "value" not in known:
@@ -389,7 +390,7 @@ Progress = Callable[[float], None]
 
 
 class _Xes:
-    """See :class:`veilog.logs.input.formats.Reader` and :class:`veilog.logs.input.formats.Writer`."""
+    """Reader and writer of XES; see :class:`veilog.logs.input.formats.Reader`."""
 
     name = "XES"
     suffixes = (".xes", ".xes.gz")
@@ -424,10 +425,10 @@ def read_xes(
 ) -> EventLog:
     """Read a plain or gzip-compressed XES file.
 
-    Everything in the file ends up in the event log or in ``findings``. Of what is ``declared`` the limit bounds what a
-    compressed file may unpack to, and so many processes may share a large file (the result is the same). ``progress``
-    is called with the fraction read so far. A document that does not end properly, declares entities or refers to
-    anything outside itself is refused (:class:`InputError` with line and column).
+    Everything in the file ends up in the event log or in ``findings``. The limit of ``declared`` bounds the unpacked
+    bytes of a compressed file. Several processes may share a large file, with the same result. ``progress`` is called
+    with the fraction read so far. A document that does not end properly, declares entities or refers to anything
+    outside itself is refused (:class:`InputError` with line and column).
     """
     limit = declared.limit
     reading = XesReading(Path(path), limit, drop_bad=findings.policy("bad-value") == "drop")

@@ -1,9 +1,10 @@
-"""A block of XES to columns of events and cases. Expat checks every byte first, so it is well-formed XML.
+"""Scanner of a block of XES into columns of events and cases.
 
-Two sources give the same text to the scanner. :class:`PassThrough` passes the bytes through and only blanks comments
-and processing instructions. :class:`Normalizer` writes the document anew from expat's events; it serves what the fast
-one leaves alone (:class:`NeedsNormalizing`): other encodings than UTF-8, a document type, CDATA, prefixed element
-names. Entities and external references are refused by both, so nothing is ever fetched or blown up.
+Expat checks every byte first, so it is well-formed XML. Two sources give the same text to the scanner.
+:class:`PassThrough` passes the bytes through and only blanks comments and processing instructions. :class:`Normalizer`
+writes the document anew from expat's events. It serves what the fast one leaves alone (:class:`NeedsNormalizing`):
+other encodings than UTF-8, a document type, CDATA, prefixed element names. Both refuse entities and external
+references, so nothing is ever fetched or blown up.
 """
 
 from __future__ import annotations
@@ -74,26 +75,26 @@ _DECLARATION = 256
 _MISSPELLED = re.compile(
     rb"""\A((?:\xef\xbb\xbf)?<\?xml\s[^<>]*?)(\sencoding\s*=\s*(?:"utf_?8"|'utf_?8'))(?=[\s?])""", re.IGNORECASE
 )
-"""What some programs call UTF-8 in a declaration, of which expat then knows the letters of ASCII alone."""
+"""Misspelled names of UTF-8 in a declaration, for which expat knows only the letters of ASCII."""
 
 
 class ByteSource(Protocol):
-    """Checks the next bytes of a file and gives the text that the scanner may see; raises on the first fault."""
+    """Source of checked text for the scanner, which raises on the first fault."""
 
     def feed(self, data: bytes) -> bytes: ...
 
     def finish(self) -> bytes:
-        """After the last byte: raises unless the document is complete."""
+        """Finish after the last byte; raise unless the document is complete."""
 
 
 def count_lines(data: bytes) -> int:
-    """Ends of lines in ``data``: a line feed, or a carriage return without one."""
+    """Return the number of line ends: line feeds, and carriage returns without one."""
     newlines = data.count(b"\n")
     return newlines if b"\r" not in data else newlines + data.count(b"\r") - data.count(b"\r\n")
 
 
 def too_long(path: str, line: int, column: int | None = None) -> InputError:
-    """The refusal of what may be a bomb."""
+    """Return the error for a tag or text that may be a bomb."""
     return InputError("xes-tag-too-long", path=path, line=line, column=column, max_value=MAX_VALUE >> 20)
 
 
@@ -165,7 +166,10 @@ _SPECIAL = re.compile(rb"<!--.*?-->|<\?.*?\?>", re.DOTALL)
 
 
 class PassThrough:
-    """Passes UTF-8 through; comments and processing instructions become the line ends they held."""
+    """Source that passes UTF-8 through and blanks comments and instructions.
+
+    Their line ends stay.
+    """
 
     def __init__(self, path: str) -> None:
         self._checked = CheckedParser(path)
@@ -223,7 +227,7 @@ _ESCAPED = re.compile('[&<"\n\r\t]')
 
 
 class Normalizer:
-    """Writes the document anew in the form that the scanner knows, line by line where it was."""
+    """Source that writes the document anew for the scanner, each line where it was."""
 
     def __init__(self, path: str) -> None:
         self._checked = CheckedParser(path)
@@ -275,7 +279,8 @@ class Normalizer:
             self._out.append(stray.replace("&", "&amp;").replace("<", "&lt;").replace("\n", " "))
 
     def _local(self, name: str, scope: dict[str, str]) -> str:
-        """The name without its prefix where that stands for XES (the root's namespace counts as that)."""
+        """Return the name without a prefix that stands for XES.
+        The root's namespace counts as that."""
         prefix, colon, local = name.partition(":")
         if not colon:
             return name
@@ -287,8 +292,11 @@ class Normalizer:
 
 @dataclass
 class XesBlock:
-    """What one block of the file holds. Case rows count from the first trace of the block; an event or attribute whose
-    trace began in an earlier block has case row -1."""
+    """Content of one block of the file.
+
+    Case rows count from the first trace of the block; an event or attribute whose trace began in an earlier block has
+    case row -1.
+    """
 
     cases: int
     case_lines: IntArray
@@ -301,15 +309,15 @@ class XesBlock:
     log_elements: list[Element] = field(default_factory=list)
     bad_times: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     zones: dict[int, tuple[int, str, int]] = field(default_factory=dict)
-    """Offsets of the events' timestamps from UTC: how many, and the first with its line."""
+    """Number of event timestamps by their offset from UTC, and the first with its line."""
     notes: list[Note] = field(default_factory=list)
     values: int = 0
-    """Of attributes, in the columns."""
+    """Number of attributes in the columns."""
     lines: int = 0
     """Ends of lines within the block."""
 
     def moved(self, lines: int) -> XesBlock:
-        """The same block, that many lines further down in the file."""
+        """Return the same block, that many lines further down in the file."""
         return replace(
             self,
             case_lines=self.case_lines + lines,
@@ -340,7 +348,7 @@ class _View:
 
 
 class Scanner:
-    """Scans the blocks of one file in turn."""
+    """Scanner of the blocks of one file in turn."""
 
     def __init__(self, path: str, *, drop_bad: bool = False, plain: bool = False) -> None:
         self._path = path
@@ -348,9 +356,10 @@ class Scanner:
         self._coder = Coder(plain=plain)
 
     def scan(self, data: bytes, depth: int, line: int, *, final: bool) -> tuple[XesBlock, int, int] | None:
-        """(block, bytes used, depth after them) for the leading part of ``data``; ``None`` if that holds nothing whole.
+        """Return (block, bytes used, depth after them) for the leading part of ``data``.
 
-        ``data`` starts with a tag at ``line``; ``depth`` is 1 within the log and 2 within a trace.
+        ``None`` if that holds nothing whole. ``data`` starts with a tag at ``line``; ``depth`` is 1 within the log and
+        2 within a trace.
         """
         if len(data) >= 1 << 31:
             raise InputError("xes-element-too-large", path=self._path, line=line)
@@ -383,7 +392,7 @@ class Scanner:
     def _attributes(
         self, view: _View, rows: IntArray, owner_of: Int32Array, block: XesBlock, *, timed: bool
     ) -> Iterator[tuple[ColumnKey, Int32Array, pa.Array]]:
-        """(column, owners, values) for the attributes in the pieces ``rows``, in order of first appearance."""
+        """Yield (column, owners, values) for the attributes in ``rows``, by appearance."""
         if not len(rows):
             return
         coded, groups = view.coded, self._groups(view, rows, owner_of, block)
@@ -416,7 +425,8 @@ class Scanner:
     def _groups(
         self, view: _View, rows: IntArray, owner_of: Int32Array, block: XesBlock
     ) -> list[tuple[ColumnKey, IntArray]]:
-        """The pieces of each column in document order; of attributes that an element has twice only the first."""
+        """Return the pieces of each column in document order, without repeated attributes.
+        The first one of an element stays."""
         all_columns, keys = view.coded.column, self._coder.keys
         columns = all_columns[rows]
         # numpy sorts short integers in linear time
@@ -439,7 +449,7 @@ class Scanner:
         return [(key, g[kept[g]]) for key, g in named if kept[g].any()]
 
     def _nested(self, view: _View, block: XesBlock) -> None:
-        """Attributes with children, lists, containers, and what stands directly in the log: element by element."""
+        """Read nested attributes, lists, containers, and elements directly in the log."""
         p = view.placed
         name, delta = view.coded.name[: p.size], view.coded.delta[: p.size]
         whole = (delta >= 0) & (~_leaves(view) | (name == LIST) | (name == CONTAINER))
@@ -479,7 +489,7 @@ class Scanner:
         return read_tree(raw, view.lines(rows).tolist(), self._coder.parse)
 
     def _odd(self, view: _View, block: XesBlock) -> None:
-        """Findings about single pieces: text, elements and XML attributes that XES does not know."""
+        """Note single pieces that XES does not know: text, elements and XML attributes."""
         coded, p = view.coded, view.placed
         name = coded.name[: p.size]
         if coded.stray[: p.size].any():
@@ -509,7 +519,7 @@ class Scanner:
 
 
 def _leaves(view: _View) -> BoolArray:
-    """The pieces that are an empty element, or a start tag with the end tag right after it."""
+    """Return a mask of empty elements, and of start tags just before their end tag."""
     delta = view.coded.delta
     leaf: BoolArray = delta == 0
     leaf[:-1] |= (delta[:-1] == 1) & (delta[1:] == -1)
@@ -517,7 +527,7 @@ def _leaves(view: _View) -> BoolArray:
 
 
 def _newlines(data: bytes) -> IntArray:
-    """Where lines end: at a line feed, or at a carriage return that no line feed follows."""
+    """Return where lines end: at line feeds, and at carriage returns without one."""
     buffer = np.frombuffer(data, dtype=np.uint8)
     if b"\r" not in data:
         return np.flatnonzero(buffer == 10)
@@ -550,7 +560,7 @@ def _note_times(
 
 
 def _first(view: _View, members: IntArray, raw: pa.Array, mask: BoolArray) -> tuple[int, str, int]:
-    """(how many, the first value, its line) of the rows in a mask that is not empty."""
+    """Return (number, first value, its line) of the rows in a mask that has some."""
     i = int(np.argmax(mask))
     return int(np.count_nonzero(mask)), unescape(raw[i].as_py()), view.line(members[i])
 
@@ -569,7 +579,7 @@ Progress = Callable[[float], None]
 
 BLOCK = 2 << 20
 SMALLEST = 16 << 20
-"""Below this size a second process costs more than it brings."""
+"""Smallest file for which a second process brings more than it costs."""
 _TRACE = re.compile(rb"<trace[\s/>]")
 # Another process reads XES and nothing else: a bare package in veilog's place saves it all other imports.
 _BOOT = """
@@ -584,7 +594,10 @@ work(sys.stdin.buffer, sys.stdout.buffer)
 
 @dataclass(frozen=True)
 class XesPart:
-    """From the trace at byte ``start`` (0: the file's start) up to that at byte ``stop`` (None: the file's end)."""
+    """Part of a file, from one trace to another.
+
+    It goes from byte ``start`` (0: the file's start) up to byte ``stop`` (None: the file's end).
+    """
 
     start: int = 0
     stop: int | None = None
@@ -592,7 +605,7 @@ class XesPart:
 
 @dataclass
 class XesReading:
-    """How to read a file, and what is known after reading it beside its blocks."""
+    """Way to read a file, with its root and lines once its blocks are read."""
 
     path: Path
     limit: int | None
@@ -604,7 +617,10 @@ class XesReading:
 
 
 def read_blocks(reading: XesReading, progress: Progress | None = None) -> Generator[XesBlock, None, None]:
-    """The blocks in order; when they are through, the document was complete and ``reading`` has its root and lines."""
+    """Yield the blocks in order.
+
+    When they are through, the document was complete and ``reading`` has its root and lines.
+    """
     path = str(reading.path)
     scanner = Scanner(path, drop_bad=reading.drop_bad, plain=reading.plain)
     with open_input(reading.path, limit=reading.limit) as stream:
@@ -650,7 +666,7 @@ def read_blocks(reading: XesReading, progress: Progress | None = None) -> Genera
 
 
 def _check_length(data: bytes, line: int, path: str) -> None:
-    """Raise if what follows the last tag, which may go on, is longer than any value or text may be."""
+    """Raise if the text after the last tag is longer than any value may be."""
     if len(data) > MAX_VALUE:
         start = data.rfind(b"<")
         if len(data) - start > MAX_VALUE:
@@ -658,7 +674,7 @@ def _check_length(data: bytes, line: int, path: str) -> None:
 
 
 def _texts(stream: BinaryIO, source: ByteSource, part: XesPart) -> Iterator[bytes]:
-    """The checked text of a part, block by block; raises at its end unless it was complete."""
+    """Yield the checked text of a part block by block; raise if it is incomplete."""
     if part.start:
         assert isinstance(source, PassThrough)
         stream.seek(part.start)
@@ -688,7 +704,7 @@ def _root(raw: bytes, line: int, path: str) -> tuple[Element, TextPiece]:
 def read_in_parts(
     reading: XesReading, processes: int, progress: Progress | None = None
 ) -> Generator[XesBlock, None, None] | None:
-    """The blocks of a file that several processes read, or ``None`` where that is not worth while.
+    """Return the blocks of a file that several processes read, or None for one.
 
     Raises :class:`NeedsNormalizing` if the file cannot be split or another process fails, whatever the reason.
     """
@@ -727,7 +743,10 @@ def _gather(reading: XesReading, bounds: list[int], progress: Progress | None) -
 
 
 def work(source: BinaryIO, target: BinaryIO) -> None:
-    """Another process: read the part asked for, then hand over all its blocks; nothing if there was any trouble."""
+    """Read the part of another process's request and hand over its blocks.
+
+    Nothing is handed over if there was any trouble.
+    """
     reading: XesReading = pickle.load(source)
     with contextlib.suppress(InputError, NeedsNormalizing, BrokenPipeError):
         blocks = list(read_blocks(reading))
@@ -736,7 +755,8 @@ def work(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def _bounds(path: Path, processes: int) -> list[int] | None:
-    """The traces to split a file before, as places in it; ``None`` if it is too small, packed or no ordinary file."""
+    """Return the places of the traces to split a file before, or ``None``.
+    ``None`` is for a file that is too small, packed or no ordinary file."""
     try:
         found = path.stat()
         processes = min(processes, found.st_size // SMALLEST)

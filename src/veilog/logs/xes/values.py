@@ -1,7 +1,7 @@
-"""Values of XES attributes, tags and trees of nested attributes: text to typed columns and back, exactly.
+"""Values, tags and nested attributes of XES: text to typed columns and back.
 
 Dates are ``YYYY-MM-DDThh:mm:ss`` (or a space for the ``T``), a fraction of 1 to 9 digits, and ``Z``, ``+hh:mm``,
-``+hhmm``, ``+hh`` or nothing. Whatever the bulk parser does not recognise goes to the scalar one, which decides.
+``+hhmm``, ``+hh`` or nothing. If the bulk parser does not recognise a date, the scalar one decides.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ _WHITE = str.maketrans("\t\n\r", "   ")
 
 
 def unescape(raw: bytes) -> str:
-    """The value of an XML attribute (XML 1.0, 3.3.3): literal white space becomes spaces, references are resolved."""
+    """Return the value of an XML attribute, with references resolved.
+
+    Literal white space becomes spaces (XML 1.0, 3.3.3).
+    """
     text = raw.decode("utf-8")
     if "\n" in text or "\t" in text or "\r" in text:
         text = text.replace("\r\n", " ").translate(_WHITE)
@@ -73,7 +76,10 @@ def _resolve(match: re.Match[str]) -> str:
 
 
 def parse_date(text: str) -> tuple[int, int, bool] | None:
-    """(microseconds since 1970 in UTC, offset in minutes or ``NO_ZONE``, whether precision was lost), or ``None``."""
+    """Return a date as (microseconds, offset, True if precision was lost), or None.
+
+    Microseconds count from 1970 in UTC. The offset is in minutes, or ``NO_ZONE``.
+    """
     match = _DATE.fullmatch(text.strip(" \t\r\n"))
     if match is None:
         return None
@@ -102,7 +108,10 @@ def parse_date(text: str) -> tuple[int, int, bool] | None:
 
 
 def parse_scalar(kind: str, text: str) -> tuple[Any, bool]:
-    """(value, False), or (the text, True) where it does not fit the type. Dates are microseconds since 1970."""
+    """Return (value, False), or (the text, True) where it does not fit the type.
+
+    Dates are microseconds since 1970.
+    """
     if kind in ("string", "id"):
         return text, False
     bare = text.strip(" \t\r\n")
@@ -123,28 +132,34 @@ def parse_scalar(kind: str, text: str) -> tuple[Any, bool]:
 
 
 def format_date(moment: datetime) -> str:
-    """``2017-08-08T15:20:59.000+00:00``; six digits only where microseconds are not zero. Naive means UTC."""
+    """Return a moment as ``2017-08-08T15:20:59.000+00:00``.
+
+    There are six digits only where microseconds are not zero. Naive means UTC.
+    """
     moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     digits = "microseconds" if moment.microsecond % 1000 else "milliseconds"
     return moment.replace(tzinfo=None).isoformat(timespec=digits) + "+00:00"
 
 
 def format_float(value: float) -> str:
-    """The shortest text that gives the same number; ``INF``, ``-INF`` and ``NaN`` as XML Schema writes them."""
+    """Return the shortest text of a number, or ``INF``, ``-INF`` and ``NaN``."""
     if isfinite(value):
         return repr(value)
     return "NaN" if value != value else "INF" if value > 0 else "-INF"
 
 
 def from_numpy(values: AnyArray, absent: BoolArray | None = None) -> pa.Array:
-    """An Arrow array of numpy values. ``pa.array`` would import pandas first, which takes longer than a small log."""
+    """Return an Arrow array of numpy values, without pandas.
+
+    ``pa.array`` would import pandas first, which takes longer than a small log.
+    """
     data = np.packbits(values, bitorder="little") if values.dtype == np.bool_ else np.ascontiguousarray(values)
     validity = None if absent is None else pa.py_buffer(np.packbits(~absent, bitorder="little"))
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(data)])
 
 
 def to_numpy(values: pa.Array) -> AnyArray:
-    """Integers or booleans without nulls as numpy; what stands where there is a null means nothing."""
+    """Return integers or booleans as numpy; values at nulls mean nothing."""
     data = values.buffers()[1]
     if data is None:
         return np.zeros(len(values), dtype=np.int64)
@@ -156,7 +171,10 @@ def to_numpy(values: pa.Array) -> AnyArray:
 
 
 def from_texts(texts: Sequence[str | None], kind: pa.DataType | None = None) -> pa.Array:
-    """An Arrow array of strings (or of ``kind``, a type of strings or bytes), without pandas as well."""
+    """Return an Arrow array of strings (or of ``kind``), without pandas.
+
+    ``kind`` is a type of strings or bytes.
+    """
     kind = pa.string() if kind is None else kind
     raw = [b"" if text is None else text.encode("utf-8") for text in texts]
     wide = pa.types.is_large_string(kind)
@@ -170,7 +188,10 @@ def from_texts(texts: Sequence[str | None], kind: pa.DataType | None = None) -> 
 
 @dataclass(frozen=True)
 class Dates:
-    """Parsed dates: microseconds in UTC, whether they could be read, offsets in minutes, whether precision was lost."""
+    """Parsed dates: microseconds in UTC, masks, and offsets in minutes.
+
+    The masks are True where a date could be read, and where precision was lost.
+    """
 
     us: IntArray
     ok: BoolArray
@@ -182,11 +203,11 @@ _ZONE = re.compile(rb"([+-])([0-9]{2}):?([0-9]{2})?\Z")
 _SHORTEST = 19
 """Bytes of a date without a fraction and a zone."""
 _COLONS = (13, 16)
-"""Where they stand in a date that has its seconds; Arrow takes others, too."""
+"""Places of colons in a date with seconds; Arrow takes others, too."""
 
 
 def parse_dates(raw: pa.Array) -> Dates:
-    """Dates from a binary column, where they are alike all at once and else one by one."""
+    """Return dates from a binary column, all at once if alike, else one by one."""
     alike = _parse_alike(raw)
     if alike is not None:
         return alike
@@ -198,7 +219,7 @@ def parse_dates(raw: pa.Array) -> Dates:
 
 
 def _parse_alike(raw: pa.Array) -> Dates | None:
-    """Dates by Arrow; None unless all are dates of XES that have a zone, or all are such without one."""
+    """Return dates by Arrow; None unless all have a zone, or all have none."""
     offsets = np.frombuffer(raw.buffers()[1], dtype=np.int32)[raw.offset : raw.offset + len(raw) + 1]
     data = np.frombuffer(raw.buffers()[2] or b"", dtype=np.uint8)
     if np.diff(offsets).min() < _SHORTEST or any((data[offsets[:-1] + place] != ord(":")).any() for place in _COLONS):
@@ -217,7 +238,7 @@ def _parse_alike(raw: pa.Array) -> Dates | None:
 
 
 def _zones(raw: pa.Array, text: pa.Array) -> npt.NDArray[np.int16]:
-    """The offsets of dates that all have one, in minutes."""
+    """Return the offsets of dates that all have one, in minutes."""
     if pc.all(pc.ends_with(text, "Z")).as_py():
         return np.zeros(len(raw), dtype=np.int16)
     ends = pc.binary_slice(raw, -6, None).dictionary_encode()
@@ -227,7 +248,10 @@ def _zones(raw: pa.Array, text: pa.Array) -> npt.NDArray[np.int16]:
 
 
 def format_dates(us: pa.Array) -> pa.Array:
-    """:func:`format_date` for microseconds since 1970 in UTC; raises OverflowError outside the years 1 to 9999."""
+    """Return :func:`format_date` of microseconds since 1970 in UTC.
+
+    Raises OverflowError outside the years 1 to 9999.
+    """
     bounds = pc.min_max(us).as_py()
     if bounds["min"] is not None and (bounds["min"] < _MIN_US or bounds["max"] > _MAX_US):
         raise OverflowError
@@ -244,7 +268,10 @@ NESTING = ("list", "container")
 
 
 class NeedsNormalizing(Exception):
-    """A legal construct that the fast reader leaves to the plain one. Never leaves the XES modules."""
+    """Legal construct that the fast reader leaves to the plain one.
+
+    It never leaves the XES modules.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +280,7 @@ class TextPiece:
 
     name: str
     delta: int
-    """What the tag does to the depth: 1 for a start tag, 0 for an empty element, -1 for an end tag."""
+    """Change of the depth: 1 by a start tag, 0 by an empty element, -1 by an end tag."""
     attributes: dict[str, bytes]
     stray: bytes
     """Text that follows, without white space around it: XES has none."""
@@ -266,7 +293,7 @@ _ATTRIBUTE = re.compile(rb"""([^\s=<>"'/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
 def parse_piece(raw: bytes) -> TextPiece:
-    """Take a tag apart; what is no ordinary tag is :class:`NeedsNormalizing`."""
+    """Take a tag apart; raise :class:`NeedsNormalizing` for no ordinary tag."""
     match = _PIECE.match(raw)
     if match is None:
         raise NeedsNormalizing
@@ -281,7 +308,10 @@ def stray_note(piece: TextPiece, line: int, count: int = 1) -> Note:
 
 
 def is_foreign(name: str) -> bool:
-    """Whether an XML attribute belongs to XML itself (namespaces, schema hints) and not to XES."""
+    """Return True if an XML attribute belongs to XML itself and not to XES.
+
+    Such are namespaces and schema hints.
+    """
     return name == "xmlns" or name.startswith(("xmlns:", "xsi:", "xml:"))
 
 
@@ -295,12 +325,12 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def moved(self, lines: int) -> Element:
-        """The same element, that many lines further down in the file."""
+        """Return the same element, that many lines further down in the file."""
         return Element(self.name, self.attributes, self.line + lines, [c.moved(lines) for c in self.children])
 
 
 def read_tree(pieces: Sequence[bytes], lines: Sequence[int], parse: Callable[[bytes], TextPiece]) -> Element:
-    """The element that starts with the first piece and ends with the last."""
+    """Return the element that starts with the first piece and ends with the last."""
     top = Element("", {}, 0)
     stack = [top]
     for raw, line in zip(pieces, lines, strict=True):
@@ -317,7 +347,7 @@ def read_tree(pieces: Sequence[bytes], lines: Sequence[int], parse: Callable[[by
 
 
 def read_attribute(element: Element, notes: list[Note], *, drop_bad: bool) -> Attribute | None:
-    """An element as an XES attribute with its children, or ``None`` (and a note) if it is none.
+    """Return an element as an XES attribute with its children, or ``None`` and a note.
 
     A value that does not fit its type stays text.
     """
@@ -358,8 +388,10 @@ def read_attribute(element: Element, notes: list[Note], *, drop_bad: bool) -> At
 
 
 def read_children(element: Element, notes: list[Note], *, drop_bad: bool) -> tuple[Attribute, ...]:
-    """The children of an attribute. The values of a list are its children; if it has attributes beside its values,
-    the values are wrapped in a child of type ``values``."""
+    """Return the children of an attribute; the values of a list are its children.
+
+    If a list has attributes beside its values, the values are wrapped in a child of type ``values``.
+    """
     nesting = element.name == "list"
     own = [c for c in element.children if not (nesting and c.name == "values")]
     values = [c for c in element.children if nesting and c.name == "values"]
@@ -371,7 +403,7 @@ def read_children(element: Element, notes: list[Note], *, drop_bad: bool) -> tup
 
 
 def read_metadata(root: Element, elements: Iterable[Element], *, drop_bad: bool) -> tuple[Metadata, list[Note]]:
-    """Return what a log says about itself, in the elements before its traces, and what was noticed there."""
+    """Return a log's metadata, in the elements before its traces, and notes on them."""
     notes: list[Note] = []
     extensions, classifiers, attributes = [], [], []
     scopes: list[tuple[str, tuple[Attribute, ...]]] = []
@@ -416,7 +448,7 @@ def read_metadata(root: Element, elements: Iterable[Element], *, drop_bad: bool)
 
 
 def to_json(attribute: Attribute) -> dict[str, Any]:
-    """An attribute for the column ``xes:nested``: a format of its own, in which what is not there takes no room."""
+    """Return an attribute for the column ``xes:nested``, without absent parts."""
     result: dict[str, Any] = {"key": attribute.key, "type": attribute.type}
     if attribute.value is not None:
         value = attribute.value
@@ -435,7 +467,7 @@ def dump_nested(entries: list[dict[str, Any]]) -> str:
 
 
 def from_json(entry: dict[str, Any]) -> Attribute:
-    """The inverse of :func:`to_json`; TypeError for what that does not give."""
+    """Return the inverse of :func:`to_json`; raise TypeError for other entries."""
     kind, value = entry["type"], entry.get("value")
     if kind not in (*SCALARS, *NESTING, "values") or not isinstance(entry["key"], str):
         raise TypeError(f"no attribute of XES: {kind}")

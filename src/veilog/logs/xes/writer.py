@@ -1,7 +1,7 @@
-"""Writing XES: the same log always gives the same bytes, and whatever was read comes out again.
+"""Writer of XES: equal logs give equal bytes, and everything read comes out again.
 
-Events are written a batch of cases at a time; each column becomes an Arrow column of finished lines (for labels:
-each distinct one once), the lines of an event are joined by Arrow, and the batch is one slice of memory.
+Events are written a batch of cases at a time. Each column becomes an Arrow column of finished lines (for labels: each
+distinct one once), the lines of an event are joined by Arrow, and the batch is one slice of memory.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FEATURES = "nested-attributes"
 _BEFORE_LISTS = re.compile(r"1(\.[0-9]+)?")
 """Versions of XES without lists and containers, which came with 2.0."""
 _LISTS = f'"type": ?"({"|".join(NESTING)})"'
-"""Where the JSON of a nested attribute has a list or container; a quote inside a text has a backslash before it."""
+"""Pattern of a list or container in the JSON of a nested attribute; a quote in a text has a backslash."""
 
 _ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"}
 _ESCAPED = re.compile('[&<>"\n\r\t]')
@@ -47,17 +47,17 @@ _SUSPECT = re.compile(b'[\x00-\x1f&<>"]|\xef\xbf[\xbe\xbf]')
 
 
 def write_xes(log: EventLog, target: BinaryIO) -> None:
-    """Write a log as XES in UTF-8: extensions, globals, classifiers, attributes, cases and events, in their order.
+    """Write a log as XES in UTF-8, in the order of its parts.
 
-    A log that does not name its XES version gets 1.0, or 2.0 where it has lists or containers, which 1.x does not
-    know; if it names no extension either, it gets the standard ones that it uses. Raises :class:`OutputError` for what
-    XML 1.0 cannot carry.
+    They are extensions, globals, classifiers, attributes, cases and events. A log that does not name its XES version
+    gets 1.0, or 2.0 where it has lists or containers, which 1.x does not know. If it names no extension either, it gets
+    the standard ones that it uses. Raises :class:`OutputError` for signs that XML 1.0 cannot carry.
     """
     _write([log], target, _has_lists)
 
 
 def write_xes_pieces(logs: Iterable[EventLog], target: BinaryIO) -> None:
-    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
+    """Write one log of several pieces, with the columns and metadata of the first.
 
     Its version allows lists as soon as there is a column of nested attributes, because a later piece may have them.
     """
@@ -84,7 +84,7 @@ def _write_cases(log: EventLog, target: BinaryIO) -> None:
 
 
 def _batches(offsets: Any) -> Iterator[tuple[int, int]]:
-    """Ranges of cases of about ``_BATCH`` events and at most as many cases."""
+    """Yield ranges of cases of about ``_BATCH`` events and at most as many cases."""
     first, cases = 0, len(offsets) - 1
     while first < cases:
         last = int(np.searchsorted(offsets, offsets[first] + _BATCH, side="right")) - 1
@@ -94,7 +94,7 @@ def _batches(offsets: Any) -> Iterator[tuple[int, int]]:
 
 
 def _interleave(events: pa.Array, heads: pa.Array, offsets: Any) -> memoryview:
-    """Each case's head, its events and its end, as one piece of memory."""
+    """Return each case's head, its events and its end, as one piece of memory."""
     cases = len(heads)
     order = np.empty(len(events) + 2 * cases, dtype=np.int64)
     head_at = offsets[:-1] + 2 * np.arange(cases)
@@ -129,7 +129,7 @@ def _fields(table: pa.Table, without: tuple[str, ...]) -> list[_Field]:
 
 
 def _lines(column: pa.ChunkedArray, field: _Field, indent: str) -> pa.Array:
-    """A finished line for each value of a column, null for null."""
+    """Return a finished line for each value of a column, null for null."""
     prefix = f'{indent}<{field.type} key="{escape(field.key, field.key)}" value="'
     suffix = '"/>\n'
     array = column.combine_chunks()
@@ -180,7 +180,7 @@ def _date_text(array: pa.Array, field: _Field) -> pa.Array:
 
 
 def _elements(table: pa.Table, fields: list[_Field], indent: str, head: str, tail: str) -> pa.Array:
-    """The text of one element for each row."""
+    """Return the text of one element for each row."""
     if not table.num_rows:
         return pa.nulls(0, _TEXT)
     columns = {field.name: _lines(table.column(field.index), field, indent) for field in fields}
@@ -203,7 +203,8 @@ def _elements(table: pa.Table, fields: list[_Field], indent: str, head: str, tai
 
 
 def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.Array], indent: str) -> pa.Array | None:
-    """The lines of nested attributes; children of an attribute whose value has a column are put into its line."""
+    """Return the lines of nested attributes.
+    Children of an attribute whose value has a column are put into its line."""
     entries = table.column(NESTED).to_pylist()
     if not any(entries):
         return None
@@ -237,7 +238,7 @@ def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.A
 
 
 def _nested(text: object) -> list[Attribute]:
-    """The attributes that the column of nested ones has; refused where it is another column that is called so."""
+    """Return the attributes in the nested column; refuse another column of its name."""
     try:
         return [from_json(entry) for entry in json.loads(text)]  # type: ignore[arg-type]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -248,14 +249,14 @@ def _nested(text: object) -> list[Attribute]:
 
 
 def escape(text: str, key: str) -> str:
-    """The text for an XML attribute in double quotes, such that reading gives it back exactly."""
+    """Return the text for an XML attribute in double quotes, to be read back exactly."""
     if _FORBIDDEN.search(text):
         raise OutputError("xes-character-not-allowed", text=text[:80], key=key)
     return _ESCAPED.sub(lambda m: _ESCAPES[m.group()], text) if _ESCAPED.search(text) else text
 
 
 def attribute_text(attribute: Attribute, indent: str) -> str:
-    """An attribute with its children, line by line."""
+    """Return an attribute with its children, line by line."""
     kind = attribute.type
     if kind == "values":
         return _wrap(f"{indent}<values", "values", attribute.children, indent)
@@ -293,7 +294,7 @@ def _may_have_lists(log: EventLog) -> bool:
 
 
 def _has_lists(log: EventLog) -> bool:
-    """Whether the log has lists or containers anywhere."""
+    """Return True if the log has lists or containers anywhere."""
     metadata = log.metadata
     if any(map(_is_list, [*metadata.attributes, *(a for _, found in metadata.globals for a in found)])):
         return True
@@ -306,7 +307,7 @@ def _is_list(attribute: Attribute) -> bool:
 
 
 def _opening(log: EventLog, *, lists: bool) -> str:
-    """The document up to the first trace."""
+    """Return the document up to the first trace."""
     metadata = log.metadata
     features, version, extensions = metadata.features, metadata.version, metadata.extensions
     if version is None and not extensions:

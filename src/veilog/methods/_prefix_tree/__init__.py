@@ -1,1 +1,1 @@
-"""Trees of prefixes with noisy counts, which the Laplace baseline and SaCoFa share."""
+"""Prefix trees with noisy counts, which the Laplace baseline and SaCoFa share."""

@@ -1,10 +1,10 @@
-"""How many cases end at each prefix of a grown tree: one question over disjoint bins, made consistent with the tree.
+"""Numbers of cases by longest prefix, from one query, consistent with the tree.
 
-The levels of the tree find out which prefixes there are; they count a case again at every depth, so their budget is
-split thin. How many cases have a prefix as their *longest* surviving one is a single histogram, a case being in one
-bin: the whole budget of this question is on every number. Both kinds of answers estimate the same case numbers and are
-combined by least squares (as in Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private
-histograms through consistency", PVLDB 2010): post-processing.
+The levels of the tree find the prefixes. They count a case again at every depth, so their budget is split thin. The
+numbers of cases by their *longest* surviving prefix are a single histogram, with a case in one bin: every number gets
+the whole budget of this query. Both kinds of answers estimate the same case numbers. Least squares combine them, which
+is post-processing (as in Hay, Rastogi, Miklau, Suciu, "Boosting the accuracy of differentially private histograms
+through consistency", PVLDB 2010).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _RARE = {
     "drop": "variants-rare-dropped-with-cases",
     "share": "variants-rare-counted-elsewhere",
 }
-"""What is said of cases whose traces do not stand out from the noise."""
+"""Codes of remarks on cases whose traces do not stand out from the noise."""
 
 
 def count_variants(
@@ -48,13 +48,13 @@ def count_variants(
     left: Fraction,
     settings: TreeSettings,
 ) -> Variants:
-    """Return the variants of a grown tree, counted with what the plan has for it and what the levels ``left``, and
-    remark what is too rare to be among them.
+    """Return the variants of a grown tree with their counts, and remark on rare ones.
 
-    The setting ``rest`` says what becomes of cases whose surviving prefix is not their whole trace:
-    ``stop`` releases the prefix as a trace that stops there, ``drop`` leaves them out as the papers do, ``share`` gives
-    them to the complete traces that share the prefix, in proportion. With a prior none stop: they go on as its cases
-    do. A prior is dropped if it misplaces more cases than the tree leaves open without it.
+    The counts use the plan's share of the budget and what the levels ``left``. The setting ``rest`` is for cases whose
+    surviving prefix is not their whole trace: ``stop`` releases the prefix as a trace that stops there. ``drop`` leaves
+    them out as the papers do. ``share`` gives them to the complete traces with that prefix, in proportion. With a prior
+    none stop: they go on as its cases do. A prior is dropped if it misplaces more cases than the tree leaves open
+    without it.
     """
     epsilon, prior = plan.counts + left, plan.prior
     noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
@@ -86,25 +86,26 @@ def count_variants(
 
 
 def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
-    """Values of all prefixes as one array a level, the empty prefix's first."""
+    """Return values of all prefixes as one array a level, the empty prefix's first."""
     sizes = [1, *(len(level.bins) for level in tree.levels)]
     return np.split(values, np.cumsum(sizes)[:-1])
 
 
 def _is_complete(tree: NoisyPrefixTree, index: int) -> BoolArray:
-    """The prefixes of a level that have ended, or are as long as the tree is deep."""
+    """Return the prefixes of a level that have ended or reach the tree's depth."""
     level = tree.levels[index]
     return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open
 
 
 def _released(tree: NoisyPrefixTree, here: list[FloatArray], settings: TreeSettings) -> list[FloatArray]:
-    """The cases of the prefixes that are released as they are: those that are complete, or all but the empty one."""
+    """Return the cases of prefixes that are released as they are.
+    All but the empty one are released with ``stop``."""
     stop = settings.rest == "stop"
     return [np.zeros(1), *(np.where(stop | _is_complete(tree, i), n, 0.0) for i, n in enumerate(here[1:]))]
 
 
 def _parents(tree: NoisyPrefixTree, index: int) -> IntArray:
-    """For each prefix of a level its parent's position among all prefixes of the level above."""
+    """Return the place of each prefix's parent among all prefixes of the level above."""
     level = tree.levels[index]
     if index == 0:
         return np.zeros(len(level.bins), dtype=np.int64)
@@ -114,10 +115,10 @@ def _parents(tree: NoisyPrefixTree, index: int) -> IntArray:
 def _reconciled(
     tree: NoisyPrefixTree, here: list[FloatArray], levels: tuple[Noise, ...], noise: Laplace
 ) -> list[FloatArray]:
-    """The least-squares estimate of the cases at each prefix, from both questions.
+    """Return the least-squares estimate of cases at each prefix, from both queries.
 
-    Upwards: the cases below a prefix are estimated by its own noisy count and by the sum over what is below, weighted
-    by their variances. Downwards: what a prefix's total differs from the sum of its parts goes to the parts in
+    Upwards, the cases below a prefix are estimated by its own noisy count and by the sum over those below, weighted by
+    their variances. Downwards, the difference between a prefix's total and the sum of its parts goes to the parts in
     proportion to their variances.
     """
     own = noise.variance
@@ -147,10 +148,8 @@ def _reconciled(
 
 
 def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, scale: float) -> float:
-    """Return the part of the cases that is not at the prefix where a prior expects it, less what noise adds to it.
-
-    Laplace noise of this scale adds half of it to the positive part of a difference that is 0.
-    """
+    """Return the share of cases not where a prior expects them, less that of noise.
+    Laplace noise of this scale adds half of it to the positive part of a difference that is 0."""
     counts = np.concatenate(here)
     cases = max(float(counts.sum()), 1.0)
     more = np.maximum(counts - cases * prior.shares(tree), 0.0).sum()
@@ -158,8 +157,8 @@ def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, 
 
 
 def _open(tree: NoisyPrefixTree, here: list[FloatArray], reach: float) -> float:
-    """Return the part of the cases that ends at no complete trace without the prefixes of a prior; those that are cut
-    at the depth have a part of theirs."""
+    """Return the share of cases that end at no complete trace, without the prior.
+    Cases that are cut at the depth count in part."""
     tree, here = _without_prior(tree, here)
     last = len(tree.levels) - 1
     shares = [np.where(level.is_open, reach * (i == last), 1.0) for i, level in enumerate(tree.levels)]
@@ -168,7 +167,8 @@ def _open(tree: NoisyPrefixTree, here: list[FloatArray], reach: float) -> float:
 
 
 def _without_prior(tree: NoisyPrefixTree, here: list[FloatArray]) -> tuple[NoisyPrefixTree, list[FloatArray]]:
-    """Return the tree of the prefixes that survived by their counts, and the cases by the longest of these."""
+    """Return the tree of prefixes that survived by their counts, and its cases.
+    Cases are counted by the longest of these prefixes."""
     less, owner, kept, size = NoisyPrefixTree(tree.activities), np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), 1
     owners = [owner]
     for i, level in enumerate(tree.levels):
@@ -192,11 +192,9 @@ def _with_prior(
     settings: TreeSettings,
     rng: np.random.Generator,
 ) -> Variants:
-    """Return the variants of a tree with prefixes of a prior: where it knows a prefix, cases go on as its cases do.
-
-    The prefixes that are there for the prior alone have the numbers nearest to their counts that are not negative, with
-    the same sum. So they need no threshold, and where noise is all that they show they have hardly a case.
-    """
+    """Return the variants of a tree with a prior, whose cases continue known prefixes.
+    The prefixes that are there for the prior alone have the numbers nearest to their counts that are not negative,
+    with the same sum. So they need no threshold, and where noise is all that they show they have hardly a case."""
     counts = np.concatenate(here)
     kept = np.concatenate([[True], *(level.uncounted for level in tree.levels if level.uncounted is not None)])
     numbers = np.where(counts > threshold, counts, 0.0)
@@ -232,7 +230,8 @@ def _below(tree: NoisyPrefixTree, values: list[FloatArray]) -> list[FloatArray]:
 
 
 def _shared(tree: NoisyPrefixTree, here: list[FloatArray], complete: list[FloatArray]) -> list[FloatArray]:
-    """Cases that stopped at a prefix, given in proportion to the complete traces below it, where there are any."""
+    """Return the complete traces with a share of the cases that stopped above them.
+    Cases without a complete trace below go to their parent prefix first."""
     depth, below = len(tree.levels), _below(tree, complete)
     # A prefix without a complete trace below hands its cases to its parent before these are shared out.
     stopped = [level - done for level, done in zip(here, complete, strict=True)]

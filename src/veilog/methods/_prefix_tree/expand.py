@@ -1,4 +1,4 @@
-"""How prefix trees grow under a budget: shares of the depths, the levels, and what is refused beforehand."""
+"""Growth of prefix trees under a budget: shares of depths, levels, and refusals."""
 
 from __future__ import annotations
 
@@ -37,43 +37,43 @@ from veilog.rules.rules import ReleaseRules
 DEPTH_SHARE = Fraction(1, 20)
 """Share of the budget that finds out the depth where the user does not give it."""
 ENDED = 0.8
-"""The part of the traces that should be over at that depth (the papers: 80 to 90 %)."""
+"""Share of the traces that should be over at that depth (the papers: 80 to 90 %)."""
 BEYOND_NOISE = 1e-6
 """Empty prefixes expected above the highest count that the curator is asked for."""
 MOST_NOISE = 10_000
 """Empty prefixes that may survive a level, whatever threshold is asked for."""
 LARGEST_FRONTIER = 20_000_000
-"""As published a tree may grow without end; beyond this many bins at a level it is refused."""
+"""Most bins at a level as published, where a tree may grow without end."""
 
 
 NEVER = np.iinfo(np.int64).max
-"""No count is above this."""
+"""Bound that no count exceeds."""
 
 
 @dataclass(frozen=True)
 class Screen:
-    """Which continuations of a level survive: those with counts above what is asked of them."""
+    """Bounds that the counts of a level's continuations must exceed to survive."""
 
     least: int
-    """Asked of those that break no rules."""
+    """Bound for continuations that break no rules."""
     of_bins: IntArray | None = None
-    """Asked of each, where more is asked of some."""
+    """Bound of each continuation, where some have a higher one."""
 
     def of(self, bins: IntArray) -> int | IntArray:
-        """Return what is asked of these continuations."""
+        """Return the bounds of these continuations."""
         return self.least if self.of_bins is None else self.of_bins[bins]
 
 
 @dataclass(frozen=True)
 class TreeBudget:
-    """What a budget buys: the noise of each level, and the epsilon of the final counts."""
+    """Use of a budget: the noise of each level, and the epsilon of the final counts."""
 
     levels: tuple[Noise, ...]
     counts: Fraction
     rounds: Rounds | None = None
-    """The levels' histograms, where they were paid for together."""
+    """Histograms of the levels, if charged together."""
     prior: TreePrior | None = None
-    """What is public about the cases."""
+    """Public knowledge about the cases."""
     reach: float = 1.0
     """The part of its length that a usual case has at the depth, where that was found."""
 
@@ -85,7 +85,10 @@ class TreeBudget:
         return curator.histogram(assign, size, self._epsilon(level), keep_above=keep_above, purpose=purpose)
 
     def left(self, level: int) -> Fraction:
-        """Return what a tree that ends before this level leaves of epsilon: nothing, if it was paid for together."""
+        """Return the epsilon that a tree leaves when it ends before this level.
+
+        It is 0 if the levels were charged together.
+        """
         if self.rounds is not None:
             return Fraction(0)
         return sum((self._epsilon(i) for i in range(level, len(self.levels))), start=Fraction(0))
@@ -97,10 +100,10 @@ class TreeBudget:
 
 
 def plan_budget(curator: Curator, request: Request, epsilon: Fraction, settings: TreeSettings) -> TreeBudget:
-    """Return what epsilon, and the delta of the request, buy, besides the depth where that is not given.
+    """Return the use of epsilon and delta by a tree, after a query for its depth.
 
-    With a delta the levels get Gaussian noise, paid for together, where that is narrower (:func:`rounds_pay`). With a
-    prior the number of cases is asked for where their lengths are not.
+    A depth that is given needs no query. With a delta the levels get Gaussian noise, charged together, where that is
+    narrower (:func:`rounds_pay`). With a prior, the number of cases is asked if their lengths are not.
     """
     depth, delta = settings.depth, request.delta
     prior, cases, reach = TreePrior.of(request, curator.activities), 0, 1.0
@@ -134,13 +137,13 @@ def grow(
     plan: TreeBudget,
     screen: Callable[[NoisyPrefixTree, Noise, BoolArray | None], Screen],
 ) -> tuple[NoisyPrefixTree, Fraction]:
-    """The tree of surviving prefixes, and what is left of epsilon if it ended early.
+    """Return the tree of surviving prefixes, and the epsilon left if it ended early.
 
-    What is left is not saved: the budget that was asked for is what is charged, whatever the noise did. More is asked
-    of all continuations where the tree would run away else. The curator is asked for no more than noise can be expected
-    to reach: the chance of anything beyond has so many digits that drawing with it takes long. Continuations that no
-    case can have that obeys the rules of the request are not kept, and do not count for a threshold.
-    Prefixes of a prior are kept whatever is answered.
+    That epsilon is not saved: the requested budget is charged, whatever the noise did. All continuations must exceed
+    more where the tree would run away else. The curator is asked for no more than noise can be expected to reach: the
+    chance of anything beyond has so many digits that drawing with it takes long. Continuations that no case can have
+    that obeys the rules of the request are not kept, and do not count for a threshold. Prefixes of a prior are kept
+    whatever is answered.
     """
     tree, obeying = NoisyPrefixTree(curator.activities), obeying_continuations(curator.activities, request.rules)
     for level, noise in enumerate(plan.levels):
@@ -171,8 +174,10 @@ def grow(
 def obeying_continuations(
     activities: tuple[str, ...], rules: ReleaseRules | None
 ) -> Callable[[NoisyPrefixTree], BoolArray | None]:
-    """Return a function that tells which continuations of a tree's last level a case that obeys public rules can have,
-    called once a level; None of a tree without rules."""
+    """Return a function for the continuations that obey the rules; None without rules.
+
+    It returns those of a tree's last level that a case can have, and is called once a level.
+    """
     if rules is None:
         return lambda tree: None
     automata = rules.automata(activities)
@@ -198,10 +203,11 @@ def published_variants(
     prune_ended: bool,
     unfinished: bool = True,
 ) -> Variants:
-    """Laplace noise of scale 1/epsilon at every depth, and the complete prefixes with their counts.
+    """Return the complete prefixes with counts, by the noise of each depth.
 
-    Complete are traces that have ended and, if ``unfinished`` ones are released, all prefixes of the last level. With
-    ``prune_ended`` the screen prunes them as all others, else only those that can never survive.
+    Every depth has Laplace noise of scale 1/epsilon. Complete are traces that have ended and, if ``unfinished`` ones
+    are released, all prefixes of the last level. With ``prune_ended`` the screen prunes them as all others, else only
+    those that can never survive.
     """
     tree = NoisyPrefixTree(curator.activities)
     released: list[IntArray] = []
@@ -226,15 +232,15 @@ def published_variants(
 
 
 def published_threshold(width: int, epsilon: Fraction, threshold: int | None) -> int:
-    """The threshold P; where none is given, the one at which noise gives a prefix half a continuation on average."""
+    """Return P; by default noise gives a prefix half a continuation on average."""
     return threshold if threshold is not None else noise_threshold(width, 0.5, Laplace(1 / epsilon)) + 1
 
 
 def published_epsilon(request: Request) -> Fraction:
-    """The epsilon of a level: that of the request, or with a delta epsilon - ln(1 - delta), rounded up.
+    """Return the epsilon of a level: epsilon - ln(1 - delta), rounded up.
 
-    TraVaS's authors gave their trees such noise, that of diffprivlib's Laplace mechanism with a delta. It is charged
-    as what it is without one: Laplace noise of scale 1 / (epsilon - ln(1 - delta)).
+    TraVaS's authors gave their trees such noise, that of diffprivlib's Laplace mechanism with a delta. It is charged as
+    Laplace noise of scale 1 / (epsilon - ln(1 - delta)), which it is, without a delta.
     """
     if not request.delta:
         return request.epsilon
@@ -248,7 +254,10 @@ def refuse_runaway(size: int, level: int) -> None:
 
 
 def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, ...]:
-    """Shares of the levels, which add up to epsilon exactly: equal, or in proportion to 1, 1/2, 1/3, ..."""
+    """Return the shares of the levels, which add up to epsilon exactly.
+
+    They are equal, or in proportion to 1, 1/2, 1/3, ...
+    """
     weights = [Fraction(1, n + 1) if split == "decreasing" else Fraction(1) for n in range(depth)]
     whole = sum(weights)
     shares = [epsilon * weight / whole for weight in weights]
@@ -259,11 +268,12 @@ def split_budget(epsilon: Fraction, depth: int, split: str) -> tuple[Fraction, .
 
 
 def depth_that_pays(cases: int, budget: Fraction, delta: Fraction) -> int:
-    """The largest depth that pays; a smaller one is enough if four of five traces have ended there.
+    """Return the largest depth worth its budget, by a rule found on public logs.
 
-    Every level thins the budget of the others. So with n cases in all the depth d times the scale of the noise is at
-    most n / 16, or d at most 5 if that is more: a rule found on public logs. The scale is d over the budget, or, with a
-    delta, the square root of d over that of one Gaussian question times the square root of 2, if that is less.
+    A smaller depth is enough if four of five traces have ended there. Every level thins the budget of the others. So
+    the depth d times the scale of the noise is at most n / 16, with n cases in all. A depth of 5 is right in any case.
+    The scale is d over the budget. With a delta it may be less: the square root of d, over the strength of one Gaussian
+    query times the square root of 2.
     """
     room = max(cases, 0) / 16
     pays = max(5, int(math.sqrt(float(budget) * room)))
@@ -280,8 +290,10 @@ def refuse_too_small(
     threshold: int | None,
     rule_share: Fraction,
 ) -> None:
-    """Refuse, before anything is asked, a budget at which no log of a size that exists has a surviving prefix, or whose
-    shares are too small to draw noise with."""
+    """Refuse a budget at which no prefix can survive, before anything is asked.
+
+    This holds for every log up to the largest size expected. Shares too small to draw noise with are refused, too.
+    """
     depth, largest_log = settings.depth, settings.largest_log
     if threshold is not None and threshold > largest_log:
         raise ParameterError(
@@ -332,7 +344,7 @@ class TreePrior:
 
     @staticmethod
     def of(request: Request, activities: tuple[str, ...]) -> TreePrior | None:
-        """Return the prior of a request with its public activities; None if there is none, or it has none of them."""
+        """Return the prior of a request with its public activities; None if it is empty."""
         if request.prior is None:
             return None
         variants = request.prior.of_activities(activities)
@@ -342,7 +354,7 @@ class TreePrior:
         return TreePrior(variants)
 
     def counted(self, cases: int, epsilon: Fraction) -> TreePrior:
-        """Return it with the part of so many cases that the noise of counts with ``epsilon`` deviates by."""
+        """Return it with the deviation of counts at ``epsilon``, as a share of the cases."""
         return TreePrior(self.variants, math.sqrt(Laplace(1 / epsilon).variance) / max(cases, 1))
 
     def continuations(self, tree: NoisyPrefixTree) -> IntArray:
@@ -353,7 +365,10 @@ class TreePrior:
         return np.asarray(found[cases >= self.least * self.variants.cases])
 
     def deepest(self, tree: NoisyPrefixTree) -> IntArray:
-        """Return the longest surviving prefix of each of its variants, as :func:`assign_deepest` numbers them."""
+        """Return the longest surviving prefix of each of its variants.
+
+        :func:`assign_deepest` numbers the prefixes.
+        """
         return np.asarray(assign_deepest(tree)(self.variants.sequences))
 
     def shares(self, tree: NoisyPrefixTree) -> FloatArray:
@@ -362,15 +377,17 @@ class TreePrior:
         return np.asarray(cases / self.variants.cases)
 
     def drawn(self, tree: NoisyPrefixTree, cases: FloatArray, rng: np.random.Generator) -> Variants:
-        """Return its variants for so many cases at each prefix, in the proportions that it has them there."""
+        """Return its variants for these cases at each prefix, in its own proportions."""
         deepest = self.deepest(tree)
         there = np.bincount(deepest, self.variants.counts, minlength=len(cases))
         expected = self.variants.counts * (cases / np.maximum(there, 1))[deepest]
         return self.variants.with_counts(np.diff(np.floor(np.cumsum(expected) + rng.random()), prepend=0).astype(int))
 
     def continued(self, starts: Variants, rng: np.random.Generator) -> Variants:
-        """Return traces that begin like these, and go on from there as one of its cases does that begins alike
-        longest."""
+        """Return traces that begin like these and go on as one of its cases.
+
+        That case begins alike for the longest.
+        """
         known, found = sorted(self.variants.to_dict().items()), Counter[Sequence[str]]()
         for start, cases in starts.to_dict().items():
             first, last = 0, len(known)

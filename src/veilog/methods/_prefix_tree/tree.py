@@ -1,4 +1,4 @@
-"""The prefix tree that Laplace and SaCoFa grow: level by level, by noisy counts of the prefixes' continuations.
+"""Prefix tree of Laplace and SaCoFa, grown by noisy counts of continuations.
 
 A prefix is continued by an activity or by the end of the trace. A level is one histogram over (surviving prefix x
 continuation); a case is in at most one of its bins, because a case has one prefix of every length. The number of bins
@@ -44,11 +44,11 @@ class TreeLevel:
     least: int = 0
     """The count above which one survived; more, where it broke rules."""
     uncounted: BoolArray | None = None
-    """Those that are there whatever their counts were: these are not known."""
+    """Prefixes that are there whatever their counts were; the counts are not known."""
 
     @cached_property
     def is_open(self) -> BoolArray:
-        """Which prefixes have not reached the end of the trace."""
+        """True for prefixes that have not reached the end of the trace."""
         return np.asarray(self.bins % self.width != self.width - 1)
 
     @cached_property
@@ -57,7 +57,7 @@ class TreeLevel:
 
     @property
     def parents(self) -> IntArray:
-        """For each prefix its parent's position among the open prefixes of the level above."""
+        """Place of each prefix's parent among the open prefixes of the level above."""
         return self.bins // self.width
 
     @property
@@ -67,7 +67,7 @@ class TreeLevel:
 
 @dataclass(frozen=True)
 class NoisyPrefixTree:
-    """The levels of a tree from length 1 on. Nothing in it but noisy answers and public facts."""
+    """Levels of a tree from length 1 on, of only noisy answers and public facts."""
 
     activities: tuple[str, ...]
     levels: tuple[TreeLevel, ...] = ()
@@ -94,10 +94,11 @@ class NoisyPrefixTree:
 
 
 def noise_threshold(bins: int, expected: float, noise: Noise) -> int:
-    """The smallest t >= 0 for which at most ``expected`` of ``bins`` empty bins are expected to have noise above t.
+    """Return the smallest t >= 0 that at most ``expected`` empty bins exceed by noise.
 
-    For discrete Laplace noise with a = exp(-epsilon), P(noise > t) = a**(t+1) / (1+a); for Gaussian noise of deviation
-    s it is about Phi(-(t + 1/2) / s). From public numbers only.
+    They are the expected number of ``bins`` empty bins with noise above t. For discrete Laplace noise with a =
+    exp(-epsilon), P(noise > t) = a**(t+1) / (1+a); for Gaussian noise of deviation s it is about Phi(-(t + 1/2) / s).
+    All numbers are public.
     """
     if bins <= expected or bins == 0:
         return 0
@@ -108,7 +109,10 @@ def noise_threshold(bins: int, expected: float, noise: Noise) -> int:
 
 
 def assign_continuation(tree: NoisyPrefixTree) -> Assign:
-    """Maps a sequence to the continuation of the prefix that it has in the last level, if that prefix survived."""
+    """Return a map of a sequence to the continuation of its last-level prefix.
+
+    It is -1 if that prefix did not survive.
+    """
     opened = [level.open_bins for level in tree.levels]
 
     def assign(sequences: Sequences) -> IntArray:
@@ -127,7 +131,10 @@ def assign_continuation(tree: NoisyPrefixTree) -> Assign:
 
 
 def assign_deepest(tree: NoisyPrefixTree) -> Assign:
-    """Maps a sequence to the longest of its prefixes that survived: 0 for the empty prefix, then level by level."""
+    """Return a map of a sequence to the longest of its prefixes that survived.
+
+    It is 0 for the empty prefix, then counts level by level.
+    """
 
     def assign(sequences: Sequences) -> IntArray:
         symbols = _symbols(sequences, tree.activities)
@@ -148,7 +155,10 @@ def assign_deepest(tree: NoisyPrefixTree) -> Assign:
 
 
 def to_variants(tree: NoisyPrefixTree, counts: list[IntArray], empty: int = 0) -> Variants:
-    """The variants in which each prefix occurs as often as ``counts`` says, level by level; an end is not an event."""
+    """Return the variants with these counts of each prefix, level by level.
+
+    An end is not an event.
+    """
     codes, lengths, numbers = [], [np.zeros(1, dtype=np.int64)], [np.array([max(empty, 0)], dtype=np.int64)]
     above = np.zeros((1, 0), dtype=np.int64)  # the open prefixes of the level above, a row each
     for level, chosen in zip(tree.levels, counts, strict=True):
@@ -166,7 +176,8 @@ def to_variants(tree: NoisyPrefixTree, counts: list[IntArray], empty: int = 0) -
 
 
 def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[IntArray, int], IntArray]:
-    """A function of rows and a depth: their symbols there in the tree's coding, the end after the last activity."""
+    """Return a function of rows and a depth for their symbols in the tree's coding.
+    The end comes after the last activity."""
     recode, codes = public_codes(sequences, activities), sequences.codes
     starts, ends = sequences.offsets[:-1], sequences.offsets[1:]
     if len(codes) == 0:
@@ -183,7 +194,7 @@ def _symbols(sequences: Sequences, activities: tuple[str, ...]) -> Callable[[Int
 
 
 def _find(ascending: IntArray, keys: IntArray) -> tuple[BoolArray, IntArray]:
-    """Which keys occur, and where those are."""
+    """Return a mask of the keys that occur, and their places."""
     if len(ascending) == 0:
         return np.zeros(len(keys), dtype=bool), np.zeros(0, dtype=np.int64)
     at = ascending.searchsorted(keys)
@@ -198,7 +209,7 @@ def _find(ascending: IntArray, keys: IntArray) -> tuple[BoolArray, IntArray]:
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(Settings):
-    """How deep a tree grows, how its levels share the budget, and how its cases are counted in the end."""
+    """Settings of the depth of a tree, its levels' budget, and its final counts."""
 
     depth: Annotated[
         int | None,
@@ -217,7 +228,10 @@ class TreeSettings(Settings):
 
 
 def needs_of_tree(settings: TreeSettings) -> frozenset[Fact]:
-    """The activities; also a bound on the length where the depth is to be found from the lengths of traces."""
+    """Return the needed facts: activities, and the length if it bounds the depth.
+
+    The depth is found from the lengths of traces if it is not set.
+    """
     return frozenset({"activities"}) if settings.depth else frozenset({"activities", "max_length"})
 
 
@@ -227,7 +241,10 @@ def needs_of_tree(settings: TreeSettings) -> frozenset[Fact]:
 
 
 def steps_to(most: int) -> IntArray:
-    """1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to ``most``: a noisy histogram over few bins."""
+    """Return 1, 2, ..., 8, 10, 12, 15, ..., growing by a quarter, up to ``most``.
+
+    A noisy histogram over them has few bins.
+    """
     steps = [1]
     while steps[-1] < most:
         steps.append(min(max(steps[-1] + 1, steps[-1] * 5 // 4), most))
@@ -235,8 +252,10 @@ def steps_to(most: int) -> IntArray:
 
 
 def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = None) -> tuple[IntArray, IntArray]:
-    """Steps, and the noisy number of cases whose events and end, counted together, are so many (rounded up); those with
-    more than ``most`` are at the last step."""
+    """Return steps and the noisy numbers of cases by their events and end.
+
+    The number of events and end is rounded up to a step; the last step has those with more than ``most``.
+    """
     last = curator.max_length + 1
     last = last if most is None else min(last, most)
     return _histogram(curator, lambda s: s.lengths + 1, last, epsilon, "lengths-of-traces")
@@ -245,7 +264,7 @@ def length_histogram(curator: Curator, epsilon: Fraction, most: int | None = Non
 def number_histogram(
     curator: Curator, features: Features, most: int, epsilon: Fraction, purpose: str
 ) -> tuple[IntArray, IntArray]:
-    """Steps, and the noisy number of cases that have so many features (rounded up)."""
+    """Return steps and the noisy numbers of cases by their features, rounded up."""
 
     def number(sequences: Sequences) -> IntArray:
         return np.bincount(np.asarray(features(sequences)[0]), minlength=len(sequences))
@@ -254,7 +273,7 @@ def number_histogram(
 
 
 def quantile(steps: IntArray, counts: IntArray, part: float) -> int:
-    """A step that about ``part`` of the cases do not exceed."""
+    """Return a step that about ``part`` of the cases do not exceed."""
     reached = np.cumsum(np.maximum(counts, 0))
     return int(steps[np.searchsorted(reached, part * reached[-1])])
 

@@ -121,11 +121,10 @@ def train(
     resume: TrainingState | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Trained:
-    """Train the networks within the request's (epsilon, delta); ``checkpoint`` gets the state before every noised step
-    and after the last.
+    """Train the networks within the request's (epsilon, delta).
 
-    Certified it costs exactly the request's (epsilon, delta); where no variant is frequent enough to be a column there
-    is nothing to train, which is an error.
+    ``checkpoint`` gets the state before every noised step and after the last. Certified it costs exactly the request's
+    (epsilon, delta). If no variant is frequent enough to be a column, there is nothing to train, which is an error.
     """
     trained = _trained(curator, request, configuration, resume, checkpoint or (lambda state: None))
     if trained is None:
@@ -134,7 +133,7 @@ def train(
 
 
 def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:
-    """Train, and draw as many cases as the log has: certified by its noisy count."""
+    """Train, and return as many cases as the log has: certified by its noisy count."""
     configuration = configured(settings, as_published=request.as_published)
     trained = _trained(curator, request, configuration, None, lambda state: None)
     if trained is None:

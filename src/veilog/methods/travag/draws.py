@@ -16,7 +16,10 @@ _DRAWS = 1024
 
 
 def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
-    """How often each column is among ``n`` draws; in blocks, so the memory does not grow with ``n``."""
+    """Return how often each column is among ``n`` draws.
+
+    The draws are made in blocks, so the memory does not grow with ``n``.
+    """
     counts = np.zeros(len(trained.columns), dtype=np.int64)
     for chosen in draws(trained, n, rng):
         counts += np.bincount(chosen, minlength=len(counts))
@@ -24,7 +27,7 @@ def sample(trained: Trained, n: int, rng: np.random.Generator) -> IntArray:
 
 
 def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArray]:
-    """The columns of ``n`` draws, one after the other, in blocks."""
+    """Yield the columns of ``n`` draws, one after the other, in blocks."""
     networks = Networks.of(len(trained.columns), trained.configuration)
     # the columns in the order of their activities, written with commas between them
     names = list(map(",".join, trained.columns))
@@ -44,10 +47,11 @@ def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArr
 
 
 def by_chance(logits: AnyArray, rng: np.random.Generator) -> IntArray:
-    """A column for each row, with probabilities proportional to ``exp(logits)``; the logits are overwritten.
+    """Return a column for each row, with chances proportional to ``exp(logits)``.
 
-    The column at which the chances of the columns before it exceed a uniform share of all: first its block of columns,
-    by the sums of the blocks, then its place in the block, so that only sums are taken of most columns.
+    The logits are overwritten. The column is the one at which the chances of the columns before it exceed a uniform
+    share of all. First its block of columns is found, by the sums of the blocks, then its place in the block. So only
+    sums are taken of most columns.
     """
     rows, columns = logits.shape
     logits -= logits.max(axis=1, keepdims=True)

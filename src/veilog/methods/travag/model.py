@@ -1,7 +1,7 @@
-"""TraVaG's trained generator and the state of its training as facts and arrays of a file, and back.
+"""Facts and arrays of a file for TraVaG's generator and its training, and back.
 
-What comes back is checked as if a stranger had written it: every number in its range, every array of the shape that
-the configuration asks for. So a file that was made to harm can give strange variants, but nothing worse.
+Everything read is checked as if a stranger had written it: every number in its range, every array of the shape that the
+configuration asks for. So a file that was made to harm can give strange variants, but nothing worse.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ class _StateFacts(_TrainedFacts):
 
 
 def trained_to(trained: Trained) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """The facts and arrays of a trained generator; its guarantee is the caller's."""
+    """Return the facts and arrays of a generator; its guarantee is the caller's."""
     facts = _TrainedFacts(trained.configuration, trained.cases, trained.columns.labels)
     return to_plain(facts), {**_columns_to(trained.columns), **_named("weights", trained.weights)}
 
 
 def trained_from(facts: Any, arrays: Arrays) -> Trained:
-    """The generator of these facts and arrays; ``Damaged`` or ``Misfit`` where they do not fit together."""
+    """Return the generator of facts and arrays; ``Damaged`` or ``Misfit`` otherwise."""
     found = from_plain(_TrainedFacts, facts)
     columns, weights = _columns_from(found.activities, arrays), _under("weights", arrays)
     networks = _networks(columns, found.configuration)
@@ -78,7 +78,7 @@ def trained_from(facts: Any, arrays: Arrays) -> Trained:
 
 
 def state_to(state: TrainingState) -> tuple[dict[str, Any], dict[str, AnyArray]]:
-    """The facts and arrays of a training in progress."""
+    """Return the facts and arrays of a training in progress."""
     same = {field.name: getattr(state, field.name) for field in fields(_StateFacts) if field.name != "activities"}
     arrays = {
         **_columns_to(state.columns),
@@ -90,7 +90,7 @@ def state_to(state: TrainingState) -> tuple[dict[str, Any], dict[str, AnyArray]]
 
 
 def state_from(facts: Any, arrays: Arrays) -> TrainingState:
-    """The state of these facts and arrays; ``Damaged`` or ``Misfit`` where they do not fit together."""
+    """Return the state of facts and arrays; ``Damaged`` or ``Misfit`` otherwise."""
     try:
         found = from_plain(_StateFacts, facts)
     except ParameterError as error:  # of steps that cannot be
@@ -148,6 +148,6 @@ def _named(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
 
 
 def _under(prefix: str, arrays: Arrays) -> Weights:
-    """The arrays of this prefix, as copies that can be trained on."""
+    """Return the arrays of this prefix, as copies that can be trained on."""
     start = prefix + "."
     return {name.removeprefix(start): array.copy() for name, array in arrays.items() if name.startswith(start)}

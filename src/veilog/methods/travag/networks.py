@@ -1,6 +1,6 @@
-"""Plain networks in numpy: dense layers, forward and backward, with the factors of each example's gradient; and their
-optimisers, Adam and RMSProp.
+"""Plain networks in numpy: dense layers, per-example gradients, and optimisers.
 
+Layers go forward and backward, with the factors of each example's gradient. The optimisers are Adam and RMSProp.
 Weights are a dictionary of arrays: ``name.0.weight`` (inputs x outputs), ``name.0.bias`` and so on. A one-hot input is
 given as the positions of its ones, so that its first layer is a look-up. Optimisers work in place, on blocks of arrays
 that stay in the processor's cache. Their moments are functions of the gradients that they were given and of nothing
@@ -22,7 +22,7 @@ from veilog.privacy.mechanisms.clipped_sums import Outer, add_rows
 Weights = dict[str, AnyArray]
 Activation = Literal["tanh", "leaky", "none"]
 Sums = list[tuple[AnyArray, ...]]
-"""Of each layer, the sums of the gradients of what it has: weights, biases and, where it is normalised, gains."""
+"""Sums of each layer's gradients: of weights, biases and, where it is normalised, gains."""
 
 LEAK = 0.3
 """Slope of the leaky ReLU below 0."""
@@ -33,10 +33,10 @@ _TINY = 1e-8
 
 @dataclass(frozen=True)
 class Network:
-    """Dense layers of these widths, from input to output; with ``residual`` equal widths get the input added.
+    """Dense layers of these widths; with ``residual`` equal widths add the input.
 
-    With ``normalised`` what a layer gives for a row is brought to mean 0 and variance 1, then scaled by gains and
-    shifted by biases, before the activation (Ba, Kiros, Hinton, "Layer Normalization", 2016).
+    With ``normalised`` the output of a layer for a row is brought to mean 0 and variance 1. Gains then scale it and
+    biases shift it, before the activation (Ba, Kiros, Hinton, "Layer Normalization", 2016).
     """
 
     name: str
@@ -60,26 +60,29 @@ class Network:
         return sum((self.widths[i] + own) * self.widths[i + 1] for i in self.layers)
 
     def adds(self, layer: int) -> bool:
-        """Whether the layer's input is added to its output: in all but the last, where the widths allow it."""
+        """Return True if the layer's input is added to its output.
+
+        It is in all layers but the last, where the widths allow it.
+        """
         return self.residual and layer < len(self.activations) - 1 and self.widths[layer] == self.widths[layer + 1]
 
     def names(self, layer: int) -> tuple[str, ...]:
-        """Return the names of a layer's weights, biases and, where it is normalised, gains."""
+        """Return the names of a layer's weights, biases and, if normalised, gains."""
         own = ("weight", "bias", "gain") if self.normalised else ("weight", "bias")
         return tuple(f"{self.name}.{layer}.{what}" for what in own)
 
 
 @dataclass(eq=False)
 class Trace:
-    """What a forward pass leaves for the backward pass."""
+    """Record of a forward pass for the backward pass."""
 
     output: AnyArray
     inputs: list[AnyArray] = field(default_factory=list)
-    """Of each layer."""
+    """Inputs of each layer."""
     activated: list[AnyArray] = field(default_factory=list)
-    """Of each layer, the activation's values, before a residual input is added."""
+    """Activation's values of each layer, before a residual input is added."""
     normal: list[tuple[AnyArray, AnyArray]] = field(default_factory=list)
-    """Of each normalised layer, its sums at mean 0 and variance 1, and what they were multiplied with for that."""
+    """Sums of each normalised layer at mean 0 and variance 1, with their factors."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +94,10 @@ class Normalised(Outer):
 
 
 def initial(network: Network, rng: np.random.Generator, dtype: npt.DTypeLike = np.float32) -> Weights:
-    """Uniform weights and biases within ``1/sqrt(inputs)``; of normalised layers biases are 0 and gains 1."""
+    """Return uniform weights and biases within ``1/sqrt(inputs)``.
+
+    Biases of normalised layers are 0 and gains 1.
+    """
     weights = {}
     for layer in network.layers:
         bound = 1 / np.sqrt(network.widths[layer])
@@ -106,14 +112,17 @@ def initial(network: Network, rng: np.random.Generator, dtype: npt.DTypeLike = n
 
 
 def sigmoid(x: AnyArray) -> AnyArray:
-    """In the precision of x: far below 0 it is small but not 0, far above it is 1."""
+    """Return the sigmoid in the precision of x; far below 0 it is small but not 0."""
     with np.errstate(over="ignore"):
         result: AnyArray = 1 / (1 + np.exp(-x))
     return result
 
 
 def forward(network: Network, weights: Weights, inputs: AnyArray) -> Trace:
-    """The network's output, and what is needed to go back. ``inputs``: rows, or integer positions of ones."""
+    """Return the network's output for rows or integer positions of ones.
+
+    The trace has all that the backward pass needs.
+    """
     trace = Trace(inputs)
     for layer, kind in enumerate(network.activations):
         weight, bias, *gain = (weights[name] for name in network.names(layer))
@@ -138,8 +147,10 @@ def forward(network: Network, weights: Weights, inputs: AnyArray) -> Trace:
 def backward(
     network: Network, weights: Weights, trace: Trace, by_output: AnyArray, *, to_input: bool = False
 ) -> tuple[list[Outer], AnyArray]:
-    """From the derivative of each example's loss by the output: the factors of each layer, and the derivative by the
-    input, if that is asked for; else by the first layer's output, which costs less."""
+    """Return the factors of each layer, and a derivative, from the loss by the output.
+
+    The derivative is by the input, with ``to_input``, else by the first layer's output, which costs less.
+    """
     factors: list[Outer] = []
     flow = by_output
     for layer in reversed(network.layers):
@@ -163,7 +174,7 @@ def backward(
 
 
 def _normalised(gain: AnyArray, trace: Trace, layer: int, error: AnyArray, width: int) -> Normalised:
-    """From the derivative of each example's loss by what a layer gives to its activation, its factors."""
+    """Return a layer's factors from each example's loss by its activation's input."""
     unit, by = trace.normal[layer]
     by_unit = error * gain
     by_sums = by_unit - by_unit.mean(axis=1, keepdims=True)
@@ -173,7 +184,10 @@ def _normalised(gain: AnyArray, trace: Trace, layer: int, error: AnyArray, width
 
 
 def gradients(factors: Sequence[Outer]) -> Sums:
-    """The sums over the examples, neither clipped nor noised: for what depends on public numbers only."""
+    """Return the sums over the examples, neither clipped nor noised.
+
+    They are for gradients that depend on public numbers only.
+    """
     sums: Sums = []
     for term in factors:
         if term.inputs.ndim == 1:
@@ -199,9 +213,11 @@ def adam(
     betas: tuple[float, float] = (0.9, 0.999),
     corrected: bool = False,
 ) -> None:
-    """One step of Adam (Kingma, Ba, 2015) with ``scale`` times the gradients' sums. With ``corrected`` the small number
-    that keeps it from dividing by 0 is added to the corrected moment (the paper's algorithm), else to the moment as it
-    is (its faster order)."""
+    """Take one step of Adam with ``scale`` times the gradients' sums.
+
+    Kingma, Ba, 2015. A small number keeps it from dividing by 0. With ``corrected`` it is added to the corrected moment
+    (the paper's algorithm), else to the moment as it is (its faster order).
+    """
     clock = moments.setdefault(f"{network.name}.steps", np.zeros(1, np.float64))
     clock += 1
     first, second = betas
@@ -226,7 +242,10 @@ def rmsprop(
     alpha: float = 0.99,
     bound: float | None = None,
 ) -> None:
-    """One step of RMSProp with ``scale`` times the gradients' sums; then weights are cut to ``bound``, if any."""
+    """Take one step of RMSProp with ``scale`` times the gradients' sums.
+
+    Then weights are cut to ``bound``, if any.
+    """
     for g, w, v in _blocks(network, weights, moments, sums, ".r"):
         v *= alpha
         v += g * g * ((1 - alpha) * scale**2)
@@ -238,7 +257,7 @@ def rmsprop(
 def _blocks(
     network: Network, weights: Weights, moments: Weights, sums: Sequence[tuple[AnyArray, ...]], *names: str
 ) -> Iterator[list[AnyArray]]:
-    """Blocks of each array of gradients, with those of its weights and of its moments of these names."""
+    """Yield blocks of each array of gradients, weights and named moments."""
     for layer in network.layers:
         for name, gradient in zip(network.names(layer), sums[layer], strict=True):
             own = [moments.setdefault(name + kind, np.zeros_like(gradient)) for kind in names]

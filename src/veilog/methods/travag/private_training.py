@@ -1,8 +1,8 @@
-"""TraVaG, certified: released columns, noised gradients of the critic, and all else from what was released.
+"""Certified TraVaG: released columns, noised gradients, and post-processing.
 
-How epsilon and delta are shared, and which noise the steps get, is decided before the log is touched, from public
-numbers only. The columns and their noisy counts are answers of the curator, and so are noised gradients; whatever is
-computed from them is post-processing and costs nothing.
+The shares of epsilon and delta, and the noise of the steps, are decided before the log is touched, from public numbers
+only. The columns and their noisy counts are answers of the curator, and so are the noised gradients. All else is
+computed from them: post-processing, which uses no epsilon.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, KTruncatedGeometr
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
 MOST_COLUMNS = 4096
-"""The most frequent columns (by noisy counts) up to so many are trained on; the rest is outside."""
+"""Most columns that are trained on, the most frequent ones by noisy counts; the rest is outside."""
 MOST_PARAMETERS = 200_000_000
-"""With moments and gradients about 4 GB."""
+"""Most parameters; with moments and gradients they take about 4 GB."""
 _CHECK = 25
 _DRAWS = 8192
 _SURE = 0.99
-"""The autoencoder has learned the columns when each is given back with this probability."""
+"""Probability of giving back each column at which the autoencoder has learned them."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How a certified training shares epsilon and delta."""
+    """Shares of epsilon and delta in a certified training."""
 
     count: Fraction
     columns: Fraction
@@ -73,15 +73,17 @@ class Budget:
 
 
 def _columns_share(delta: Fraction) -> Fraction:
-    """The columns' share of epsilon. Their threshold grows like ``ln(1/delta)``, the gradients' noise like its root, so
-    the smaller delta is, the more the columns need: 0.5 at 0.01, 0.85 at 1e-6 (found on the open logs)."""
+    """Return the columns' share of epsilon, 0.5 at delta 0.01 to 0.85 at 1e-6.
+    Their threshold grows like ``ln(1/delta)``, the gradients' noise like its root. So the smaller delta is, the more
+    the columns need (found on the open logs)."""
     share = 0.325 + 0.038 * math.log(1 / float(delta))
     return Fraction(round(100 * min(0.9, max(0.4, share))), 100)
 
 
 def _uncalibrated(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
-    """The steps with noise in the right proportion. In the regime of much noise a part costs about
-    ``rate**2 steps / noise**2`` of what all cost; the shares are of that. Rates follow from the noisy ``cases``."""
+    """Return the steps with noise in the right proportion.
+    With much noise a part costs about ``rate**2 steps / noise**2`` of what all cost; the shares are of that. Rates
+    follow from the noisy ``cases``."""
     c, parts = configuration, []
     of_critic = 1 - c.autoencoder_share if c.autoencoder_steps else 1.0
     for name, given, batch, steps, share in (
@@ -95,10 +97,10 @@ def _uncalibrated(configuration: Configuration, cases: int) -> tuple[NoisedSteps
 
 
 def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Configuration) -> None:
-    """Refuse, before anything is asked, a budget at which noise exceeds the largest log expected; says what is enough.
+    """Refuse a budget whose noise exceeds the largest log, before anything is asked.
 
-    Nothing can be learned where no variant's count can pass the threshold of ``partitions``, or where the noise on the
-    share of a single column is as large as the log.
+    The error names an epsilon that is enough. Nothing can be learned if no variant's count can pass the threshold of
+    ``partitions``. Nor can it if the noise on the share of a single column is as large as the log.
     """
     budget, largest = Budget.of(epsilon, delta, configuration), configuration.largest_log
     parts = _uncalibrated(configuration, largest)
@@ -131,7 +133,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
 
 
 def columns_that_fit(columns: int, configuration: Configuration) -> int:
-    """How many columns are trained on at most: a public number."""
+    """Return the most columns that are trained on: a public number."""
     fit = min(columns, MOST_COLUMNS)
     while Networks.of(fit, configuration).parameters > MOST_PARAMETERS:
         fit = fit * 9 // 10
@@ -145,8 +147,10 @@ def train_certified(
     resume: TrainingState | None,
     checkpoint: Checkpoint,
 ) -> TrainingState | None:
-    """Ask for the number of cases and the columns, pay for the noised steps, and take them; or go on with a run that
-    did. Return the state after the last step; None where there are no variants that can be drawn."""
+    """Ask for cases and columns and take the noised steps, or resume such a run.
+
+    Return the state after the last step; None where there are no variants that can be drawn.
+    """
     if resume is None:
         refuse_unaffordable(request.epsilon, request.delta, configuration)
     budget = Budget.of(request.epsilon, request.delta, configuration)
@@ -179,8 +183,8 @@ def train_certified(
 def _asked(
     curator: Curator, request: Request, configuration: Configuration, budget: Budget, rng: np.random.Generator
 ) -> TrainingState | None:
-    """What a run begins with: the noisy number of cases, and networks for the variants that can be drawn; None where
-    there are no such variants."""
+    """Return the state that a run begins with; None without variants to draw.
+    It has the noisy number of cases, and networks for the variants that can be drawn."""
     request.progress("asking for the variants to learn", None)
     cases, dropped = max(1, curator.count(budget.count)), configuration.outside == "drop"
     remark_rare_variants(request, KTruncatedGeometric.of(budget.columns, budget.columns_delta), dropped=dropped)
@@ -222,7 +226,7 @@ def _learn(trainer: Trainer, budget: Budget) -> None:
 
 
 def _target(trainer: Trainer, part: int, budget: Budget) -> FloatArray:
-    """The shares of the columns by all that is released."""
+    """Return the shares of the columns by all that is released."""
     state, moments = trainer.state, trainer.moments
     by_columns = 2**0.5 / float(budget.columns)
     if "critic.seen" not in moments:
@@ -242,7 +246,10 @@ def _target(trainer: Trainer, part: int, budget: Budget) -> FloatArray:
 
 
 def fit_autoencoder(trainer: Trainer) -> None:
-    """Teach the autoencoder to give back every column: the columns are released, so this needs no case."""
+    """Teach the autoencoder to give back every column.
+
+    The columns are released, so this needs no case.
+    """
     networks, configuration, weights = trainer.networks, trainer.configuration, trainer.weights
     columns, moments = np.arange(networks.encoder.widths[0]), dict[str, AnyArray]()
     rows, rate = min(len(columns), configuration.free_batch), configuration.autoencoder_learning_rate
@@ -256,7 +263,7 @@ def fit_autoencoder(trainer: Trainer) -> None:
 
 
 def _reconstructed(trainer: Trainer, columns: IntArray) -> AnyArray:
-    """With what probability decoder and encoder give back each column."""
+    """Return the probability that decoder and encoder give back each column."""
     networks, weights = trainer.networks, trainer.weights
     parts = []
     for start in range(0, len(columns), 1024):
@@ -267,12 +274,12 @@ def _reconstructed(trainer: Trainer, columns: IntArray) -> AnyArray:
 
 
 def shares(column_counts: IntArray, seen: AnyArray | None, count_spread: float, cases: float) -> AnyArray:
-    """The share of the cases in each column, from all that was released about them.
+    """Return the share of cases in each column, from all that was released about them.
 
     ``column_counts`` (of partitions) are cases of exactly the column's variant, up to noise of deviation
-    ``count_spread``; ``seen`` (of the critic's gradients) are the cases of the column, those that were counted in it
-    because it is their nearest included, up to independent noise. Least squares: the closest to ``seen``
-    that is nowhere less than ``column_counts`` minus their noise, and that adds up to ``cases``.
+    ``count_spread``. ``seen`` (of the critic's gradients) are the cases of the column, those that were counted in it
+    because it is their nearest included, up to independent noise. Least squares: the closest to ``seen`` that is
+    nowhere less than ``column_counts`` minus their noise, and that adds up to ``cases``.
     """
     least = np.maximum(column_counts - count_spread, 0.0)
     if seen is None:

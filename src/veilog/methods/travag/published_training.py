@@ -1,10 +1,10 @@
-"""TraVaG as published, as its paper has it and as its authors' program does: nothing can be derived for either.
+"""TraVaG as in its paper and as in its authors' program; neither has a guarantee.
 
-The paper's columns are raw and its encoder is free. Facts of the program were read in it (wangelik/ganTraVaS, 2022):
-its autoencoder runs with the private path off, so what is clipped is the gradient of a whole minibatch, which bounds no
-case; rows are drawn with replacement where its accountant takes each by chance. Its noise is of floats: there is no
-guarantee that it would have to keep. All is in single precision, in which a sigmoid above 16.6 is 1: the decoder's
-noised weights wander there, nothing is learned from such an output, and of several the first by name is drawn.
+The paper's columns are raw and its encoder is free. Facts of the program were read in it (wangelik/ganTraVaS, 2022).
+Its autoencoder runs with the private path off, so the gradient of a whole minibatch is clipped, which bounds no case.
+Rows are drawn with replacement where its accountant takes each by chance. Its noise is of floats: there is no guarantee
+that it would have to keep. All is in single precision, in which a sigmoid above 16.6 is 1. The decoder's noised weights
+wander there, nothing is learned from such an output, and of several the first by name is drawn.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from veilog.privacy.mechanisms.mechanism import NoisedSteps
 _REASONS = ("travag-encoder-raw",)
 _REASONS_OF_PROGRAM = ("travag-program-clips-batches", "travag-program-with-replacement")
 _SEEN = 0.99
-"""Of the cases, those that the program trains on."""
+"""Share of the cases that the program trains on."""
 
 
 def train_as_published(
@@ -53,7 +53,7 @@ def train_as_published(
     resume: TrainingState | None,
     checkpoint: Checkpoint,
 ) -> TrainingState:
-    """Train as the configuration says, and return the state after the last step."""
+    """Train by the configuration, and return the state after the last step."""
     rng = noise.generator(curator.randomness)
     reasons = _REASONS_OF_PROGRAM if configuration.of_program else _REASONS
     for reason in ("travag-columns-raw", *reasons, "travag-settings-by-results"):
@@ -86,7 +86,7 @@ def train_as_published(
 
 
 def _refuse(variants: Variants, request: Request, configuration: Configuration) -> None:
-    """Refuse a log that cannot be trained on, and another budget than the configuration's."""
+    """Refuse a log that cannot be trained on, and budgets other than configured."""
     if len(variants) < 2:
         raise ParameterError("travag-single-variant", parameter="log")
     parameters = Networks.of(len(variants), configuration).parameters
@@ -145,7 +145,7 @@ def _learn(trainer: Trainer) -> None:
 
 
 def _learn_as_programmed(trainer: Trainer, counts: IntArray) -> None:
-    """Take the steps that are left; a run that goes on holds back other cases than before."""
+    """Take the steps that are left; a resumed run holds back other cases than before."""
     rows = trainer.rng.permutation(np.repeat(np.arange(len(counts)), counts))
     rows = rows[: max(1, int(_SEEN * len(rows)))]
     for _ in trainer.steps(0, "autoencoder"):
@@ -157,8 +157,8 @@ def _learn_as_programmed(trainer: Trainer, counts: IntArray) -> None:
 
 
 def _program_autoencoder_step(trainer: Trainer, rows: IntArray) -> None:
-    """Encoder and decoder learn from the mean gradient of rows drawn with replacement; the decoder's is clipped as a
-    whole and gets noise, the encoder learns slower."""
+    """Take one step of encoder and decoder by rows drawn with replacement.
+    Both learn from the mean gradient. The decoder's is clipped as a whole and gets noise; the encoder learns slower."""
     networks, configuration = trainer.networks, trainer.configuration
     weights, moments = trainer.weights, trainer.moments
     batch = int(configuration.autoencoder_batch)
@@ -175,8 +175,8 @@ def _program_autoencoder_step(trainer: Trainer, rows: IntArray) -> None:
 
 
 def _program_critic_step(trainer: Trainer, rows: IntArray) -> int:
-    """The critic learns to tell rows drawn with replacement from made-up ones, a pair's gradient clipped at a time;
-    return how many rows there were."""
+    """Teach the critic to distinguish drawn from made-up rows; return their number.
+    Rows are drawn with replacement, and a pair's gradient is clipped at a time."""
     critic, configuration = trainer.networks.critic, trainer.configuration
     weights, batch = trainer.weights, configuration.critic_batch
     number = int(trainer.rng.binomial(len(rows), min(1.0, batch / len(rows))))

@@ -1,5 +1,8 @@
-"""TraVaG's settings and what a training makes: every hyper-parameter, the paper's configurations by name, the trained
-generator and the state of a run that can be resumed."""
+"""TraVaG's settings and the results of a training.
+
+They are every hyper-parameter, the paper's configurations by name, the trained generator and the state of a run that
+can be resumed.
+"""
 
 from __future__ import annotations
 
@@ -22,34 +25,34 @@ _OF_PROGRAM = "program-"
 
 @dataclass(frozen=True)
 class Configuration:
-    """Every hyper-parameter of a training. Plain numbers and words, so that JSON holds it."""
+    """Every hyper-parameter of a training, as plain numbers and words for JSON."""
 
     name: str = "default"
-    """ "default", or the paper's log, epsilon and delta, e.g. bpic13-1-1e-6, with ``program-`` before it where the
-    settings are those of its authors' program."""
+    """Name: "default", or the paper's log, epsilon and delta, e.g. bpic13-1-1e-6.
+    Settings of the authors' program have ``program-`` before it."""
     # the networks
     latent: int = 128
     noise: int = 128
     critic_hidden: int = 0
     """Hidden layers of the critic: 2 is the paper's (2n/3 and n/3 wide), 0 a linear critic."""
     drawn: bool = True
-    """Whether a sampled row's variant is drawn by the decoder's outputs as probabilities; else the largest wins."""
+    """True if the decoder's outputs are probabilities to draw a row's variant; else the largest wins."""
     # the budget, certified
     count_share: float = 0.02
     columns_share: float | None = None
-    """None: from half of epsilon at delta = 0.01 to 0.85 at 1e-6, see ``Budget`` of the certified face."""
+    """Share of epsilon for the columns; None: from half at delta = 0.01 to 0.85 at 1e-6, see ``Budget``."""
     autoencoder_share: float = 0.0
-    """Of the epsilon left to the gradients, what the autoencoder's noised steps get."""
+    """Share of the gradients' epsilon for the autoencoder's noised steps."""
     columns_delta_share: float = 0.9
     outside: str = "nearest"
     """Cases of no column: counted in the nearest one, or dropped (drop)."""
     # noised steps
     autoencoder_rate: float | None = None
-    """None: an expected batch of ``autoencoder_batch`` of the noisy number of cases."""
+    """Sampling rate; None for an expected batch of ``autoencoder_batch`` by the noisy number of cases."""
     autoencoder_batch: float = 64
     autoencoder_steps: int = 0
     autoencoder_noise: float = 1.0
-    """Noise multiplier; certified it is scaled until the cost is what was asked for."""
+    """Noise multiplier; certified it is scaled until the cost is the requested one."""
     autoencoder_clip: float = 0.012
     critic_rate: float | None = 1.0
     critic_batch: float = 128
@@ -62,24 +65,26 @@ class Configuration:
     # the optimisers
     autoencoder_learning_rate: float = 0.005
     gan_learning_rate: float = 0.005
-    # steps on released numbers, which cost nothing
+    # steps on released numbers, which use no epsilon
     free_autoencoder_steps: int = 300
     free_generator_steps: int = 400
     free_batch: int = 512
     fit_decoder: bool = True
-    """Whether the decoder goes on learning with the generator, on released numbers."""
+    """True if the decoder goes on learning with the generator, on released numbers."""
     largest_log: int = 1_000_000
     """Cases of the largest log expected; a budget too small even for it is refused."""
 
     @property
     def of_program(self) -> bool:
-        """Whether these are the settings of the authors' program. The name says it: files of models keep every field
-        of this class, so a new one would make those that exist unreadable."""
+        """True for the settings of the authors' program, by the name.
+
+        Files of models keep every field of this class, so a new one would make existing files unreadable.
+        """
         return self.name.startswith(_OF_PROGRAM)
 
     @property
     def nominal(self) -> tuple[str, str]:
-        """The epsilon and delta that the paper says."""
+        """The epsilon and delta of the paper."""
         _, epsilon, delta = self.name.removeprefix(_OF_PROGRAM).split("-", 2)
         return epsilon, delta
 
@@ -97,7 +102,7 @@ PROGRAM: Mapping[str, Configuration] = {
     name: replace(known, name=_OF_PROGRAM + name, **_TABLES["notebooks"].get(name, {}))
     for name, known in PUBLISHED.items()
 }
-"""The settings of the authors' program, by the log, epsilon and delta that they are for."""
+"""Settings of the authors' program, by the log, epsilon and delta that they are for."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +156,10 @@ class Trained:
     columns: Sequences
     """The variants it can give; sampling gives counts in this order."""
     weights: Weights
-    """Of the generator and the decoder."""
+    """Weights of the generator and the decoder."""
     configuration: Configuration
     cases: int
-    """About how many cases the log had, from a noisy count: how many to draw for a log of its size."""
+    """Noisy number of cases of the log: how many to draw for a log of its size."""
 
     def variants(self, counts: IntArray) -> Variants:
         """Return so many cases of each column."""
@@ -163,25 +168,28 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """Where an interrupted training is: only released numbers, so it may be kept. Resume it once."""
+    """State of an interrupted training: only released numbers, so it may be kept.
+
+    Resume it once.
+    """
 
     configuration: Configuration
     as_published: bool
     epsilon: str
-    """As a fraction, exactly."""
+    """Epsilon as an exact fraction."""
     delta: str
     columns: Sequences
     column_counts: IntArray
     """Noisy; zeros as published."""
     cases: int
     charges: tuple[Charge, ...]
-    """Of the questions before the training."""
+    """Charges of the queries before the training."""
     plan: tuple[NoisedSteps, ...]
     taken: tuple[int, ...]
     """Noised steps of each part of the plan that were taken."""
     weights: Weights
     moments: Weights
-    """Of the optimisers: functions of noised gradients."""
+    """Moments of the optimisers: functions of noised gradients."""
 
     @staticmethod
     def new(
@@ -193,7 +201,10 @@ class TrainingState:
         rng: np.random.Generator,
         charges: tuple[Charge, ...] = (),
     ) -> TrainingState:
-        """Return the state before the first step: the variants ``found`` as columns, and random weights."""
+        """Return the state before the first step, with random weights.
+
+        The variants ``found`` become columns.
+        """
         networks = Networks.of(len(found), configuration).all()
         return TrainingState(
             configuration=configuration,

@@ -1,5 +1,4 @@
-"""The steps of TraVaG's training: each loss, its derivative, and which gradients are asked of the curator; and the map
-from cases to columns.
+"""Steps of TraVaG's training: losses, derivatives, queries, and columns of cases.
 
 Everything here sees raw cases only inside the factor functions given to :meth:`Training.step`, row by row.
 """
@@ -38,7 +37,7 @@ class Trainer:
     checkpoint: Checkpoint
     rng: np.random.Generator
     training: Training | None = None
-    """What answers with noised gradients; the authors' program has none."""
+    """Source of noised gradients; the authors' program has none."""
 
     def __post_init__(self) -> None:
         state = self.state
@@ -46,8 +45,11 @@ class Trainer:
         self.networks, self.taken = Networks.of(len(state.columns), state.configuration), list(state.taken)
 
     def steps(self, part: int, what: str) -> Iterator[int]:
-        """Yield, for each step of a part of the plan that is left, how many there are with it; a checkpoint is made
-        before each step and, of the last part, after the last one. Progress is told a few hundred times in all."""
+        """Yield the number of steps taken, for each step of a part that is left.
+
+        A checkpoint is made before each step and, of the last part, after the last one. Progress is reported a few
+        hundred times in all.
+        """
         while self.taken[part] < self.state.plan[part].steps:
             self.checkpoint(self._now())
             self.taken[part] += 1
@@ -78,11 +80,11 @@ class Trainer:
 
 
 def _by_logits(logits: AnyArray, columns: IntArray, drawn: bool, stepwise: bool) -> AnyArray:
-    """The derivative of each row's reconstruction loss by the decoder's output before its last activation: of the mean
-    binary cross-entropy over the columns (sigmoid), or of the cross-entropy (softmax).
+    """Return the derivative of each row's reconstruction loss by the decoder's logits.
 
-    ``stepwise`` takes the derivative by the sigmoid times the sigmoid's own, in single precision: where the sigmoid is
-    rounded to 1 or tiny nothing is learned, however wrong it is.
+    The loss is the mean binary cross-entropy over the columns (sigmoid), or the cross-entropy (softmax). ``stepwise``
+    takes the derivative by the sigmoid times the sigmoid's own, in single precision: where the sigmoid is rounded to 1
+    or tiny nothing is learned, however wrong it is.
     """
     if drawn:
         by = softmax(logits)
@@ -107,7 +109,7 @@ def softmax(logits: AnyArray) -> AnyArray:
 def autoencoder_factors(
     networks: Networks, weights: Weights, columns: IntArray, drawn: bool, *, stepwise: bool = False
 ) -> tuple[list[Outer], list[Outer]]:
-    """Of each row, the factors of the encoder's and the decoder's layers."""
+    """Return the factors of the encoder's and the decoder's layers for each row."""
     code = forward(networks.encoder, weights, columns)
     decoded = forward(networks.decoder, weights, code.output)
     by_logits = _by_logits(decoded.output, columns, drawn, stepwise)
@@ -117,8 +119,11 @@ def autoencoder_factors(
 
 
 def autoencoder_step(trainer: Trainer, part: int, batch: float, *, encoder_free: bool) -> None:
-    """One noised step of the autoencoder. Certified, encoder and decoder are clipped and noised as one vector; with
-    ``encoder_free``, as the paper has it, the encoder learns from the raw rows of the sample."""
+    """Take one noised step of the autoencoder.
+
+    Certified, encoder and decoder are clipped and noised as one vector. With ``encoder_free``, as the paper has it, the
+    encoder learns from the raw rows of the sample.
+    """
     networks, configuration, weights = trainer.networks, trainer.configuration, trainer.weights
     free: list[Sums] = []
 
@@ -141,17 +146,17 @@ def normals(rng: np.random.Generator, rows: int, configuration: Configuration) -
 
 
 def critic_factors(critic: Network, weights: Weights, rows: AnyArray, sign: float) -> list[Outer]:
-    """Of each row, the factors of the critic's layers, for ``sign`` times its score."""
+    """Return the factors of the critic's layers for ``sign`` times each row's score."""
     trace = forward(critic, weights, rows)
     return backward(critic, weights, trace, np.full_like(trace.output, sign))[0]
 
 
 def critic_step(trainer: Trainer, part: int, batch: float, *, pairs: bool) -> None:
-    """One noised step of the critic on ``D(made up) - D(real)`` (Wasserstein loss).
+    """Take one noised step of the critic on ``D(made up) - D(real)`` (Wasserstein).
 
-    With ``pairs``, as the paper has it, each sampled case is set against a made-up row of its own and the two terms
-    are clipped together. Otherwise only the real rows' gradients are asked of the curator; those of made-up rows
-    depend on no case, so they are clipped alike for balance, but need no noise.
+    With ``pairs``, as the paper has it, each sampled case is set against a made-up row of its own. The two terms are
+    clipped together. Otherwise only the real rows' gradients are asked of the curator. Those of made-up rows depend on
+    no case, so they are clipped alike for balance, but need no noise.
     """
     critic, configuration, weights = trainer.networks.critic, trainer.configuration, trainer.weights
 
@@ -175,11 +180,11 @@ def critic_step(trainer: Trainer, part: int, batch: float, *, pairs: bool) -> No
 
 
 def count_step(trainer: Trainer, part: int) -> None:
-    """One noised step of a linear critic, ``D(x) = x . w``.
+    """Take one noised step of a linear critic, ``D(x) = x . w``.
 
-    On one-hot rows every function is linear, so hidden layers add nothing but coordinates to be noised. The gradient
-    of ``-D(real)`` is then minus the row itself, whatever w is: the noised sums of all steps can be added up, and
-    what they add up to is how many cases each column has, with Gaussian noise.
+    On one-hot rows every function is linear, so hidden layers add nothing but coordinates to be noised. The gradient of
+    ``-D(real)`` is then minus the row itself, whatever w is. So the noised sums of all steps add up to the number of
+    cases of each column, with Gaussian noise.
     """
     size = trainer.networks.critic.widths[0]
 
@@ -193,7 +198,7 @@ def count_step(trainer: Trainer, part: int) -> None:
 
 
 def generator_step(trainer: Trainer, rows: int) -> None:
-    """One step of the generator up the critic's score of what it makes. It touches no case."""
+    """Take one step of the generator up the critic's score, without any case."""
     networks, weights, drawn = trainer.networks, trainer.weights, trainer.configuration.drawn
     code = forward(networks.generator, weights, trainer.noise(rows))
     decoded = forward(networks.decoder, weights, code.output)
@@ -218,8 +223,11 @@ def clips_of(state: TrainingState) -> tuple[float, ...]:
 
 
 def nearest(columns: Sequences, *, dropped: bool) -> Assign:
-    """Maps each sequence, by itself, to the column nearest by normalised Levenshtein distance (the first of equally
-    near ones); or with ``dropped`` to its own column or none."""
+    """Return a map of each sequence, by itself, to its nearest column.
+
+    The normalised Levenshtein distance decides, and the first of equally near ones. With ``dropped``, a sequence has
+    its own column or none.
+    """
     code = {label: i for i, label in enumerate(columns.labels)}
     known = columns.code_tuples()
     place = {sequence: i for i, sequence in enumerate(known)}
