@@ -221,10 +221,7 @@ class Measure:
             return Found(None, reason=Message("measure-failed", why=why))
 
     def numbers(self, value: Any) -> dict[str, float | int | None]:
-        """Return the numbers of a value as plain numbers, by their attributes.
-
-        The key is ``value`` where the value is a number itself.
-        """
+        """Return a value's plain numbers by attribute, or by ``value`` if it is a number."""
         return {quantity.of or "value": _plain(quantity.number(value)) for quantity in self.quantities}
 
 

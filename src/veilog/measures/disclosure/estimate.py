@@ -94,10 +94,7 @@ class Matcher:
         return which[fit], variant[fit]
 
     def among(self, patterns: Patterns, which: IntArray, variant: IntArray) -> IntArray:
-        """Return the places of the matching ones of these pairs of pattern and variant.
-
-        ``ANY`` matches without an event.
-        """
+        """Return the places of the matching pairs; ``ANY`` matches without an event."""
         place, state, end = np.arange(len(which)), self.start[variant], self._end[variant]
         for step in range(patterns.shape[1]):
             base = (patterns[:, step] * self._span)[which]
@@ -389,10 +386,7 @@ def _matches(
 
 
 def _arrangements(patterns: Patterns) -> FloatArray:
-    """Return the number of orders in which each multiset can be written.
-
-    It is size! / product of the factorials of the multiplicities.
-    """
+    """Return the number of orders of each multiset: size! / product of factorials."""
     ways = np.ones(len(patterns))
     for step in range(patterns.shape[1]):
         ways *= (step + 1) / ((patterns[:, :step] == patterns[:, step : step + 1]).sum(axis=1) + 1)

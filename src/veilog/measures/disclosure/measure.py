@@ -463,10 +463,7 @@ def short_sequences(
     work_limit: float,
     report: Callable[[float], None] | None = None,
 ) -> CandidateSums | None:
-    """Return the sums over all candidates of this size, or None beyond ``work_limit``.
-
-    The size is two or more.
-    """
+    """Return the sums of this size, two or more; None beyond ``work_limit``."""
     activities = len(variants.labels)
     number = activities**size
     if number > _MOST_SEQUENCES or len(variants) * number > _CELLS_A_UNIT * work_limit:

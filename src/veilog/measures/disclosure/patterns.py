@@ -194,10 +194,7 @@ class _Sums:
         return self._states_ahead(batch, rows)
 
     def _surprise(self, batch: _Batch, rows: States) -> FloatArray:
-        """Return the sum of c ln c for each pattern and item.
-
-        The sum is over the cases c of each variant, or of each value.
-        """
+        """Return the sum of c ln c over each variant's, or value's, c cases."""
         from scipy.sparse import csr_matrix
 
         space = self._space

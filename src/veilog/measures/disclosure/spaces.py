@@ -60,10 +60,7 @@ def variant_of_cases(log: EventLog) -> IntArray:
 
 
 def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
-    """Return 64 bits for each sequence: the sum of a random number per place.
-
-    Each pair of an activity and a position has a random number.
-    """
+    """Return 64 bits per sequence: the sum of a random number per activity and place."""
     lengths = np.diff(offsets)
     rng = np.random.default_rng(0)
     places = rng.integers(0, 1 << 64, int(lengths.max(initial=0)) + 1, dtype=np.uint64)

@@ -339,10 +339,7 @@ def _rows(
 
 
 def _estimate(values: FloatArray, apart: BoolArray, share: float, *, only_apart: bool) -> Rate:
-    """Return the mean over all people from the draws of the two kinds.
-
-    With ``only_apart`` it is 0 for people who share their path.
-    """
+    """Return the mean over all people; with ``only_apart`` shared paths have 0."""
     mean = down = up = 0.0
     for weight, kind, counts in ((share, apart, True), (1 - share, ~apart, not only_apart)):
         if weight and counts:

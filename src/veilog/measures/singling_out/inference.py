@@ -183,10 +183,7 @@ def _agreeing(tables: Sequence[IntArray]) -> list[IntArray]:
 
 
 def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred | None:
-    """Return the outcome of guessing a secret wherever it is known, or None.
-
-    It is None where it is known of no one.
-    """
+    """Return the outcome of guessing a secret, or None if it is known of no one."""
     whom = [np.flatnonzero(a & (values >= 0)) for a, values in zip(asked.attacked, asked.secret, strict=True)]
     weight = asked.weight[0][whom[0]].astype(np.float64)
     people = int(weight.sum())

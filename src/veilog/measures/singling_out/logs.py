@@ -239,10 +239,7 @@ def population(
 
 
 def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArray:
-    """Return ``size`` positions below each length, uniformly drawn and ascending.
-
-    R. W. Floyd's method draws the set.
-    """
+    """Return ``size`` ascending uniform positions below each length (Floyd's method)."""
     chosen = np.full((len(lengths), size), -1, dtype=np.int64)
     for j in range(size):
         top = lengths - size + j
@@ -253,10 +250,7 @@ def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArra
 
 
 def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
-    """Return the first ``most`` positions below each length in random order.
-
-    Each length has a row, filled with -1 after its last position.
-    """
+    """Return the first random positions below each length; -1 after the last."""
     longest = int(lengths.max(initial=0))
     most = min(most, longest)
     found = np.full((len(lengths), most), -1, dtype=np.int64)

@@ -95,10 +95,7 @@ def _shares(rate: Success) -> dict[str, str]:
 
 
 def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
-    """Return the exact number of cases, or of ``persons``, with a path of their own.
-
-    No other case, or no other person, has that path.
-    """
+    """Return the exact number of cases, or ``persons``, with a path of their own."""
     if cases == 1:
         return str(OwnerMessage("path-of-one-case"))
     share = percent(alone / cases) if cases else ""

@@ -70,10 +70,7 @@ class ComparedAttribute:
 
     @cached_property
     def codes(self) -> tuple[IntArray, IntArray | None, int]:
-        """Return the categories in the judged and in the used log, and their number.
-
-        Numbers are cut at quantiles of the original.
-        """
+        """Return both logs' categories and their number; quantiles cut numbers."""
         both = (self.judged, self.used)
         if self.ordered:
             ends = _ends(self.judged.array[np.isfinite(self.judged.array)])
@@ -595,10 +592,7 @@ def _gap_scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, f
 
 
 def _gaps(used: EventLog, judged: EventLog, person: str | None) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the gaps of the judged and of the used log, for each attribute of both.
-
-    Only attributes of cases have gaps.
-    """
+    """Yield the gaps of both logs for each attribute of cases that both have."""
     numbers: dict[str, int] = {}
     theirs, ours = _having(judged, numbers), _having(used, numbers)
     found = False
