@@ -1,9 +1,9 @@
 """Complexity of a log: sizes, lengths and the entropies of its prefix tree.
 
 A. Augusto, J. Mendling, M. Vidgof, B. Wurm, "The connection between process complexity of event sequences and models
-discovered by process mining", Information Sciences 598 (2022). The log is folded into its prefix tree; the tree is cut
-into partitions: a state continues the partition of its parent for one child, every other child opens a new one. With
-e_i events (s_i states) in partition i, E = sum e_i and S = sum s_i,
+discovered by process mining", Information Sciences 598 (2022). The log is folded into its prefix tree, and the tree is
+cut into partitions. One child of a state continues its partition, and every other child opens a new one. With e_i
+events (s_i states) in partition i, E = sum e_i and S = sum s_i,
 
     sequence entropy = E ln E - sum_i e_i ln e_i        normalised: divided by E ln E
     variant entropy  = S ln S - sum_i s_i ln s_i        normalised: divided by S ln S.

@@ -1,8 +1,9 @@
 """Distances between two directly-follows graphs: frequencies, times and edges.
 
 The first two are Amun's (Elkoumy, Pankova, Dumas, "Differentially private release of event logs for process mining",
-2023, section 4.1): the one-dimensional earth mover's distance between the two logs' edge annotations taken as samples,
-over the union of the edges with 0 where an edge is missing. Both samples have one value per edge, so the distance is
+2023, section 4.1). Each is the one-dimensional earth mover's distance between the two logs' edge annotations as
+samples. The samples cover the union of the edges, with 0 where an edge is missing. Each has one value per edge, so the
+distance is
 
     EMD = (1/m) sum_i |u_(i) - v_(i)|        u_(1) <= u_(2) <= ... sorted, m edges in the union.
 

@@ -1,8 +1,8 @@
 """Delimited text: CSV and TSV, plain or gzip, read only if it is unambiguous.
 
-Encoding, delimiter and header follow from the first lines, the rest is RFC 4180: a quote opens a field or closes it, a
-quote inside is doubled, every row has as many fields as the header. So no row can vanish inside another one without an
-error. Text is UTF-8; a value that is not is read as Windows-1252, that value alone. The content of one case never
+Encoding, delimiter and header follow from the first lines, the rest is RFC 4180. A quote opens a field or closes it, a
+quote inside is doubled, and every row has as many fields as the header. So no row can vanish inside another one without
+an error. Text is UTF-8; a value that is not is read as Windows-1252, that value alone. The content of one case never
 decides how another one is read, which is why veilog uses no sniffer of a library.
 """
 

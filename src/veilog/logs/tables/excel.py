@@ -1,9 +1,9 @@
 """Workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet to read, a log to write.
 
 A workbook is a zip. Its declared sizes are checked before anything is unpacked, and no more comes out. Calamine reads
-the cells, after one pass of our own over the sheet. The pass is needed because calamine takes the last of two cells in
-one place, keeps every cell between the outermost ones in memory, and takes a formula that was never computed for an
-empty cell.
+the cells, after one pass of our own over the sheet. The pass finds what calamine does not report. Calamine takes the
+last of two cells in one place, and a formula that was never computed for an empty cell. It keeps every cell between the
+outermost ones in memory.
 
 Written columns are those of CSV; a second sheet has the log's metadata. Times are dates of Excel, which has no zones:
 they are in UTC, to the millisecond. Text is text, also where it looks like a formula, and is never computed. Values

@@ -142,8 +142,8 @@ def table_reader_of(source: Source) -> TableReader | None:
 
 
 LARGE = 5_000_000
-"""Number of events from which on ``veilog release`` keeps a Parquet log on disk if queries need its events, and beyond
-which a table of an engine is not read into memory."""
+"""Number of events beyond which a table of an engine is not read into memory. Beyond it ``veilog release`` also keeps a
+Parquet log on disk, if queries need its events."""
 
 
 def is_large(source: Source) -> bool:

@@ -12,7 +12,7 @@ only if another case of those that agree has the person's value, too. The person
 agrees. That is at least what others' cases reveal. (Taking the own case from the counts would turn the guess to another
 value for people whose values are about equally frequent, and understate it.) If the log identifies persons, others'
 cases are other people's. The person then counts with as many cases of the right value as the others who have it have on
-average; where a case is a person, the own case is that one. A guess of the most frequent value of all may do better
+average. Where a case is a person, the own case is that one. A guess of the most frequent value of all may do better
 still; then that is the control.
 """
 

@@ -1,8 +1,8 @@
 """Discovery: how well a model of the release describes the original.
 
 The model is the inductive miner's, without a filter and with one (noise threshold 0.2). The two numbers are fitness and
-precision of the original on it (:mod:`veilog.measures.process_model`). They are shown separately: a model of six
-frequent variants is precise because it leaves out what most cases do, and a model of everything fits because it allows
+precision of the original on it (:mod:`veilog.measures.process_model`). They are shown separately. A model of six
+frequent variants is precise because it leaves out what most cases do. A model of everything fits because it allows
 everything. Each is compared with that of the original's own model, which may have less of one of them.
 
 Replay passes over events whose activity the model does not have, so a release that lost most activities would fit. The

@@ -1,7 +1,7 @@
 """Logs that judge a release: parts of the original, and a list of its variants.
 
-They are drawn with a fixed seed from an order of the cases that does not depend on that of the rows, so that the same
-logs give the same numbers. If the log identifies persons, no person has cases in two parts.
+They are drawn with a fixed seed, from an order of the cases that does not depend on that of the rows. So the same logs
+give the same numbers. If the log identifies persons, no person has cases in two parts.
 """
 
 from __future__ import annotations
