@@ -360,7 +360,7 @@ class Dafsa:
             raise InputError("automaton-labels-differ")
         order = np.argsort(-sequences.lengths, kind="stable")
         starts, lengths = sequences.offsets[:-1][order], sequences.lengths[order]
-        # Of the sequences in descending length, those longer than p are the first `longer[p]`.
+        # In descending length, the first `longer[p]` sequences are those longer than p.
         longer = len(lengths) - np.cumsum(np.bincount(lengths, minlength=1))
         state = np.zeros(len(lengths), dtype=np.int64)
         taken = np.empty(len(sequences.codes), dtype=np.int64)

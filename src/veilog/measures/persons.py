@@ -128,7 +128,7 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
         raise ParameterError(code, parameter="person", person=person)
     mixed = generator.permutation(len(size))
     off = np.abs(np.cumsum(size[mixed])[:-1] - cases)
-    last = len(off) - 1 - int(off[::-1].argmin())  # of two that are as near the larger part
+    last = len(off) - 1 - int(off[::-1].argmin())  # if two are as near, the larger part
     drawn = np.isin(owner, mixed[: last + 1])
     return np.flatnonzero(drawn), np.flatnonzero(~drawn)
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
 
-# What a process model discovered from the release is worth on the original log.
-#
 # The model: inductive miner infrequent (noise threshold 0.2) on the released variants, as a Petri net. Against the
 # original log L:
 #
@@ -210,7 +208,7 @@ class Aligner:
         options: Any = {"cost_fn": _COSTS, "max_states": MOST_STATES}
         try:
             moves = align_trace(self._net, list(trace), options)["moves"]
-        except TypeError as error:  # as which r4pm raises everything
+        except TypeError as error:  # r4pm raises everything as this
             if "LimitReached" in str(error):
                 raise TooManyStatesError(MOST_STATES) from None
             raise

@@ -432,7 +432,7 @@ def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
     with source.stream() as stream:
         checked = io.BufferedReader(ValidatingStream(stream, dialect, source.path))
         text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
-        # Of a line without end only so much, which is more than any row may have.
+        # A line without end is read up to here, which is more than any row may have.
         reader = csv.reader(iter(lambda: text.readline(2 * BLOCK), ""), delimiter=dialect.delimiter)
         before = dialect.line - 1
         line = dialect.line

@@ -82,7 +82,7 @@ class _Pandas(TableReader):
         needed, times = ((), ()) if roles is None else (roles.named, roles.times)
         columns = {}
         for column, name in zip(frame.columns, map(str, frame.columns), strict=True):
-            # What orders events decides about them, too, whether or not it has a role.
+            # A column that orders events decides about them, too, whether or not it has a role.
             apart, of_times = name in needed or name == EVENT_INDEX, name in times
             array, kept = _from_pandas(frame[column], name, asked.findings, apart=apart, times=of_times)
             if kept or apart:

@@ -1,4 +1,4 @@
-"""Knowledge besides activities: the times of events, and an attribute of a case."""
+"""Spaces of background knowledge: patterns of activities, times and attributes."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def cases_by_value(log: EventLog, name: str) -> csr_matrix:
         known = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))[known]
         of_case = np.full(log.cases.num_rows, values, dtype=np.int64)
-        of_case[owner] = found[known]  # of several assignments to one place the last one stays
+        of_case[owner] = found[known]  # the last of several assignments to one place stays
         found, values = of_case, values + 1
     variant = variant_of_cases(log)
     return csr_matrix((np.ones(len(found)), (variant, found)), shape=(len(log.variants), values))

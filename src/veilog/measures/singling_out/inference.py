@@ -294,7 +294,7 @@ def _without_their_others(
     count: FloatArray = np.bincount(place, weights=rows.weight).astype(np.float64)
     contexts, context = np.unique(pairs // kinds, return_inverse=True)
     groups, number = np.unique(rows.context * persons + owner, return_inverse=True)
-    # What each person has in a context, a value at a time: how many cases, and how many others have it.
+    # Values of each person in a context, one by one: the person's cases, and the number of others who have it.
     held, place = np.unique(number * len(pairs) + place, return_inverse=True)
     own = np.bincount(place, weights=rows.weight)
     group, pair = held // len(pairs), held % len(pairs)

@@ -251,7 +251,7 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
     weight = np.full(number, 1 / number)
     used = [[logs.released], *([] if logs.second is None else [[logs.released, logs.second]])]
     for releases in used:
-        # Where the log itself stands for the release, that is known.
+        # If the log itself stands for the release, the match is known already.
         made = own if releases == [logs.original] else _matched(lists[0], releases)[0]
         rate = mean_rate(made, weight, number)
         if logs.control is None:

@@ -217,7 +217,7 @@ def _ends(values: FloatArray) -> FloatArray:
     # A frequent value is a quantile, so the end of its part; the part before ends just below it.
     ends = np.unique(np.concatenate([tenths, np.nextafter(frequent, -np.inf)]))
     after = np.searchsorted(found, ends, side="right")
-    last = np.diff(after, append=len(found)) > 0  # of two with no value between, and none at the very end
+    last = np.diff(after, append=len(found)) > 0  # the last of two without a value between, none at the end
     return np.asarray(ends[last & (after > 0)])
 
 

@@ -219,7 +219,7 @@ def _followers(log: _Timed) -> IntArray:
 
 def _means(codes: IntArray, micros: IntArray, labels: int) -> tuple[IntArray, FloatArray]:
     counts = np.bincount(codes, minlength=labels)
-    sums = np.zeros(labels, dtype=np.int64)  # of integers, so that no order of cases shows in them
+    sums = np.zeros(labels, dtype=np.int64)  # integers, so that no order of cases shows in the sums
     np.add.at(sums, codes, micros // 1_000)
     return counts, np.asarray(sums / np.maximum(counts, 1), dtype=np.float64)
 
