@@ -27,7 +27,7 @@ ACTIVITY = "concept:name"
 TIMESTAMP = "time:timestamp"
 LIFECYCLE = "lifecycle:transition"
 START = "start_timestamp"
-"""pm4py's name of the attribute with the start of an event; the timestamp is its end."""
+"""pm4py's name of the attribute with an event's start; the timestamp is its end."""
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
 NESTED = "xes:nested"
@@ -118,7 +118,7 @@ class EventLog:
     attributes_read_together: tuple[Message, ...] = ()
     """Those of these rules that matter only where attributes are used: activities, times and order stay the same."""
     read_as: str = ""
-    """Columns and choices by which its cases got their events and times; empty if unknown."""
+    """Columns and choices that gave its cases events and times; empty if unknown."""
     mapped: tuple[Message, ...] = ()
     """Public lists that grouped the activities when the log was read."""
 

@@ -31,7 +31,7 @@ class HasLog(Protocol):
 
 
 AnyLog: TypeAlias = "EventLog | Variants | HasLog | Given"
-"""Input wherever a log is wanted: a log, its variants, a release, a DataFrame, a table or a file."""
+"""Input for a log: a log, its variants, a release, a DataFrame, a table or a file."""
 
 
 def as_log(given: AnyLog | StoredLog) -> Any:

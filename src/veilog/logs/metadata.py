@@ -49,7 +49,7 @@ class Metadata:
     globals: tuple[tuple[str, tuple[Attribute, ...]], ...] = ()
     """Pairs of (scope, attributes)."""
     classifiers: tuple[tuple[str, str, str], ...] = ()
-    """Triples of (name, keys as written, scope); the scope is "event" where the file has none."""
+    """Triples of (name, keys as written, scope); the default of scope is "event"."""
     attributes: tuple[Attribute, ...] = ()
 
 

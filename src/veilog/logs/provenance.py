@@ -37,7 +37,7 @@ _MOST_NESTED = 100
 _OWN = frozenset({CASE, ACTIVITY, TIMESTAMP, LIFECYCLE})
 """Columns whose values were read one by one, under any name."""
 _USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zones": ("told", "missing")}
-"""Choices that reveal nothing about a file: usual names of columns, and the zones of its times."""
+"""Choices without information about a file: usual columns, and zones of times."""
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Variants:
     offsets: IntArray
     counts: IntArray
     read_together: tuple[Message, ...] = ()
-    """Value of the log that they are of; it is no part of the multiset, so equality ignores it."""
+    """Value of the log that they are of; equality ignores it."""
     mapped: tuple[Message, ...] = ()
     """Value of the log that they are of."""
     read_as: str = ""

@@ -28,7 +28,7 @@ from veilog.messages import Message
 Matrix = npt.NDArray[np.float32]
 
 _MOST_CASES = 50_000
-"""Largest number of training cases, drawn at random; each tree takes only 256 of them anyway."""
+"""Largest number of training cases, drawn at random; a tree takes only 256."""
 _CELLS = 1 << 27
 """Largest number of cells in the matrix of cases and features."""
 

@@ -37,7 +37,7 @@ MOST_BINS = 1_000
 _SECOND = 1_000_000
 _HOUR = 3_600 * _SECOND
 _BINS = (60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 28 * 86_400, 364 * 86_400, 3_640 * 86_400)
-"""Widths of a bin in seconds; a day serves for anything from eight months to nearly three years."""
+"""Widths of a bin in seconds; a day serves for eight months to nearly three years."""
 _QUANTILES = 21
 
 
@@ -82,7 +82,7 @@ class ActiveCases:
     """Numbers of active cases in each bin of time."""
 
     clock: Clock
-    """The calendar, or each log's time since its first event if the logs share no time."""
+    """The calendar, or each log's time since its first event without a common time."""
     start: str | None
     """Start of the first bin (ISO, UTC); None if the clock is not the calendar."""
     bin_seconds: int
@@ -91,7 +91,7 @@ class ActiveCases:
     difference: float
     """Sum of the differences over the sum of the original; 0 if they are equal."""
     shape_difference: float
-    """Half the sum of the differences between shares: 0 to 1, blind to the sizes of the logs."""
+    """Half the sum of the differences between shares: 0 to 1, blind to sizes of logs."""
 
 
 def timed(log: EventLog | Variants, name: str) -> EventLog:

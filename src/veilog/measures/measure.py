@@ -45,7 +45,7 @@ Miner = Literal["veilog", "pm4py"]
 """Program that discovers process models and replays logs on them."""
 
 Reason: TypeAlias = Message | OwnerMessage | VeilogError
-"""Reason for a missing value: a code with its values, which becomes a sentence where it is shown."""
+"""Reason for a missing value: a code with its values, a sentence where it is shown."""
 
 T = TypeVar("T")
 
@@ -63,11 +63,11 @@ class Quantity:
     low: float = 0.0
     high: float = math.inf
     of: str = ""
-    """Attribute of the measure's value that holds the number; the value itself if empty."""
+    """Attribute of the measure's value with the number; the value itself if empty."""
     form: Form = "number"
     unit: str = ""
     plain: tuple[str, str] | None = None
-    """Title and meaning for readers of pages; pages leave out our own measures without them."""
+    """Title and meaning for readers of pages, which leave out our measures without."""
 
     def number(self, value: Any) -> float | int | None:
         """Return this number of a measure's value."""
@@ -113,7 +113,7 @@ class Pair:
     """Memory limit in bytes for a process beside this one."""
     miner: Miner = "veilog"
     control: EventLog | Variants | None = None
-    """People of the same process who are not in the released log; None if no one was held out."""
+    """People of the same process who are not in the released log; None if there are none."""
     second: EventLog | Variants | None = None
     """Another release of the same log."""
     person: str | bool = True
@@ -184,7 +184,7 @@ class Measure:
     doing: str = ""
     """Text of the progress while the value is found."""
     begin: Callable[[Pair], object] | None = None
-    """Function called before any measure is found, for work that runs beside the others."""
+    """Function called before any measure, for work that runs beside the others."""
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():

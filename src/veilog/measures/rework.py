@@ -26,7 +26,7 @@ class Rework:
     """Share of the original's cases in which some activity happens again."""
     released: float
     loops_original: float
-    """Share of the original's steps that stay at their activity; 0 where there is no step."""
+    """Share of the original's steps that stay at their activity; 0 without steps."""
     loops_released: float
 
 

@@ -285,7 +285,7 @@ _BITS = 1 << 63
 _LARGEST = 10**18
 """Bound from which on a decimal number stays text, digit by digit."""
 _OF_ARROW = frozenset({bytes, time, timedelta})
-"""Types of Python for which Arrow has one that follows from each value alone, unlike lists."""
+"""Types of Python with a type of Arrow that follows from each value alone."""
 
 
 def from_values(
@@ -433,7 +433,7 @@ DayOrder = Literal["day first", "month first"]
 
 _FIRST = int(np.datetime64("0001-01-01", "us").astype(np.int64))
 _LAST = int(np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64))
-"""Last time that Python's datetime can show; a time beyond it is as good as unreadable."""
+"""Last time of Python's datetime; a later time is as good as unreadable."""
 
 _CLOCK = (
     r"(?:(?:\s*[Tt]\s*|\s+)(?P<H>\d{1,2})(?::(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,12}))?)?)?"

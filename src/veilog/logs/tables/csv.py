@@ -45,7 +45,7 @@ _VALUE = re.compile(rb"""(?<![^,;\t|\r\n"])[^,;\t|\r\n"\x80-\xff]*[\x80-\xff][^,
 file: the text must lie within one value."""
 _ENDS = (b",", b";", b"\t", b"|", b"\r", b"\n", b'"')
 _RUN = re.compile(r"^([=+\-@\t\r\n])")
-"""Beginnings of a text that spreadsheets take for a formula, also after white space that they skip."""
+"""Beginnings of a text that is a formula to spreadsheets, or white space before."""
 _Starts = dict[int, list[str]]
 """Rows by the lines on which they start."""
 
@@ -534,4 +534,4 @@ def _not_run(column: Any) -> Any:
 
 TEXT = _Text()
 FOR_SPREADSHEETS = _Text(spreadsheet_safe=True)
-"""Writer of text of which a spreadsheet runs nothing: see :func:`veilog.logs.files.write`."""
+"""Writer of text that no spreadsheet runs: see :func:`veilog.logs.files.write`."""

@@ -121,7 +121,7 @@ def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> Bo
 
 
 Spare = Callable[[BoolArray], Times | None]
-"""Function that gives the times of these rows in the other column, of start or end; None without one."""
+"""Function for the times of rows in the other column, of start or end, or None."""
 
 
 def spare_of(rows: pa.Table | pa.RecordBatch, roles: Roles, source: str | None) -> Spare:
@@ -202,7 +202,7 @@ def blank(text: Any) -> BoolArray:
 
 _MIDNIGHT = r"[T ]+0{1,2}:00(:00(\.0+)?)?$"
 _NO_DAY = r"^(1899-12-3[01]|1900-01-0[01]|(30|31)\.12\.1899|0?1[./]0?1[./]1900|1970-01-01)[T ]+|\s*(Uhr|uur|h)$"
-"""Text beside a time of day in exports of spreadsheets and databases, which know no time without a day."""
+"""Text beside a time of day in exports of programs that know no time without a day."""
 _HOUR = r"\d:\d\d"
 _WHOLE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]+\d"
 

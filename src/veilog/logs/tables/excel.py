@@ -51,7 +51,7 @@ _LOOKED_AT = 50
 _CELLS = 60_000_000
 """Largest number of cells of a sheet: more than a million rows of a log have, and little enough for memory."""
 _SHARED = 512 << 20
-"""Largest size in bytes of the texts that cells share, which are all held in memory."""
+"""Largest size in bytes of the texts that cells share, all held in memory."""
 _BLOCK = 1 << 20
 _SHEET, _ROW, _CELL, _IN_CELL = 2, 3, 4, 5
 """Depths of the data of a sheet, its rows, their cells, and the content of these."""
@@ -79,7 +79,7 @@ _ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 """Start of a text that looks like Excel's escape for a character that XML lacks."""
 _TYPES = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 UTC_TIME = "time"
-"""Type of a column of times in the metadata: Excel holds them without their zone, which is UTC."""
+"""Type of a column of times in the metadata; Excel lacks their zone, which is UTC."""
 _SAME_DAY = (1980, 1, 1, 0, 0, 0)
 
 _Row = tuple[Any, ...]

@@ -57,7 +57,7 @@ class Notes:
     noticed: tuple[Note, ...] = ()
     """Findings about the file as a whole."""
     among: tuple[str, ...] = ()
-    """Choices for the table: the sheets of a workbook that have data, or the types of objects."""
+    """Choices for the table: a workbook's sheets with data, or the types of objects."""
 
 
 class TableReader(ABC):
@@ -211,7 +211,7 @@ class Piece:
     stamps: Any
     times: Times
     given: Any = None
-    """Explicit index of events, null where there is none; None for a file without that column."""
+    """Explicit index of events, null where there is none; None without that column."""
     transitions: Any = None
     joined: Any = None
     """Activities by a classifier."""
@@ -312,7 +312,7 @@ def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
 
 
 _LOOKED_AT = 1000
-"""Number of rows that decide which columns are times, in a table that is refused anyway."""
+"""Number of rows that decide which columns are times, in a refused table."""
 _STEPS = 3
 """Number of time columns that exceeds a start and an end, or a date of birth."""
 _SHOWN = 5

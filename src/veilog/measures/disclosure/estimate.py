@@ -27,7 +27,7 @@ from veilog.measures.disclosure.spaces import occurrences, surprise, surprise_by
 
 Interval = tuple[float, float]
 Patterns = npt.NDArray[np.int64]
-"""Array with one pattern per row: its activities, ascending where order does not matter."""
+"""Array of one pattern per row: its activities, ascending unless order matters."""
 
 _PAIRS = 1 << 20
 """Number of pairs of pattern and variant to match at once."""
@@ -54,7 +54,7 @@ class Estimate:
     """Fewest cases that match a drawn candidate: at least the true minimum."""
     worst_trace: float
     unique: int
-    """Number of cases that some drawn candidate matches alone: at most the true number."""
+    """Number of cases that some drawn candidate matches alone: at most the true one."""
 
 
 class Matcher:

@@ -104,7 +104,7 @@ class RiskResult(ToJson):
     worst_trace: float | None
     """Largest trace disclosure of a candidate; a lower bound when not ``exact``."""
     unique: int
-    """Number of cases that some candidate singles out; a lower bound when not ``exact``."""
+    """Number of cases that a candidate singles out; a lower bound when not ``exact``."""
     cases: int
     """Number of cases in the log."""
     exact: bool

@@ -21,7 +21,7 @@ from veilog.measures.disclosure.spaces import Space, States, occurrences
 _BATCH = 1 << 16
 """Number of states to work on at once, unless one pattern alone has more."""
 _CELLS = 1 << 22
-"""Number of pairs of state and item to work on at once, unless one pattern alone has more."""
+"""Number of pairs of state and item to work on at once, unless a pattern has more."""
 _KEPT_STATES = 1 << 23
 """Largest number of states of a level to keep for the next; larger levels are reached depth first."""
 

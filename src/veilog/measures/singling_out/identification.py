@@ -70,7 +70,7 @@ class ReidentificationRate:
     with_start: bool
     """True if the attacker also knows about when the case started."""
     people: int
-    """Number of people who have a case with events, and with a known start if it is used."""
+    """Number of people with a case of events, and of a known start if it is used."""
     attacks: int
     """Number of people drawn from them."""
     found: Rate
@@ -106,7 +106,7 @@ class Exposure:
     """Reason why no attacker knows when cases started, if so."""
     example: Example | None
     person: str | None
-    """Column that names the person of a case; None where each case is a person of its own."""
+    """Column that names the person of a case; None where each case is a person."""
     seconds: float
 
     def at_most(self, unique: Mapping[int, int]) -> Exposure:
@@ -153,7 +153,7 @@ class _Drawn:
 
     cases: _Cases
     places: IntArray
-    """Positions of the events in the order in which they become known; -1 after the last."""
+    """Positions of events in the order in which they become known; -1 after the last."""
     people: int
     share: float
     """Share of the people's cases with a path that no one else has; ``people`` is the number of people drawn from."""

@@ -66,7 +66,7 @@ class Linked(Attack):
     """Two lists that an attacker holds, and the share of their rows matched rightly."""
 
     size: int
-    """Largest number of first activities in the first list, and of last ones in the other."""
+    """Most first activities in the first list, and most last ones in the other."""
     other_list: Literal["activities", "attributes"]
     releases: int
     """Number of releases of the log that the attacker holds: one or two."""

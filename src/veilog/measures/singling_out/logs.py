@@ -23,7 +23,7 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 """Value that stands for an unknown start."""
 _PAIRS = 1 << 19
 _KEYS = 1 << 21
-"""Number of random keys to hold at once while events of cases are put in random order."""
+"""Number of random keys to hold at once for the random order of cases' events."""
 
 
 @dataclass(frozen=True, eq=False)

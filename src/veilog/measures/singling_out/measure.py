@@ -102,7 +102,7 @@ class Knowledge(Attack):
     """Cases of the original with that much to know and something left to learn."""
     attacks: int
     exact: bool
-    """True if everyone was attacked with all possible knowledge; else ``attacks`` were drawn."""
+    """True if all people were attacked with all knowledge; else ``attacks`` were drawn."""
     singled_out: Success
     guessed: Success
     beyond: Rate
@@ -118,7 +118,7 @@ class SinglingOut:
 
     results: tuple[Knowledge, ...]
     hours: float
-    """Largest distance in hours from the true start of a case at which another case still fits."""
+    """Largest distance in hours from the true start at which a case still fits."""
     without_start: Reason | None
     """Reason why no attacker knows when cases started, if so."""
     control: Control

@@ -28,7 +28,7 @@ class AttackTargets:
     start: IntArray
     """Start of each case, or ``UNKNOWN``."""
     recode: IntArray
-    """Code of each activity in the release, -1 where it has none; the last entry stands for -1."""
+    """Code of each activity in the release, -1 for none; the last entry is that of -1."""
     counterpart: IntArray
     """Counterpart of each variant in the release, -1 where there is none."""
     owner: IntArray | None
@@ -59,7 +59,7 @@ class Attacks:
     timed: int
     """Number of these people with a known start."""
     owner: IntArray | None = None
-    """Person of each attack, if the log identifies persons and some have several cases."""
+    """Person of each attack, if persons are identified and some have several cases."""
 
     @property
     def independent(self) -> float:

@@ -19,7 +19,7 @@ from veilog.messages import OwnerMessage
 _AGAINST: Mapping[Control, str] = {"others' cases": "others", "held out": "held-out"}
 """End of a message code, by the control."""
 _PUBLISHED = "-published"
-"""End of a code about a log that is published itself; only the terminal prints it, in English."""
+"""End of a code about a published log; only the terminal prints it, in English."""
 
 
 A = TypeVar("A", bound=Attack)

@@ -571,7 +571,7 @@ ATTRIBUTES = _OfAttributes(score=_scores, **facts_of("attributes"))
 
 
 LEAST = 0.1
-"""Smallest gap that counts; smaller ones are seldom reported, and chance makes them."""
+"""Smallest gap that counts; chance makes smaller ones, which are seldom reported."""
 FEWEST = 30
 """Fewest cases of a group, and of all others, that reveal a gap of a tenth."""
 

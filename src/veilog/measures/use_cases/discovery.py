@@ -35,7 +35,7 @@ from veilog.mining.inductive import Clock, OutOfTimeError, discover
 from veilog.mining.replay import workflow_net
 
 FILTER = 0.2
-"""Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""
+"""Noise threshold of the filter, as in :mod:`veilog.measures.process_model`."""
 SECONDS = 60.0
 """Time limit for the discovery and replay of each model, and again for alignments."""
 GLANCE = 10.0

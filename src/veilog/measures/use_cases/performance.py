@@ -40,12 +40,12 @@ from veilog.measures.measure import Log
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
 OFTEN = 30
-"""Number of times a pair must occur in the original for its mean duration to count."""
+"""Fewest occurrences of a pair in the original for its mean duration to count."""
 
 _HOUR = 3_600_000_000
 _WORK = ("processing", "waiting")
 _WHOLE_DAY = 23
-"""Circadian distance of a weekday on which only one log has events, as in the package."""
+"""Circadian distance of a weekday with events of one log only, as in the package."""
 
 
 @dataclass(frozen=True, eq=False)

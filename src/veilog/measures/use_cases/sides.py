@@ -31,7 +31,7 @@ class Splits:
 
     pair: Pair
     person: str | None = None
-    """Column that names the person of a case; parts of the original are then parts of its people."""
+    """Column that names the person of a case; parts are then parts of the people."""
 
     @staticmethod
     def of_people(pair: Pair, person: str | bool) -> Splits:

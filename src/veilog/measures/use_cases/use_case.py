@@ -58,7 +58,7 @@ class UseCaseOptions:
     """Column that names the person of a case. No person's cases are on both sides of a split, and the column is no
     attribute. True: the likeliest one (:func:`veilog.measures.persons.person_of`); False: none."""
     return_days: float = 30.0
-    """Largest number of days between the end of a case and the person's next case, for a return."""
+    """Largest number of days from the end of a case to a return of its person."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
 
     @property
@@ -80,7 +80,7 @@ class Metric:
     chief: bool = False
     """True if the verdict depends on it; the worst of several decides."""
     against: Literal["sample", "original"] = "sample"
-    """Reference of a number of which less is better: another sample of the original, or the original."""
+    """Reference where less is better: another sample of the original, or the original."""
     negligible: float = 0.0
     """Distance that is too small to matter, which counts as near as another sample."""
     on_request: bool = False
@@ -286,9 +286,9 @@ class UseCase:
     aspects: tuple[Metric, ...]
     score: Score
     needs: Needs | Literal["either"] = "variants"
-    """Kind of log; *either* takes whole logs where both are there, and otherwise the variants."""
+    """Kind of log; *either* takes whole logs if both are there, else the variants."""
     held_out: bool = False
-    """True if 30 % of the original's cases judge it, of which the reference has seen nothing."""
+    """True if 30 % of the original's cases judge it, unseen by the reference."""
     halvings: int = 1
     """Number of halvings of the original for another sample, whose mean is the reference. Many are useful where a
     number is one of a whole log, so that a lucky draw is no reference."""
