@@ -109,7 +109,7 @@ def attributes_of(log: EventLog) -> tuple[AttributeFacts, ...]:
 
 
 def transitions_of(log: EventLog) -> dict[str, int] | None:
-    """Return the events of each life cycle transition, or None without a column."""
+    """Return the events of each life cycle transition, most frequent first, or None."""
     if LIFECYCLE not in log.events.column_names:
         return None
     column = as_array(log.events.column(LIFECYCLE)).cast(pa.string()).drop_null()
@@ -184,7 +184,7 @@ def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 
 
 def staff_columns(log: EventLog | StoredLog) -> tuple[str, ...]:
-    """Return the columns whose name is one for staff, such as ``org:resource``."""
+    """Return columns whose name is one for staff (``org:resource``), values unread."""
     shape = log.shape
     names = dict.fromkeys((*shape.cases.column_names, *shape.events.column_names))
     return tuple(name for name in names if _STAFF & {word.lower() for word in _WORDS.findall(name)})

@@ -99,7 +99,7 @@ class Repeated:
 
     @cached_property
     def offsets(self) -> IntArray:
-        """Return the places where the cases begin in a row, and the end of the last."""
+        """Return where each case begins, one after the other, and where the last ends."""
         return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
 
     @property

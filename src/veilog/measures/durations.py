@@ -82,7 +82,7 @@ class ActiveCases:
     """Numbers of active cases in each bin of time."""
 
     clock: Clock
-    """The calendar, or each log's time since its first event without a common time."""
+    """The calendar, or for logs without a common time, the time since each first event."""
     start: str | None
     """Start of the first bin (ISO, UTC); None if the clock is not the calendar."""
     bin_seconds: int
@@ -238,7 +238,7 @@ def emd(a: IntArray, b: IntArray) -> float:
 
 
 def _iso(micros: int) -> str | None:
-    """Return the time in ISO form, or None before the year 1."""
+    """Return the time in ISO form; None before the year 1, where a bin may begin."""
     try:
         moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=micros)
     except OverflowError:

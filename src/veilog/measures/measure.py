@@ -67,7 +67,7 @@ class Quantity:
     form: Form = "number"
     unit: str = ""
     plain: tuple[str, str] | None = None
-    """Title and meaning for readers of pages, which leave out our measures without."""
+    """Title and meaning for pages, which leave out our own measures without these."""
 
     def number(self, value: Any) -> float | int | None:
         """Return this number of a measure's value."""

@@ -62,7 +62,7 @@ def rounded(column: Any) -> BoolArray:
 
 
 def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
-    """Return a column's whole numbers and where there are any; None without numbers."""
+    """Return whole numbers, each read alone, and their places; None for other types."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type

@@ -337,7 +337,7 @@ class ValidatingStream(io.RawIOBase):
             self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
 
     def drain(self, most: int | None = None) -> None:
-        """Read the rest (or ``most`` bytes), and note a quote that is never closed."""
+        """Read the rest (or ``most`` bytes); note an open quote, which explains faults."""
         buffer = bytearray(BLOCK)
         size = 0
         while got := self.readinto(buffer):
@@ -349,7 +349,7 @@ class ValidatingStream(io.RawIOBase):
 
 
 def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield batches of text columns (these, or all); an empty field is null."""
+    """Yield batches of text (these columns, or all): empty is null, ``""`` is text."""
     dialect, path = source.once(sniffed), source.path
     with source.stream() as stream:
         checked = ValidatingStream(stream, dialect, path)
@@ -427,7 +427,7 @@ def _line_of_row(source: Source, row: int) -> int | None:
 
 
 def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with their lines, for explanations; it ends where csv is lost."""
+    """Yield the rows with their lines, slowly, for explanations, until csv is lost."""
     dialect = source.once(sniffed)
     with source.stream() as stream:
         checked = io.BufferedReader(ValidatingStream(stream, dialect, source.path))

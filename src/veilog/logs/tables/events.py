@@ -419,7 +419,7 @@ class _Stamps:
 def _indexed(
     case: IntArray, count: int, index: IntArray, placed: BoolArray, stamps: _Stamps, names: Any, findings: Findings
 ) -> _Stamps:
-    """Return the stamps with the explicit index where a case has it throughout."""
+    """Return the stamps with each case's index if it has it throughout; note others."""
     throughout = np.ones(count, dtype=np.bool_)
     throughout[case[~placed]] = False
     missing = int((~throughout).sum())
@@ -552,7 +552,7 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
 
 
 def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
-    """Return the empty cases that stay, by the rules for them and for missing names."""
+    """Return the empty cases that stay by the rules, also for missing names, or None."""
     for rule in ("empty-trace", "case-without-name"):
         if empty is not None:
             meets = np.ones(len(empty), dtype=np.bool_) if rule == "empty-trace" else blank(empty[ACTIVITY])
@@ -563,7 +563,7 @@ def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
 
 
 def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
-    """Return the log with all cases placed, by the rules for empty and repeated ones."""
+    """Put all cases at their ``case:index``, by the rules for empty, repeated ones."""
     cases, empty = log.cases, kept_empty(empty, findings)
     if empty is not None:
         cases = pa.concat_tables([cases, empty], promote_options="permissive")

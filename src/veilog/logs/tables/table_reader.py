@@ -184,7 +184,7 @@ def is_place(name: str) -> bool:
 
 
 def headed(row: Sequence[str], place: int) -> bool:
-    """Return True if this row may be a header: below a title, one without data."""
+    """Return True if a row may be a header: below a title, no data or default names."""
     return not place or not any(DATA.search(name) or is_place(name) for name in row)
 
 

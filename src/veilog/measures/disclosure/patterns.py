@@ -194,7 +194,7 @@ class _Sums:
         return self._states_ahead(batch, rows)
 
     def _surprise(self, batch: _Batch, rows: States) -> FloatArray:
-        """Return the sum of c ln c over each variant's, or value's, c cases."""
+        """Return c ln c summed per pattern and item, over variants' or values' cases c."""
         from scipy.sparse import csr_matrix
 
         space = self._space

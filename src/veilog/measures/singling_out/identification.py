@@ -297,7 +297,7 @@ def _only_person(variants: Variants, variant: IntArray, owner: IntArray) -> IntA
 
 
 def _drawn(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.random.Generator) -> _Drawn:
-    """Draw cases, half of them with a path of one person, and weigh people alike."""
+    """Draw cases in random order, half with a path of one person; weigh people alike."""
     weight = cases.weight()
     kinds = [kind for kind in (np.flatnonzero(cases.apart), np.flatnonzero(~cases.apart)) if len(kind)]
     number = most // len(kinds)

@@ -64,7 +64,7 @@ class Inferred(Attack):
     people: int
     guessed: Success
     naive: Rate
-    """Share of people for whom the release's most frequent value is right."""
+    """Share of right guesses by the release's most frequent value, knowing nothing."""
     beyond: Rate
     """Gain over the control, with its interval at 99.5 %."""
     residual: Rate
@@ -84,7 +84,10 @@ class Inference:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Knowledge and secrets of people, as numbers that are alike in all logs."""
+    """Knowledge and secrets of people, as numbers that are alike in all logs.
+
+    The logs are the original, the release and, where there is one, the control group.
+    """
 
     contexts: Sequence[Sequence[IntArray]]
     """For each log, most knowledge first: a number per row, equal for all who agree; -1 where less is known."""
@@ -139,7 +142,10 @@ def inference(
 
 
 def _ends(logs: Sequence[Variants], sizes: Sequence[int], first: Rows) -> Iterator[tuple[int, _Asked]]:
-    """Yield for each size the longer variants; ``first`` has the first log's rows."""
+    """Yield for each size the knowledge of longer variants, weighted by their cases.
+
+    The rows of the first log are those of ``first``.
+    """
     known, last = prefixes_of(logs, sizes[-1])
     rows = [first.variant, *(np.arange(len(log)) for log in logs[1:])]
     ends = [code[row] for code, row in zip(last, rows, strict=True)]

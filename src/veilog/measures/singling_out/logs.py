@@ -213,7 +213,7 @@ def starts_of(log: EventLog) -> IntArray:
 def cases_of(
     log: EventLog | Variants, variants: Variants, with_start: bool, owner: IntArray | None = None
 ) -> tuple[IntArray, IntArray, IntArray | None]:
-    """Return variant, start and owner of each case, in an order of their own.
+    """Return variant, start and owner of each case, in no order of the log's.
 
     The start is ``UNKNOWN`` if it is unknown or not wanted. The owner is None if none is given. Cases with equal
     variants and starts are in the order of their owners.
@@ -250,7 +250,7 @@ def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArra
 
 
 def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
-    """Return the first random positions below each length; -1 after the last."""
+    """Return ``most`` positions in random order below each length; -1 after the last."""
     longest = int(lengths.max(initial=0))
     most = min(most, longest)
     found = np.full((len(lengths), most), -1, dtype=np.int64)

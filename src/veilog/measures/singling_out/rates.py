@@ -70,7 +70,10 @@ def certain(share: float) -> Rate:
 
 
 def wilson(share: float, attacks: float, z: float = Z) -> Rate:
-    """Return Wilson's interval, also for values from 0 to 1: they vary less than ends."""
+    """Return Wilson's interval of a share.
+
+    Values between 0 and 1 vary less than zeros and ones of the same mean, so the interval covers these, too.
+    """
     z2 = z * z / attacks
     middle = (share + z2 / 2) / (1 + z2)
     reach = math.sqrt(max(0.0, z2 * (share * (1 - share) + z2 / 4))) / (1 + z2)

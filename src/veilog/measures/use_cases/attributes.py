@@ -70,7 +70,7 @@ class ComparedAttribute:
 
     @cached_property
     def codes(self) -> tuple[IntArray, IntArray | None, int]:
-        """Return both logs' categories and their number; quantiles cut numbers."""
+        """Return both logs' categories, by the original's quantiles, and their number."""
         both = (self.judged, self.used)
         if self.ordered:
             ends = _ends(self.judged.array[np.isfinite(self.judged.array)])
@@ -283,7 +283,7 @@ def marginal(used: Values | None, judged: Values) -> float | None:
 
 
 def shape(used: AnyArray, judged: AnyArray) -> float:
-    """Return the Kolmogorov-Smirnov complement of numbers, or total variation's."""
+    """Return the Kolmogorov-Smirnov or, for categories, total variation complement."""
     if judged.dtype == np.float64:
         a, b = np.sort(used), np.sort(judged)
         both = np.concatenate([a, b])
@@ -340,7 +340,7 @@ class Presence:
     activity: IntArray
 
     def shares(self, codes: IntArray, size: int, activities: int) -> tuple[FloatArray, FloatArray]:
-        """Return the shares of cases by category with, and without, each activity."""
+        """Return the shares of cases by category (or -1), with and without each activity."""
         cells = (codes[self.case] + 1) * activities + self.activity
         joint = np.bincount(cells, minlength=(size + 1) * activities).reshape(size + 1, activities) / self.cases
         return joint, _shares(codes + 1, size + 1)[:, None] - joint

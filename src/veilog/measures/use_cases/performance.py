@@ -189,7 +189,10 @@ def _step_error(used: _Steps, judged: _Steps) -> float | None:
 
 
 def _work_errors(used: _Timed, judged: _Timed, labels: int) -> dict[str, float | None]:
-    """Return median errors of processing and waiting by activity; 1 for a lost one."""
+    """Return the median relative errors of the mean processing and waiting times.
+
+    They are over the original's frequent activities; a lost one has 1.
+    """
     if used.began is None or judged.began is None:
         return {"processing": None, "waiting": None}
     found: dict[str, float | None] = {}
