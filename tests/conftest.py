@@ -1,4 +1,4 @@
-"""Shared by all tests: the rings, the folder of real logs, and Hypothesis and noise that are the same in every run.
+"""Shared fixtures: rings of tests, real logs, and fixed examples and noise.
 
 Three rings: ``make test`` runs the tests without a mark, with few examples each; ``make test-all`` adds those that are
 ``slow``; ``make nightly`` runs those that are ``nightly``. A mark with ``but=N`` leaves the first N cases of a test in
@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, settings
 
 from veilog.privacy.mechanisms import noise
 
-os.environ["VEILOG_LEDGER"] = "none"  # what tests release is on nobody's account, and waits for no disk
+os.environ["VEILOG_LEDGER"] = "none"  # releases of tests are on no account, and wait for no disk
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="veilog-data-")
 os.environ.pop("COLUMNS", None)  # the command would make its lines as wide as what runs the tests thinks
 
@@ -43,8 +43,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave the first cases of a test in the ring before: what is nightly is slow there, and what is slow has no
-    mark."""
+    """Leave the first cases of a test in the ring before.
+
+    A nightly test is slow there, and a slow one has no mark.
+    """
     seen: Counter[tuple[str, Any]] = Counter()
     for item in items:
         for name, instead in (("nightly", [pytest.mark.slow.mark]), ("slow", [])):
@@ -58,8 +60,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class _Chance:
-    """The noise of what has no seed, decided by the name of the test, or of the fixture that tests share: a test fails
-    for everybody or for nobody, wherever and beside whatever it runs. Processes that a test starts draw their own.
+    """Noise without a seed, decided by the name of the test or of the shared fixture.
+
+    A test fails on every machine or on none, whatever runs beside it. Processes that a test starts draw their own
+    noise.
     """
 
     def __init__(self) -> None:
@@ -92,7 +96,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
-    """What several tests share is made by the first that comes, which is another one on every machine."""
+    """Give a shared fixture noise of its own, whichever test makes it first."""
     if request.scope == "function":
         return (yield)
     before = _chance.begin(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')}")
@@ -119,8 +123,7 @@ def logs() -> Path:
 
 @pytest.fixture
 def interruptible() -> Iterator[None]:
-    """Ctrl-C is heard here and in processes that are started, also where the tests run in the background, which ignores
-    it."""
+    """Hear Ctrl-C here and in started processes, also when run in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Charts: well-formed, self-contained, right where it can be read off, and drawn for whatever two logs there are."""
+"""Charts are well-formed, self-contained and right, for any two logs."""
 
 from __future__ import annotations
 

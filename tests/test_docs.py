@@ -1,4 +1,4 @@
-"""The docs are true of the code: every command, option, method and parameter is on its page, and the tutorial runs."""
+"""The docs are true: commands, options, methods, parameters, and the tutorial."""
 
 import ast
 import dataclasses
@@ -85,7 +85,7 @@ def test_a_table_that_the_code_gives_is_written_between_its_marks(name: str) -> 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_every_command_and_option_is_documented(command: str) -> None:
-    """In the table of the command itself, or in that of a group of options that it names."""
+    """Every option is in the command's own table, or in that of a group it names."""
     page = (DOCS / "command.md").read_text()
     own = page.partition(f"### veilog {command}\n")[2].partition("\n### ")[0]
     assert f"`veilog {command}" in own
@@ -105,7 +105,7 @@ def test_every_method_and_parameter_has_its_page(name: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """What headings are called in a link: small letters, hyphens for spaces, no other marks but _."""
+    """Return the anchors of headings: small letters, hyphens for spaces, only _."""
     prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     titles = re.findall(r"^#+ +(.+?) *$", prose, re.MULTILINE)
     named = re.findall(r"^\(([\w-]+)\)=$", prose, re.MULTILINE)
@@ -127,7 +127,7 @@ def test_links_between_pages_lead_somewhere() -> None:
 
 
 def run_blocks(page: Path, least: int, names: dict[str, object] | None = None) -> None:
-    """Runs the sh and python blocks of a page in order, in the current folder; of a shell's lines those of veilog."""
+    """Run the sh and python blocks of a page in order, with the lines of veilog alone."""
     names = {} if names is None else names
     blocks = re.findall(r"^```(sh|python)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     assert len(blocks) >= least
@@ -164,7 +164,7 @@ def test_the_how_to_pages_run(
     capsys: pytest.CaptureFixture[str],
     request: pytest.FixtureRequest,
 ) -> None:
-    """As they stand, with a ledger of their own; a table of a page that its code gives is what the code prints."""
+    """The how-to pages run as they stand, and their tables are what their code prints."""
     monkeypatch.setenv("VEILOG_LEDGER", str(tmp_path / "veilog.ledger"))
     for needed in ("pandas", "pm4py"):
         if f"import {needed}" in page.read_text():
@@ -180,14 +180,14 @@ def test_the_how_to_pages_run(
 
 PAGES = [*DOCS.glob("*.md"), *(DOCS / "methods").glob("*.md"), *(DOCS / "measures").glob("*.md")]
 ELSEWHERE = {"tutorial", "models"}
-"""The first is run by itself; the blocks of the second write files of any size and draw without end."""
+"""Pages not run: the tutorial has its own test, and the models' blocks never end."""
 WITH_BLOCKS = [p for p in PAGES if re.search(r"^```(sh|python)$", p.read_text(), re.MULTILINE)]
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("page", sorted(p for p in WITH_BLOCKS if p.stem not in ELSEWHERE), ids=lambda p: p.stem)
 def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a log under the names that the pages have for one, and a user who has a ledger."""
+    """The blocks of a page run, with a log under its names and a user's ledger."""
     monkeypatch.setenv("VEILOG_LEDGER", str(tmp_path / "veilog.ledger"))
     monkeypatch.chdir(tmp_path)
     log = hospital(1000, seed=1)  # of 300 cases one release by sacofa in 250 came out empty
@@ -295,7 +295,7 @@ def test_what_a_page_says_of_prediction_is_what_its_table_has() -> None:
 
 
 def numbers(rows: list[tuple[str, str]]) -> dict[str, list[str]]:
-    """Of each log of the first table what the n-gram predicts, learnt from real cases and from a release."""
+    """Return the n-gram's results by log, learnt from real cases and from a release."""
     cells = {log: [cell.partition(" ±")[0] for cell in text.split(" | ")] for log, text in rows}
     return {log: found[2:4] for log, found in cells.items() if len(found) == 8}
 
@@ -339,7 +339,7 @@ def test_what_the_json_of_a_release_holds_is_documented() -> None:
 
 @pytest.mark.parametrize("name", [name for name in MEASURES if not MEASURES.added_by(name)])
 def test_every_measure_is_documented(name: str) -> None:
-    """A table says what each of its numbers is and which values are better."""
+    """Every measure has a table with its numbers and their better values."""
     measure, page = MEASURES[name], (DOCS / "measures" / "compare.md").read_text()
     assert f"`{name}" in page
     for quantity in measure.quantities:

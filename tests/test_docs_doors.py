@@ -1,4 +1,4 @@
-"""The README, walked as it is written: its two commands' second, then each of the three doors, in an empty folder."""
+"""The README as written: its second command, then its doors, in a new folder."""
 
 import importlib.util
 import os
@@ -31,7 +31,7 @@ def door(begins: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which the words of the README are programs, and a browser notes what it is opened with."""
+    """Return an environment with the README's programs and a browser that notes."""
     folder = tmp_path_factory.mktemp("bin")
     programs = {
         "veilog": f'exec "{sys.executable}" -m veilog "$@"',
@@ -57,7 +57,7 @@ def walked(text: str, folder: Path, shell: dict[str, str]) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, shell: dict[str, str]) -> Path:
-    """Where the second of the two commands was run; the first installs what is here already."""
+    """Return the folder of the second command; the first installs what is here."""
     made = tmp_path_factory.mktemp("new user")
     ((language, text),) = blocks(README.partition("## Two commands")[2].partition("\n## ")[0])
     install, try_it = text.strip().splitlines()
@@ -112,7 +112,7 @@ def test_the_door_of_who_decides(folder: Path, shell: dict[str, str]) -> None:
 
 
 def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
-    """What the browser gets that the command opens by itself."""
+    """Return the page that the browser gets when the command opens it."""
     httpx = pytest.importorskip("httpx")
     address = Path(shell["BROWSER"].partition(" ")[0]).with_name("opened")
     with server(serve, folder, shell) as running:

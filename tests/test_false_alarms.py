@@ -1,4 +1,4 @@
-"""Tests with chance in them say how often a correct program fails them."""
+"""Tests with chance in them state how often a correct program fails them."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What surrounds the code is in order: the container, the hooks, the templates, what is built and what it stands on."""
+"""Files around the code are in order: container, hooks, templates and builds."""
 
 import importlib.util
 import re
@@ -39,7 +39,7 @@ def instructions(text: str = DOCKERFILE) -> list[tuple[str, str]]:
 
 
 def problems(text: str) -> list[str]:
-    """What is wrong with a Dockerfile of ours."""
+    """Return the faults of a Dockerfile of ours."""
     steps, found = instructions(text), []
     bases = [rest for name, rest in steps if name == "ARG" and rest.startswith("BASE=")]
     if not all(re.fullmatch(r"BASE=debian(:\d+\.\d+-slim|@sha256:[0-9a-f]{64})", base) for base in bases) or not bases:
@@ -95,7 +95,7 @@ def test_the_image_copies_what_is_there_and_not_ignored() -> None:
 
 
 def test_the_image_starts_what_veilog_has() -> None:
-    """Its options are those of the command, and the address of its healthcheck is served to whoever has no cookie."""
+    """The image's options are the command's, and its healthcheck needs no cookie."""
     steps = dict(instructions())
     program, command, *options = yaml.safe_load(steps["ENTRYPOINT"])
     assert (Path(program).name, command) == ("veilog", "serve")

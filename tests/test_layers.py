@@ -1,4 +1,4 @@
-"""Data flows one way: a module imports its own layer and the layers before it, never a later one."""
+"""Data flows one way: a module imports its own layer and those before it."""
 
 import ast
 import functools
@@ -67,7 +67,7 @@ def test_a_layer_stands_once() -> None:
 
 
 def imported(path: Path) -> dict[str, int]:
-    """The parts of veilog that a file imports, also inside functions and under TYPE_CHECKING, each with a line."""
+    """Return the parts of veilog that a file imports anywhere, each with a line."""
     parts = {}
     for node in nodes(path):
         if isinstance(node, ast.Import):
@@ -96,7 +96,7 @@ def test_a_module_imports_only_its_own_layer_and_those_before() -> None:
 
 
 def test_methods_reach_raw_data_through_questions_only() -> None:
-    """No method touches a private attribute of the curator or draws randomness of its own."""
+    """No method touches the curator's private parts or draws its own randomness."""
     for path in METHODS:
         for node in nodes(path):
             if isinstance(node, ast.Attribute):
@@ -121,8 +121,8 @@ DATA_TYPES = {
     "veilog.logs.storage.stored_log": {"StoredLog"},
     "veilog.messages": {"Message", "as_message"},
 }
-"""What the kernel may know of event logs and messages: data types, and of one of them the names of its columns and how
-the texts of one are listed, each once."""
+"""Parts of event logs and messages that the kernel may use: data types, and of one of them the names of its columns and
+how the texts of one are listed, each once."""
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_the_kernel_imports_errors_and_three_data_types() -> None:
 
 @pytest.mark.slow
 def test_the_kernel_waits_for_no_reader_of_logs() -> None:
-    """What is imported with it is what an event log itself stands on: a stored log is known by its type alone."""
+    """The kernel imports only what an event log needs; stored logs are a type alone."""
     code = "import sys, veilog.privacy.curator; print(*(m for m in sys.modules if m.split('.')[0] == 'veilog'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     others = {name for name in done.stdout.split() if not name.startswith("veilog.privacy")}
@@ -165,8 +165,10 @@ def test_only_the_account_enters_charges() -> None:
 
 
 def test_questions_draw_from_what_they_charged() -> None:
-    """Outside the mechanisms nothing calls a sampler by its parameters, but for bins of which only survivors are drawn
-    and for the steps of a training, whose plan was charged."""
+    """Queries draw by their charged mechanisms, outside of which no sampler is called.
+
+    The exceptions are bins of which only survivors are drawn, and the steps of a training, whose plan was charged.
+    """
     for path in KERNEL:
         if path.parent.name == "mechanisms":
             continue
@@ -181,7 +183,7 @@ def test_questions_draw_from_what_they_charged() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["import veilog", "from veilog.cli import main; main(['--version'])"])
 def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
-    """Which modules are imported, not how long that takes: numbers and tables come when they are asked for."""
+    """A start imports no module of numbers or tables before it is needed."""
     code = f"import sys; {start}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"numpy", "scipy", "pyarrow", "duckdb", "ot", "jinja2", "dp_accounting", "pandas", "veilog.privacy"}
@@ -189,7 +191,7 @@ def test_a_start_waits_for_nothing_that_it_does_not_use(start: str) -> None:
 
 
 _COMPUTES = {"scipy", "ot", "rapidfuzz", "dp_accounting", "jinja2", "veilog.measures", "veilog.audits", "veilog.report"}
-"""What no command needs that looks at a log or an account."""
+"""Modules that no command on a log or an account needs."""
 _RELEASES = {"veilog.methods", "veilog.releasing", "veilog.ledger", "duckdb"}
 
 
@@ -210,7 +212,7 @@ _RELEASES = {"veilog.methods", "veilog.releasing", "veilog.ledger", "duckdb"}
 def test_a_short_command_loads_nothing_that_it_does_not_use(
     command: list[str], spared: set[str], tmp_path: Path
 ) -> None:
-    """Which modules, not how long that takes. Where pandas is installed, pyarrow loads it by itself."""
+    """A short command imports no module that it does not use, whatever the format."""
     log = hospital(20, seed=1)
     for suffix in ("csv", "parquet", "xes"):
         write(log, tmp_path / f"log.{suffix}", lossy=True)
@@ -250,7 +252,7 @@ def _module(path: Path) -> str:
 
 @functools.cache
 def _imports() -> dict[str, set[str]]:
-    """Of every module those that it imports, also inside functions and under TYPE_CHECKING."""
+    """Return the imports of every module, anywhere in it."""
     modules = {_module(path): path for path in SOURCE.rglob("*.py")}
     found: dict[str, set[str]] = {}
     for module, path in modules.items():
@@ -301,7 +303,7 @@ ROOMS = {
         *("confirmation", "model", "preview", "release", "suggest", "experiment", "demo", "serve", "completion"),
     ),
 }
-"""What these folders hold, each before what imports it."""
+"""Contents of these folders, each before its importers."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Codes and their catalogues: what the code says has a sentence for each of its readers."""
+"""Codes and catalogues: each code in the source has a sentence for its readers."""
 
 import ast
 import re
@@ -35,7 +35,7 @@ CATALOGUE = catalogue(ENGLISH)
 
 
 def used() -> dict[str, list[ast.Call | None]]:
-    """The codes that stand in the source, each with the calls that say them."""
+    """Return the codes in the source, each with the calls that use them."""
     found: dict[str, list[ast.Call | None]] = defaultdict(list)
     for path in SOURCE.rglob("*.py"):
         tree = ast.parse(path.read_text())

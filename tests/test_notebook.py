@@ -1,4 +1,4 @@
-"""What results show in a notebook, and as data frames: small, whole, light and dark, and nobody's words are markup."""
+"""Results in a notebook and as data frames: small, whole, readable, and escaped."""
 
 import ast
 import doctest
@@ -53,7 +53,7 @@ class Balanced(HTMLParser):
 
 
 def shown(value: Any) -> str:
-    """What a notebook shows of a value, as far as it can be read."""
+    """Return the text that a notebook shows of a value."""
     html = value._repr_html_()
     assert len(html) < LARGEST
     assert not any(word in html for word in ("<script", "http:", "https:", "src=", "@import", "url("))
@@ -152,7 +152,7 @@ def test_figures_are_for_people() -> None:
 def test_whatever_holds_a_log_is_compared_released_and_judged(
     log: veilog.EventLog, released: veilog.Release, tmp_path: Path
 ) -> None:
-    """A release, a log, a DataFrame and a file give the same; only Parquet and memory keep every type."""
+    """A release, a log, a DataFrame and a file give the same results."""
     path = tmp_path / "log.parquet"
     veilog.write(log, path)
     frame, arrow = log.to_pandas(), log.to_arrow()
@@ -235,7 +235,7 @@ def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.nightly
 def test_a_plain_script_audits(tmp_path: Path) -> None:
-    """Without an ``if __name__`` guard: the script is not run again by processes of its own."""
+    """A plain script audits without an ``if __name__`` guard, and runs once."""
     script = tmp_path / "script.py"
     script.write_text(
         "import veilog\n"

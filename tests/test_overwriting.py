@@ -1,4 +1,4 @@
-"""No writer replaces a file unless it is told to: what was there is byte-equal afterwards."""
+"""No writer replaces a file unasked: its bytes are equal afterwards."""
 
 from __future__ import annotations
 

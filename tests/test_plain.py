@@ -1,4 +1,4 @@
-"""What programs are told of a dataclass: its fields in their order, but for what the class says beside them."""
+"""Dataclasses in JSON: their fields in order, but for declared exceptions."""
 
 import importlib
 import json
@@ -74,7 +74,7 @@ def test_what_is_kept_comes_back_exactly() -> None:
 
 
 def told() -> list[type[ToJson]]:
-    """Every class of the package that is told so."""
+    """Return every class of the package with this JSON."""
     for module in pkgutil.walk_packages(veilog.__path__, "veilog."):
         if module.name.split(".")[1] in {"audits", "experiments", "logs", "measures", "privacy", "releasing"}:
             importlib.import_module(module.name)

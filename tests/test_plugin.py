@@ -1,4 +1,4 @@
-"""A method in a package outside is known everywhere, without a line changed here; a broken add-on stops nobody."""
+"""A method of another package is known everywhere, and a broken one harms none."""
 
 import json
 import os
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the example add-on, installed as pip installs it, beside one that cannot be loaded."""
+    """Return a folder with the example add-on and one that cannot be loaded."""
     folder = tmp_path_factory.mktemp("packages")
     quietly = ("--quiet", "--disable-pip-version-check", "--no-deps", "--no-build-isolation", "--no-index")
     source = ROOT / "examples" / "plugin"

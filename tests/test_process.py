@@ -1,4 +1,4 @@
-"""Processes beside this one: one thread each, limits that hold, and an end whatever they do."""
+"""Processes beside this one: one thread each, firm limits, and a sure end."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ def wait_politely(pipe: Connection) -> None:
 
 
 def wait_with_another(pipe: Connection) -> None:
-    """Never ends, whatever it is told, and has started somebody."""
+    """Ignore all signals for minutes, with a child process of its own."""
     os.setsid()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
@@ -114,7 +114,7 @@ def test_memory_is_limited() -> None:
 
 
 def halved(number: int) -> int:
-    """What is called beside: of an odd number there is no half, of a large one it takes for ever."""
+    """Return half of an even number; refuse odd ones, and never end for large ones."""
     if number > 1000:
         time.sleep(600)
     if number % 2:
@@ -278,7 +278,7 @@ def test_the_memory_of_a_container_is_what_its_groups_allow(
 def test_the_cores_of_a_container_are_what_its_groups_allow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, groups: str | None, limits: dict[str, str], most: int
 ) -> None:
-    """A share of a core counts as one; without a limit they are those that the process is bound to."""
+    """A share of a core counts as one; without a limit, bound cores count."""
     plant_groups(tmp_path, groups, limits)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
     assert machine_cores(tmp_path) == most

@@ -1,9 +1,9 @@
-"""No test asserts a sentence: codes, values and exit statuses say what happened, in whatever words.
+"""No test pins a sentence: codes, values and exit statuses are compared.
 
 A sentence is a text of four words or more in which a word of letters is followed by one in small letters, and that is
 no markup, option, query or command. An assertion pins one that it compares with (``==``, ``in``), by itself or within a
-tuple, list, set, dict, sum of texts or f-string; ``pytest.raises`` pins one that stands in its ``match``. What is given
-to a call or stands in an index is no sentence that is compared: labels of columns, codes with their values.
+tuple, list, set, dict, sum of texts or f-string; ``pytest.raises`` pins one that stands in its ``match``. Arguments of
+a call and indices are no sentences that are compared: labels of columns, codes with their values.
 """
 
 import ast

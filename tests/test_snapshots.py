@@ -1,8 +1,8 @@
-"""What releases, comparisons, risks, ledgers and dossiers say, whole and as JSON, held against files.
+"""Releases, comparisons, risks, ledgers and dossiers as JSON equal stored files.
 
-``python tests/test_snapshots.py`` writes the files anew; the difference shows what a change does to all that is said.
-The numbers are of seeded releases of a small made-up log, rounded to nine digits. Seconds, dates and the numbers of
-versions are left out.
+``python tests/test_snapshots.py`` writes the files anew; the difference shows the effect of a change. The numbers are
+of seeded releases of a small made-up log, rounded to nine digits. Seconds, dates and the numbers of versions are left
+out.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 MOST = 20
 NOTHING = 1e-12
-"""What is left where a processor rounds differences of equal numbers: not the same on another one."""
+"""Bound of rounding differences of equal numbers, which depend on the processor."""
 CLOCKED = {"seconds", "date", "created", "created_at", "veilog_version", "version"}
 
 
@@ -97,12 +97,12 @@ def of_dossier() -> dict[str, object]:
 
 
 def undated(text: str) -> str:
-    """The same without the days on which it says that it was written."""
+    """Return the text without the days on which it was written."""
     return re.sub(r"(written(?: on)?:? )\d{4}-\d\d-\d\d", r"\1...", text)
 
 
 def said_of(make: Callable[[], object]) -> object:
-    """What it gives, or how it is refused."""
+    """Return the result of a function, or its refusal."""
     try:
         return make()
     except veilog.VeilogError as error:
@@ -120,7 +120,7 @@ SUBJECTS: dict[str, Callable[[], dict[str, object]]] = {
 
 
 def plain(value: Any) -> Any:
-    """The same as JSON has it, without what is different each time; of long lists the beginning and a hash."""
+    """Return the value as in JSON, without changing parts; long lists end in a hash."""
     if isinstance(value, dict):
         return {str(name): plain(part) for name, part in value.items() if name not in CLOCKED}
     if isinstance(value, list | tuple):

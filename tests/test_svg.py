@@ -1,4 +1,4 @@
-"""Elements of pictures: well-formed whatever is in them, with attributes as SVG names and numbers as it writes them."""
+"""Elements of pictures are well-formed, with SVG's attributes and numbers."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""Which modules a log and a request pass on their way to a release are those of ``docs/architecture.md``."""
+"""A log and a request pass the modules that ``docs/architecture.md`` lists."""
 
 import re
 import sys
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 def part(begin: str, end: str) -> str:
-    """What the page says between two phrases."""
+    """Return the text of the page between two phrases."""
     return PAGE[PAGE.index(begin) : PAGE.index(end)]
 
 
@@ -39,7 +39,7 @@ ON_PAGES = part("The request goes on", "The log passes 23"), part("The log passe
 
 
 def passed(work: Callable[[], Any]) -> dict[tuple[type, ...], list[str]]:
-    """The modules that are given a log, or a request, by name, in the order in which they first are."""
+    """Return the modules that get a log, or a request, by first use."""
     found: dict[tuple[type, ...], list[str]] = {LOG: [], REQUEST: []}
 
     def called(frame: FrameType, _: str, __: object) -> None:

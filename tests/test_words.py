@@ -1,4 +1,7 @@
-"""The docs have short sentences, the field's words, and numbers from a command: exceptions stand here with a reason."""
+"""The docs have short sentences, the field's words, and numbers from commands.
+
+Exceptions stand here with a reason.
+"""
 
 import importlib.util
 import re
@@ -45,7 +48,7 @@ PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
 
 
 LONG, OLD = 78, 0
-"""Sentences that are too long, outside the pages that have none, and old words. These numbers only fall."""
+"""Numbers of long sentences, outside the pages without any, and of old words. They only fall."""
 
 
 TEMPLATE = ("When to use it", "Example", "How it works", "Guarantee", "Parameters", "What was measured", "Literature")
@@ -109,7 +112,7 @@ def test_old_words_are_found_where_people_read_them(text: str, found: list[str])
 
 
 def measured(table: list[str]) -> bool:
-    """Whether most of what a table has after its first column are numbers."""
+    """Return True if most entries after the first column of a table are numbers."""
     entries = [entry.strip(" *~") for row in table[2:] for entry in row.strip("|").split("|")[1:]]
     told = [entry for entry in entries if entry]
     form = re.compile(r"[<≥]?[-+]?[\d.,]+(?: ?(?:%|s|ms|x|GB|MB|kB|[±(\[].*))?")

@@ -1,4 +1,4 @@
-"""What tests of Amun share: logs from cases of (activity, seconds), and the paper's worked example."""
+"""Tools for tests of Amun: logs of (activity, seconds), and its worked example."""
 
 import datetime
 import itertools

@@ -24,7 +24,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def error_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    """Why it refuses, as its JSON has it: with the code and the exit status. One line says it to people, too."""
+    """Return the command's error as JSON, after a check of its status and its line."""
     capsys.readouterr()
     status, out, err = run(capsys, *arguments, "--json", "-")
     error: dict[str, Any] = json.loads(out)["error"]
@@ -39,7 +39,7 @@ def code_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int
 
 
 def at_a_terminal(answer: str, *arguments: str, cwd: Path) -> tuple[int, bytes]:
-    """Its status, and what it showed, where somebody answers its question."""
+    """Return status and output of a command whose question at a terminal is answered."""
     import pty  # not everywhere
 
     leader, follower = pty.openpty()

@@ -1,4 +1,4 @@
-"""Questions about times and attributes as a release asks them, and their answers without noise."""
+"""Queries about times and attributes of a release, and answers without noise."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import NoisyMaximum
 
 Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
-"""The function of cases, how many numbers it gives, what a case adds to them at most, and how it was asked."""
+"""Function of cases, number of answers, bound of a case, and the query's options."""
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def exact(log: EventLog, asked: Asked) -> np.ndarray:
 
 
 Choice = tuple[Callable[[Cases], Any], list[np.ndarray], dict[str, Any]]
-"""The function of cases that a choice of tables is made by, what was expected of each, and how it was asked."""
+"""Function of cases for a choice of tables, what each expects, and its options."""
 
 
 @contextmanager
@@ -58,7 +58,7 @@ def choices_heard() -> Iterator[list[Choice]]:
 
 
 def scores(log: EventLog, choice: Choice, expected: Any, less: Any) -> np.ndarray:
-    """The scores of all tables, of which the largest is sought, where so much is expected of them."""
+    """Return the scores of all tables under these expectations; the largest wins."""
     features, _, more = choice
     with patch.object(NoisyMaximum, "largest", lambda self, numbers, source: numbers):
         return np.asarray(Curator(log.variants, log=log).events.most_apart(features, expected, less, 1, **more))

@@ -1,4 +1,4 @@
-"""Fingerprints by the source in another folder, or by the same with a change of one file.
+"""Fingerprints by the source in another folder, or with a change of one file.
 
 Run as a program it loads the packages of others once. Each change is made in a process forked from there, which imports
 veilog anew: one file comes from the changed text, and nothing is compiled twice.
@@ -15,8 +15,10 @@ from typing import Any
 
 
 def found(name: str, setting: str) -> str:
-    """The hash of an experiment's measure, or of one trial of a method: of its first, of the first that is asked with a
-    setting, or of the one with a large log."""
+    """Return the hash of an experiment's measure, or of one trial of a method.
+
+    The trial is the first, the first with a setting, or the one with a large log.
+    """
     from veilog.experiments import EXPERIMENTS, fingerprints
     from veilog.logs.variants import Variants
     from veilog.methods import METHODS
@@ -40,7 +42,7 @@ def found(name: str, setting: str) -> str:
 
 
 def after(change: dict[str, Any]) -> list[str]:
-    """What is found by the source in the folder of the change, or with one file read as if it were changed."""
+    """Return the fingerprints by the source in a folder, or with one file changed."""
     sys.path.insert(0, change["folder"])
     if "reached" in change:
         return [found(*each) for each in change["reached"]]

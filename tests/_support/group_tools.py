@@ -1,4 +1,4 @@
-"""Small logs for the tests of group-based methods, and what their models mean, spelt out."""
+"""Small logs for tests of group-based methods, and their models spelt out."""
 
 import datetime
 import itertools
@@ -25,7 +25,7 @@ def log_of(
     events: dict[str, Sequence[Any]] | None = None,
     cases: dict[str, Sequence[Any]] | None = None,
 ) -> EventLog:
-    """A log of these traces; each case starts a day later, its events an hour apart unless ``minutes`` says when."""
+    """Return a log of these traces, a day apart; events are an hour apart by default."""
     rows = [list(trace) for trace in traces_]
     owner = [i for i, trace in enumerate(rows) for _ in trace]
     passed = minutes or [[60 * j for j in range(len(trace))] for trace in rows]
@@ -53,7 +53,7 @@ def traces_of(log: EventLog) -> list[Trace]:
 
 
 def patterns_of(trace: Sequence[Any], background: str, size: int) -> set[tuple[Any, ...]]:
-    """Everything of exactly this size that somebody may know of a case."""
+    """Return all patterns of this size that an attacker may know of a case."""
     if background == "set":
         return set(itertools.combinations(sorted(set(trace)), size))
     found = set(itertools.combinations(trace, size))
@@ -63,7 +63,10 @@ def patterns_of(trace: Sequence[Any], background: str, size: int) -> set[tuple[A
 def violations(
     log: Sequence[Sequence[Any]], background: str, k: int, largest: int, told: Sequence[Any] | None = None, c: float = 1
 ) -> list[tuple[Any, ...]]:
-    """The patterns of at most ``largest`` events that too few cases match, or that tell a value too surely."""
+    """Return the patterns with too few cases, or that reveal a value too surely.
+
+    They have at most ``largest`` events.
+    """
     found = []
     for size in range(1, largest + 1):
         having = [patterns_of(trace, background, size) for trace in log]

@@ -1,4 +1,4 @@
-"""What tests of the ledger share: small logs, a guarantee of given cost, and what is spent."""
+"""Tools for tests of the ledger: small logs, a guarantee, and the sum spent."""
 
 from fractions import Fraction
 from pathlib import Path

@@ -14,7 +14,7 @@ HOUR = 3_600_000_000
 
 
 def log_of(cases: list[tuple[dict[str, Any], list[dict[str, Any]]]], dated: bool = False) -> EventLog:
-    """Cases of (attributes, events); an event has an ``activity``, the other keys are attributes."""
+    """Return a log of (attributes, events); an event has its ``activity`` as a key."""
     flat = [(i, event) for i, (_, events) in enumerate(cases) for event in events]
     names = sorted({key for _, event in flat for key in event} - {"activity"})
     case_names = sorted({key for attributes, _ in cases for key in attributes})
@@ -52,7 +52,7 @@ def released(log: EventLog = COLOURED, **changes: Any) -> veilog.Release:
 
 
 def slow_and_fast(cases: int, seed: int) -> EventLog:
-    """One path: cases that are slow last 20 hours, the others 2; in summer all are of the ward north."""
+    """Return slow cases of 20 hours and others of 2; in summer all are of ward north."""
     rng = np.random.default_rng(seed)
     slow = rng.random(cases) < 0.4
     begin = 1_704_067_200_000_000 + (rng.random(cases) * 360 * 24 * HOUR).astype(np.int64)

@@ -1,4 +1,4 @@
-"""A model and a training state without a training: random weights over a few variants."""
+"""A model and a training state with random weights, without a training."""
 
 from dataclasses import replace
 from fractions import Fraction

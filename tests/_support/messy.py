@@ -1,4 +1,4 @@
-"""Messy files, made of one small log: how each is read, what is said of it, and which of its events are kept.
+"""Messy files made of one small log: how each is read, its findings, its events.
 
 The table in docs/how-to/messy-files.md is this list; a test keeps them equal.
 """
@@ -24,7 +24,7 @@ EVENTS = (
     ("P2", "Aufnahme", "2024-03-14 10:00:00", "Ay"),
     ("P2", "Entlassung", "2024-03-26 11:30:00", "Ay"),
 )
-"""Case, activity, time and physician of each event: what every file holds, and every log that is read."""
+"""Case, activity, time and physician of each event, in every file and every log."""
 ZONE = "timestamp-without-zone"
 
 
@@ -39,7 +39,7 @@ class Mess:
     """The findings; of a file that is refused, one sentence of the error."""
     options: dict[str, Any] = field(default_factory=dict)
     kept: str = ""
-    """What becomes of the physician, or of whatever else there is, in words."""
+    """Fate of the physician, or of other content, in words."""
     events: tuple[tuple[str | None, ...], ...] = tuple(event[:3] for event in EVENTS)
     attribute: str | None = "physician"
     """The attribute of the physician, where there is one."""
@@ -189,7 +189,7 @@ def xes(*, times: bool = True, cut: int = 0) -> Callable[[], bytes]:
 
 OBJECTS = {"P1": "patient", "P2": "patient", "P3": "patient", "B7": "bed"}
 LINKS = ((0, ("P1", "B7")), (1, ("P1",)), (2, ("P1", "B7")), (3, ("P2",)), (4, ("P2",)))
-"""Which objects each event has; one more event, of the bed alone, is in no patient's case, and P3 has none."""
+"""Objects of each event; one more event has the bed alone, and P3 has no event."""
 OCEL_SAID = ("event-without-object", "object-without-event", "not-flat", ZONE)
 
 

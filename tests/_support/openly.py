@@ -1,6 +1,6 @@
-"""Releases by an owner who says that all labels and the longest case of a log are public, and takes any epsilon.
+"""Releases by an owner who declares labels and longest case, at any epsilon.
 
-For tests about something else than what an owner has to say.
+They are for tests about something else than the owner's declarations.
 """
 
 from typing import Any

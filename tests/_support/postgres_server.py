@@ -1,4 +1,4 @@
-"""A Postgres of our own: in a temporary folder, on a socket that nobody else sees, by a user who is not root."""
+"""A Postgres of our own: temporary folder, private socket, and no root."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 SECRET = "pass/word@&?'"
-"""Of whoever only reads; it needs quoting in a URL and in SQL."""
+"""Password of the role that only reads; it needs quoting in a URL and in SQL."""
 QUOTED = "pass%2Fword%40%26%3F'"
 PATIENCE = 30.0
 
@@ -56,7 +56,7 @@ class Server:
         self.process.wait(PATIENCE)
 
     def again(self) -> None:
-        """Have it answer after it was stopped, or after it ended all queries because one was killed."""
+        """Start the server again after a stop, or after it ended all queries."""
         if self.process is not None and self.process.poll() is not None:
             self.start()
         self.until(self._answers, "the server did not recover")
@@ -79,7 +79,7 @@ class Server:
             return rows
 
     def fill(self, events: pa.Table, columns: str, name: str = "log", database: str = "postgres") -> None:
-        """Make a table of these events, as columns of these types, for all to read; its rows in another order."""
+        """Make a table of these events for all to read, with rows in another order."""
         with self.owner(database) as connection:
             connection.execute(f"DROP TABLE IF EXISTS {name} CASCADE")
             connection.execute(f"CREATE TABLE {name} ({columns})")
@@ -120,7 +120,7 @@ class Server:
 
 @contextlib.contextmanager
 def served() -> Iterator[Server]:
-    """A server until the end of the block; skips where Postgres, its driver or somebody to run it is missing."""
+    """Run a server during the block, or skip the test where a part is missing."""
     pytest.importorskip("psycopg")
     programs = _programs()
     user = _unprivileged()
@@ -150,7 +150,7 @@ def _programs() -> Path:
 
 
 def _unprivileged() -> str | None:
-    """Somebody to run the server, which refuses root; None for whoever runs the tests."""
+    """Return a user for the server, which refuses root; None for the current one."""
     if os.getuid() != 0:
         return None
     for name in ("postgres", "nobody"):

@@ -1,4 +1,4 @@
-"""That something is refused, and why: by the code and its values, not by the sentence."""
+"""Refusals in tests, by their code and values and not by their sentence."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ from veilog.messages import Message, said_to
 
 @contextmanager
 def refused(kind: type[VeilogError], /, *codes: str, **values: Any) -> Iterator[Any]:
-    """What is done inside raises this error with one of these codes, and with these values as they are shown."""
+    """Expect this error from the block, with one of the codes and with these values."""
     with pytest.raises(kind) as caught:
         yield caught
     assert caught.value.code in codes

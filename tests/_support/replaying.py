@@ -1,4 +1,4 @@
-"""A release recorded once, and replayed on as many other logs as a test has; and that a recorded one paid for all.
+"""A release recorded once and replayed on many other logs, with its charges.
 
 :func:`veilog.testing.methods.recorded_and_replayed` records anew for every other log.
 """
@@ -29,7 +29,7 @@ def replay(planned: ReleaseRequest, tape: Tape, other: Log) -> Release:
 
 
 def check_charges(released: Release, tape: Tape) -> list[str]:
-    """Every charge belongs to a recorded question, and every question was charged; return what was opened."""
+    """Assert that charges and recorded queries match, and return what was opened."""
     paid = [charge for _, _, charges in tape.entries for charge in charges]
     opened = [asked[0] for asked, _, _ in tape.entries if asked[0] in OPENING]
     assert len(released.guarantee.charges) == len(paid) + opened.count("training") + opened.count("rounds")

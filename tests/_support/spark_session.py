@@ -1,4 +1,4 @@
-"""A session of Spark on this machine, as the command starts it, for all tests of a module."""
+"""A session of Spark on this machine, as the command starts it, per module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an error says to whoever types commands."""
+"""Errors as a user of the command sees them."""
 
 from veilog.errors import VeilogError
 from veilog.messages import said_to

@@ -1,4 +1,4 @@
-"""What the tests of tables share: reading a text as a file, and comparing logs value by value."""
+"""Tools for tests of tables: text as a file, and logs compared by value."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def found(log: EventLog) -> dict[str, int]:
 
 
 def same(first: EventLog, second: EventLog) -> None:
-    """Equal in every value and type; whether text is kept in a dictionary does not matter."""
+    """Assert that logs are equal in every value and type, whatever the dictionaries."""
     for a, b in ((first.events, second.events), (first.cases, second.cases)):
         assert a.column_names == b.column_names
         for name in a.column_names:

@@ -1,4 +1,4 @@
-"""What tests of released times share: small logs, times for a log's own variants, and the gaps in them."""
+"""Tools for tests of released times: small logs, times for them, and their gaps."""
 
 import datetime
 from fractions import Fraction
@@ -46,7 +46,7 @@ def timed(
     delta: str = "0",
     remark: Any = lambda text: None,
 ) -> tuple[Sequences, np.ndarray]:
-    """Times for the log's own variants (not private), so that only the times are what is tested."""
+    """Return times for the log's own variants, so that only the times are tested."""
     source = noise.seeded(seed)
     cases = released_cases(variants or log.variants, noise.generator(source))
     curator = Curator(log.variants, log=log, randomness=source)
@@ -82,7 +82,10 @@ def durations_of(cases: Sequences, times: np.ndarray) -> np.ndarray:
 
 
 def processing_of(log: EventLog) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Seconds that the events of each activity take, and which events begin before the one before them ended."""
+    """Return the seconds of each activity's events, and the events that overlap.
+
+    An event overlaps if it begins before the one before it ended.
+    """
     cases, times = original_of(log)
     began = log.events.column(START).cast(pa.int64()).to_numpy()
     took = {label: (times - began)[cases.codes == code] / 1e6 for code, label in enumerate(cases.labels)}

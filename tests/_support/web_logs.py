@@ -27,7 +27,7 @@ def entry(number: int = 1, method: str = "evolve", unit: str = "case", **facts: 
 
 
 def says(page: str) -> set[str]:
-    """The codes of what a page says, whatever its words."""
+    """Return the codes on a page, whatever its words."""
     return set(re.findall(r'data-says="([^"]+)"', page))
 
 
@@ -39,7 +39,7 @@ def element(page: str, name: str) -> str:
 
 
 def silent(text: str, fraction: float | None) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 def written(path: Path, header: str, *rows: str) -> Path:
@@ -48,7 +48,7 @@ def written(path: Path, header: str, *rows: str) -> Path:
 
 
 def request_of(form: Mapping[str, str]) -> JobRequest:
-    """What a form becomes before it is queued."""
+    """Return the request of a form, as it is before it is queued."""
     return JobRequest(asked_for(form).to_json(), form)
 
 

@@ -1,4 +1,4 @@
-"""What an owner does in a browser, and what workers do meanwhile, by hand."""
+"""Actions of an owner in a browser, and of workers meanwhile, by hand."""
 
 import html
 import re
@@ -36,7 +36,7 @@ def data_of(server: Served, log: str) -> Data:
 
 
 def read_as(server: Served, log: str, columns: dict[str, str]) -> None:
-    """What a worker does when this log is read anew with these columns."""
+    """Act as the worker that reads this log anew with these columns."""
     queued = (server.store.any_job(job.id)[0] for job in server.store.queued())
     (job,) = [job.id for job in queued if job.kind == "read" and log.endswith(job.log)]
     (path,) = (server.settings.folder / log[1:]).iterdir()

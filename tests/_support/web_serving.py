@@ -52,8 +52,10 @@ class Served:
 
 @contextlib.contextmanager
 def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Served]:
-    """With ``workers=0`` nothing that is queued ever runs, and starting is quick. The host is ``localhost``: not every
-    system knows the name that the pages have otherwise."""
+    """Serve on ``localhost``; with ``workers=0`` nothing queued ever runs.
+
+    Not every system knows the name that the pages have otherwise.
+    """
     place = prepared(folder)
     sockets = sockets_at("127.0.0.1", 0)
     many = {"max_kept": 1 << 20, "max_waiting": 1 << 20}
@@ -83,7 +85,7 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
 
 
 def enter(client: httpx.Client, token: str) -> httpx.Response:
-    """What a browser does with the token."""
+    """Enter with the token, as a browser does."""
     return client.post("/enter", data={"token": token})
 
 
@@ -100,7 +102,7 @@ def upload(client: httpx.Client, content: bytes, name: str = "log.csv", once: st
 
 
 def read_at_once(server: Served, log: str) -> None:
-    """What a worker does when it reads this log, done here: for servers without workers."""
+    """Act as the worker that reads this log, for servers without workers."""
     (job,) = [job for job in server.store.queued() if log.endswith(server.store.any_job(job.id)[0].log)]
     (path,) = (server.settings.folder / log[1:]).iterdir()
     out = server.settings.folder / "jobs" / job.id
@@ -111,7 +113,7 @@ def read_at_once(server: Served, log: str) -> None:
 
 @lru_cache
 def _read(name: str, content: bytes) -> str:
-    """What reading a file gives; most tests bring the same."""
+    """Return the result of reading a file, cached, because most tests bring the same."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / name
         path.write_bytes(content)
@@ -119,7 +121,7 @@ def _read(name: str, content: bytes) -> str:
 
 
 def raw(port: int, request: bytes) -> bytes:
-    """What the server answers to these bytes, which must ask it to close the connection."""
+    """Return the server's answer to these bytes, which must ask it to close."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
         connection.sendall(request)
         with contextlib.suppress(OSError):

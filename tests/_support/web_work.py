@@ -1,4 +1,4 @@
-"""Work as workers may meet it: short, long, greedy, dying, and releases that stop at a known moment.
+"""Work as workers may meet it: short, long, greedy, dying, or stopped on time.
 
 A worker imports this by its name, so it is a module of its own.
 """
@@ -35,7 +35,7 @@ def made(**facts: Any) -> ReleasedLog:
 
 
 def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> ReleasedLog:
-    """What the request's ``do`` names; its results show that the files and the progress of a job are its own."""
+    """Do what the request's ``do`` names, with files and progress of the job's own."""
     out = Path(task.out)
     progress(f"working on {task.path}", 0.25)
     match task.request.form.get("do", "short"):

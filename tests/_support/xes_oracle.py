@@ -1,4 +1,4 @@
-"""A second, slow reading of XES with ElementTree: what a log holds, in plain Python, to compare veilog's with."""
+"""A second, slow reader of XES with ElementTree, to compare with veilog's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Facts = list[tuple[dict[Any, Any], list[Any], list[tuple[dict[Any, Any], list[An
 
 
 def read_plain(path: Path, findings: Findings) -> EventLog:
-    """What the plain reader makes of a file, whether or not the fast one could read it."""
+    """Return a file's log by the plain reader, whether or not the fast one reads it."""
     reading = XesReading(path, None, drop_bad=False, plain=True)
     findings.path = str(path)
     return _assemble(read_blocks(reading), reading, findings)
@@ -62,7 +62,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     return [repr(v) if isinstance(v, float) else v for v in column.to_pylist()]
 
 
-# ---- what an event log says
+# ---- the facts of an event log
 
 
 def facts(log: EventLog) -> Facts:
@@ -95,7 +95,10 @@ def _rows(table: pa.Table, without: tuple[str, ...]) -> list[tuple[dict[Any, Any
 
 
 def oracle(data: bytes) -> Facts | None:
-    """The same from the bytes of a file; ``None`` if there is no log in it. Raises ParseError where the XML is bad."""
+    """Return the facts in the bytes of a file, or ``None`` if it has no log.
+
+    Raises ParseError where the XML is bad.
+    """
     root = ET.fromstring(data)
     namespace = root.tag.rpartition("}")[0]
     for element in root.iter():  # whatever namespace the root has stands for XES
@@ -125,7 +128,7 @@ def _local(element: ET.Element) -> str:
 
 
 def _name(values: dict[Any, Any]) -> None:
-    """The name of a case or event, from whatever type of attribute says it."""
+    """Set the name of a case or event, from any type of attribute that has it."""
     if (ACTIVITY, "string") in values:
         return
     for kind in ("id", "int", "float", "boolean", "date"):

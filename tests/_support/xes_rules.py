@@ -1,5 +1,7 @@
-"""The rules of the schema of XES 1.0, written down independently of what writes XES, without its lists: these came with
-2.0."""
+"""Rules of the schema of XES 1.0, written independently of the writer.
+
+Lists are not among them, because they came with 2.0.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ LEVELS = {
     "trace": ("attribute", "event"),
     **dict.fromkeys(("global", "event", "attribute"), ("attribute",)),
 }
-"""What may be in an element, in this order."""
+"""Children that each element may have, in this order."""
 
 
 def is_name(text: str) -> bool:
-    """Whether this is a name in XML, by expat."""
+    """Return True if this is a name in XML, by expat."""
     names: list[str] = []
     parser = expat.ParserCreate()
     parser.StartElementHandler = lambda name, attributes: names.append(name)
@@ -63,7 +65,7 @@ XML_ATTRIBUTES: dict[str, dict[str, tuple[bool, Callable[[str], bool]]]] = {
 
 
 def problems(document: bytes) -> list[str]:
-    """What is not XES 1.0 in a document."""
+    """Return everything in a document that is not XES 1.0."""
     root = ElementTree.fromstring(document)
     return list(_problems(root)) if root.tag.removeprefix(NAMESPACE) == "log" else ["no log"]
 

@@ -1,4 +1,4 @@
-"""What tests of XES share: traces and events in short, and what came of them."""
+"""Tools for tests of XES: traces and events in short, and their results."""
 
 from __future__ import annotations
 

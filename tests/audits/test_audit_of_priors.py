@@ -1,6 +1,7 @@
-"""White-box audits with a prior that has one neighbour's rare variant, which no other case of the log has.
+"""White-box audits of releases with a prior that has one neighbour's own variant.
 
-Audits run at a confidence of 1 - 1e-8, so they raise a false alarm that often at most; the seeds are fixed besides.
+No other case of the log has that variant. Audits run at a confidence of 1 - 1e-8, so they raise a false alarm that
+often at most; the seeds are fixed besides.
 """
 
 from collections import Counter
@@ -20,12 +21,15 @@ USUAL = Counter({tuple("abcde"): 60, tuple("abde"): 25, tuple("acde"): 15})
 WITHOUT, WITH = Variants.from_dict(USUAL), Variants.from_dict({**USUAL, RARE: 1})
 DOMAIN = veilog.Domain(tuple("abcde"), 12)
 ASKED = [("evolve", "4"), ("evolve", "0.2"), ("laplace", "1"), ("sacofa", "1")]
-"""Each where votes or counts decide about the prior, and evolve also where it is released as it is."""
+"""Settings in which votes or counts decide about the prior; evolve also at a high epsilon."""
 
 
 @pytest.fixture
 def prior(tmp_path: Path) -> Path:
-    """Every third case has the variant: for evolve one of the prototypes, for a tree prefixes without a threshold."""
+    """Write a prior in which every third case has the rare variant.
+
+    For evolve it is one of the prototypes, for a tree it gives prefixes without a threshold.
+    """
     path = tmp_path / "prior.txt"
     lines = [f"{count}, {', '.join(trace)}" for trace, count in [*USUAL.items(), (RARE, 50)]]
     path.write_text("\n".join(lines))

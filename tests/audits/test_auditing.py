@@ -25,7 +25,7 @@ SURE = 1 - 1e-8
 
 
 def attacked(mechanism: object, runs: int, delta: float = 0.0, confidence: float = 0.999) -> Proof:
-    """The audit of a mechanism: a function of whether the case is there, of how many outputs, and of a generator."""
+    """Return the audit of a mechanism of (case there or not, outputs, generator)."""
 
     def run(attempt: Attempt, with_: bool, seeds: Sequence[int]) -> Floats:
         rng = np.random.default_rng(seeds[0])
@@ -77,7 +77,7 @@ def test_a_budget_that_is_not_split_is_caught() -> None:
 
 
 def test_sampling_with_replacement_under_poisson_accounting_is_caught() -> None:
-    """N draws with replacement of N cases, charged as if each case were drawn at most once."""
+    """N draws with replacement of N cases exceed a charge for one draw per case."""
 
     def sampled(there: bool, n: int, rng: np.random.Generator) -> Floats:
         times_drawn = rng.binomial(10, 0.1, n) if there else np.zeros(n)
@@ -97,7 +97,7 @@ def test_a_failure_within_delta_is_not_held_against_a_mechanism() -> None:
 # The methods ----------------------------------------------------------------------------------------------------------
 
 QUICK = ("travas", "utravas", "laplace", "sacofa", "df-laplace", "sapa")
-"""Those that release in milliseconds; the others are audited at length by the benchmark of claims."""
+"""Methods that release in milliseconds; the benchmark of claims audits the others at length."""
 AUDITED = [(name, epsilon, runs) for name in QUICK for epsilon, runs in (("0.5", 90), ("2", 310))]
 AUDITED += [("evolve", "0.5", 90)]
 SOME = ["a canary variant", "a case with many new directly-follows pairs", "one more than 8 cases of a variant"]

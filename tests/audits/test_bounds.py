@@ -1,4 +1,4 @@
-"""The bounds of an audit: exact for every binomial probability, and no larger epsilon than was seen."""
+"""Bounds of an audit are exact for every binomial probability, never too large."""
 
 import math
 

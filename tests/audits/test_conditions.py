@@ -1,4 +1,4 @@
-"""Adversaries whom conditions are about: caught where the condition does not hold, held off where there is none."""
+"""Adversaries of conditions are caught where a condition fails, and else held off."""
 
 import subprocess
 import sys
@@ -140,7 +140,10 @@ def test_a_slow_case_shows_in_nothing_that_is_published() -> None:
 
 @pytest.mark.nightly
 def test_a_slow_case_is_caught_where_seconds_are_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As releases were once; the time of a release is made to depend on its log by a clock that counts its events."""
+    """A published time of a release, as once, reveals a slow case.
+
+    A clock that counts the events of the log makes the time depend on it.
+    """
     honest = veilog.Release.to_json
     pair = some(SLOW)[0]
     events = {"now": 0}

@@ -1,8 +1,9 @@
-"""What attacks on people gain from certified releases, beside what is proven: never more.
+"""Attacks on people gain no more from certified releases than guaranteed.
 
 The people of a small hospital are halved at random; one half is released, the other half is the control. Those in the
-log and those held out are exchangeable, so the mean gain of any attack over the control is at most the advantage that
-follows from the guarantee. The lower end of a gain's interval (at 99.5 %) is above the mean in 1 of 400 attacks.
+log and those held out are exchangeable. So the mean gain of any attack over the control is at most the guessing
+advantage that follows from the guarantee. The lower end of a gain's interval (at 99.5 %) is above the mean in 1 of 400
+attacks.
 """
 
 from typing import Any
@@ -25,7 +26,7 @@ FIRST, SECOND = halves(LOG)
 CERTIFIED = sorted(
     name for name, method in METHODS.items() if method.certified and str(method.budget) != "none" and name != "travag"
 )
-"""All but the one that trains a network for half a minute; its training's noise is audited from inside."""
+"""Certified methods but the one that trains a network for half a minute, whose noise has audits of its own."""
 
 
 def gains(found: SinglingOut | Linkability | Inference) -> list[tuple[float, bool]]:
@@ -62,7 +63,7 @@ def test_no_attack_gains_more_than_is_proven(method: str) -> None:
 
 
 def test_the_log_itself_gains_more_than_any_such_bound() -> None:
-    """What would be found out, were there no noise: the attacks are no toys."""
+    """Without noise the attacks gain more than any bound, so they are no toys."""
     own = veilog.release(FIRST, "laplace", epsilon=1, activities="log", depth=3)
     meaning = meaning_of(own.guarantee)
     assert meaning is not None

@@ -1,8 +1,8 @@
-"""A white-box audit catches faults that are planted in the kernel: the bound exceeds what is derived, or the fault is
-named. Each test is one fault; ``python tests/audits/test_planted_faults.py NAME`` plants it and shows the audit, and
-without a name all of them, one after the other.
+"""White-box audits catch faults that are planted in the kernel.
 
-A right kernel passes each of these audits (:mod:`test_white_box`), but for one time in a hundred.
+The bound exceeds the derived epsilon, or the audit names the fault. Each test is one fault;
+``python tests/audits/test_planted_faults.py NAME`` plants it and shows the audit, and without a name all of them, one
+after the other. A right kernel passes each of these audits (:mod:`test_white_box`), but for one time in a hundred.
 """
 
 import sys
@@ -61,7 +61,7 @@ def in_floats(variants: Any, assign: Any, size: int) -> Any:
 
 
 def all_come_out(added: Any, above: int) -> Thresholded:
-    """Whatever has a noisy count above 0 comes out, and delta is charged as if only what is above k did."""
+    """Release every noisy count above 0, with the delta of a threshold of k."""
     return Thresholded(added, 0)
 
 

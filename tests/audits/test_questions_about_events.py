@@ -1,9 +1,10 @@
-"""Single questions about events, audited from inside as releases ask them: what goes together event by event, how long
-events take, which begin before the one before them ended, at which hours cases start, whether times are whole
-units, and with how many decimals numbers are written.
+"""Single queries about events, audited from inside as releases ask them.
 
-A release is made whole; of what it asked only one question is asked again, with a fault or without, so that nothing
-else of the release covers one. The case that is there or not has many more events than count, all alike.
+They are about pairs of values in events, durations of events, events that begin before the one before them ended, the
+hours at which cases start, whole units of times, and decimals of numbers.
+
+A release is made whole. Only one of its queries is asked again, with a fault or without, so that nothing else of the
+release covers it. The added or removed case has many more events than count, all alike.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +39,10 @@ RUNS = 700
 
 
 def teams(long: bool) -> EventLog:
-    """Each product has two teams, and cases go from one to the other; perhaps one case with very many events of one."""
+    """Return cases that change between two teams of a product, perhaps a long one too.
+
+    The long case has very many events of one team.
+    """
     rng, rows = np.random.default_rng(4), []
     for case in range(CASES):
         product = int(rng.integers(3))
@@ -60,8 +64,11 @@ def teams(long: bool) -> EventLog:
 
 
 def started(long: bool, *, at_once: bool = False) -> EventLog:
-    """The same cases with times: each event takes a minute, and begins when the one before it ended; but those of the
-    very long case take two, so that all but its first begin before that. Its events may end all ``at_once``."""
+    """Return the same cases with times, each event a minute long and after the last.
+
+    Events of the very long case take two minutes, so that all but its first begin before the event before them ended.
+    Its events may end all ``at_once``.
+    """
     log = teams(long)
     case = log.events.column("case:index").to_numpy()
     minutes = np.arange(len(case))
@@ -122,17 +129,17 @@ CHOICES = openly.planned(
 
 @dataclass(frozen=True)
 class Question:
-    """What is audited: the code of its purpose, who asks it, and of which logs."""
+    """A query to audit: the code of its purpose, its release, and the two logs."""
 
     purpose: str
     planned: ReleaseRequest
     pair: Attempt
     least: float
-    """Of what is charged for it, what an audit can see at least."""
+    """Smallest share of its charge that an audit can see."""
     charged: float = 0.9
     """At least so much."""
     runs: int = RUNS
-    """A choice tells most by what is rarest, so it takes many."""
+    """Number of runs; a choice reveals most by its rarest outcome, so it takes many."""
     kind: str = "event sums"
 
 
@@ -161,13 +168,16 @@ def code_of(purpose: str | Message) -> str:
 
 
 BEHIND, BEHIND_FAULTY = 8.5, 2.0
-"""So many noise scales all tables but one are behind that by their scores: what is rare tells most. If there is less
-noise than it says, that would be too rare."""
+"""Number of noise scales by which all tables but one are behind, because rare outcomes reveal most. Less noise than
+claimed would make that too rare."""
 
 
 def rivals(call: RecordedCall, behind: float) -> RecordedCall:
-    """The choice of a table with those expectations that a case tells most by: of the first table more is expected than
-    there is, so the case lowers its score by 1; of the others nothing is, so it raises theirs."""
+    """Return the choice of a table that a case reveals most by, with its expectations.
+
+    Of the first table more is expected than there is, so the case lowers its score by 1. Of the others nothing is, so
+    the case raises theirs.
+    """
     of_pairs, expected, _, epsilon = call.given
     tables = [np.full_like(expected[0], FEW), *(np.zeros_like(table) for table in expected[1:])]
     # Every case is in one cell of each: so the first score is 0, and the others are as far behind.
@@ -217,7 +227,7 @@ class OfOneQuestion(Recorder):
 
 
 def audited(name: str, fault: tuple[Any, str, Any] | None = None, rarely: int = 1) -> WhiteProof:
-    """Audit a question, planted with a fault or not, on all its runs or one in so many."""
+    """Audit a query, with a planted fault or not, on all its runs or every n-th."""
     asked = QUESTIONS[name]
     runs = asked.runs // rarely
     recorder = OfOneQuestion(asked.planned, lambda text, fraction: None, None, 1, purpose=asked.purpose, fault=fault)
@@ -255,7 +265,7 @@ def for_one_event(bound: int, resolution: int, epsilon: Any, delta: Any) -> Any:
 
 
 def uncharged(self: ChargeAccount, question: str, purpose: str | Message, mechanism: Any, *rest: Any) -> Any:
-    """The question is answered for nothing; its purpose may stand in that of so many sums."""
+    """Answer the query uncharged; its purpose may stand in that of several sums."""
     within = purpose.values.values() if isinstance(purpose, Message) else ()
     codes = {code_of(one) for one in (purpose, *within) if isinstance(one, str | Message)}
     audited = codes & {one.purpose for one in QUESTIONS.values()}
@@ -286,7 +296,7 @@ PLANTED = [
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "fault"), PLANTED)
 def test_a_planted_fault_is_caught(name: str, fault: str) -> None:
-    # That nothing was charged is seen in any run, what is told by how often answers come in many.
+    # A missing charge shows in any run, but the frequency of answers only in many.
     found = audited(name, FAULTS[fault], 1 if fault != "not charged" else 10)
     if fault == "not charged":
         assert "audit-fault-uncharged" in [fault.code for fault in found.faults]

@@ -1,8 +1,8 @@
-"""Questions about persons, audited from inside as a release asks them: the person who is there or not has many more
-cases than count, all alike, or just as many.
+"""Queries about persons, audited from inside as a release asks them.
 
-What is charged is told for one case; a person's is that times the cases that count. So the largest factor that a right
-question may be shown to have is that number.
+The added or removed person has many more cases than count, all alike, or just as many. The charge is stated for one
+case; a person's charge is that times the cases that count. So the largest factor that an audit may show for a right
+query is that number.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,10 @@ PLANNED = openly.planned(
 
 
 def visits(extra: int) -> EventLog:
-    """Persons with one to three cases of several kinds, and perhaps one with so many, each the next day."""
+    """Return persons with one to three cases, and perhaps one with ``extra`` cases.
+
+    The extra cases are two days apart.
+    """
     rng, begin = np.random.default_rng(4), pd.Timestamp("2024-02-01", tz="UTC")
     rows: list[tuple[str, str, pd.Timestamp, str]] = []
 
@@ -62,7 +65,7 @@ PAIRS = {
     "many": Attempt("a person of very many cases", visits(0), visits(40), ()),
 }
 LEAST = {"persons-by-cases": 0.6, "next-cases-by-kind": 0.4, "gaps-to-next-cases": 0.4}
-"""Of what is charged a person, what an audit can see at least."""
+"""Smallest share of a person's charge that an audit can see."""
 
 
 def audited(purpose: str, pair: str, fault: tuple[Any, str, Any] | None = None, runs: int = RUNS) -> WhiteProof:

@@ -1,7 +1,7 @@
-"""What a white-box audit rests on: likelihoods, curves, the exact test, and what is recorded of a run.
+"""Foundations of a white-box audit: likelihoods, curves, the exact test, records.
 
 Audits of right methods run at a confidence of 1 - 1e-8, so they raise a false alarm that often at most (the seeds are
-fixed besides); those that say how sharp an audit is have a fixed seed and a wide margin.
+fixed besides). Those that measure how sharp an audit is have a fixed seed and a wide margin.
 """
 
 import math
@@ -81,7 +81,7 @@ def test_a_curve_of_one_question_is_that_of_epsilon_and_delta() -> None:
 
 
 def test_fewer_units_allow_more_and_one_question_more_than_its_parts() -> None:
-    """What makes it right to take a coarser pair, and the whole of a norm in one number."""
+    """A coarser pair allows no less, and a whole norm in one number allows most."""
 
     def of(*asked: Priced) -> Any:
         found = curve((Questions(asked),), 1.0, added=True)
@@ -132,7 +132,7 @@ def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> 
 
 @pytest.mark.slow
 def test_the_exact_test_refutes_what_is_too_little_and_nothing_that_is_right() -> None:
-    """Over draws at the very edge of what is allowed it refutes no more often than it says."""
+    """At the very edge of the allowed, the test refutes no more often than it states."""
     shape = (Questions((Priced("count", 1.0, 0.0),)),)
     right, less = (curve(shape, factor, added=True) for factor in (1.0, 0.5))
     p0 = 1 / (1 + math.e)
@@ -170,7 +170,10 @@ def test_a_run_is_what_a_release_asks_and_its_evidence_that_of_its_answers() -> 
 
 @pytest.mark.slow
 def test_questions_about_attributes_are_answered_and_their_evidence_is_within_what_they_cost() -> None:
-    """Also the noisy maximum, whose exact numbers the twins give in its place, among tables with the times of cases."""
+    """Queries about attributes have evidence within their epsilon.
+
+    For the noisy maximum, among tables with the times of cases, the twins give its exact numbers.
+    """
     full = hospital(200, seed=3)
     without, with_ = full.only(np.arange(199)), full
     wanted: dict[str, Any] = {"attributes": ["age group", "urgency", "org:resource", "cost"], "attributes_share": "0.8"}
@@ -276,7 +279,7 @@ def test_so_few_runs_that_they_could_show_nothing_are_refused_with_how_many_woul
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_the_least_runs_are_those_from_which_on_an_event_refutes(epsilon: float) -> None:
-    """Seen in all runs on one log and in none on the other, which is the most that can come out."""
+    """An event in all runs on one log and in none on the other refutes from there on."""
     found = curve((Questions((Priced("count", epsilon, 0.0),)),), 1.0, added=True)
     least = runs_to_refute(found.most, 0.01)
     assert is_refuted((least, least), (0, least), math.exp(epsilon), found.most, 0.01)

@@ -116,7 +116,7 @@ def test_release_shows_what_was_kept_but_never_writes_it(
 def test_a_release_is_told_in_twelve_lines(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # nobody released this log before
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))  # this log has no release yet
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.chdir(tmp_path)
     options = ["--epsilon", 1, "--activities", "log", "--recipient-report", "page.html", "--times", 0.3]
@@ -282,7 +282,7 @@ def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tm
     guarantee = made["released"]["guarantee"]
     assert (guarantee["status"], guarantee["conditions"]) == ("proven", [])
     assert Path(made["activities"]).read_text().splitlines() == list(ACTIVITIES)
-    again = tmp_path / "again.xes"  # the command that it tells to try by hand
+    again = tmp_path / "again.xes"  # the command that it recommends to try by hand
     declared = ("--activities", f"@{made['activities']}")
     status, _, _ = run(
         capsys, "release", made["original"], again, "-m", "evolve", "--epsilon", "1", *declared, "--no-compare"
@@ -293,7 +293,7 @@ def test_the_demo_declares_what_is_public(capsys: pytest.CaptureFixture[str], tm
 
 @pytest.fixture
 def visits(tmp_path: Path) -> Path:
-    """Visits of patients who came twice, with starts and completes, one event without a time."""
+    """Return visits of patients who came twice, one event of which has no time."""
     rows = [
         f"v{visit},{activity},{day},{step},p{visit // 2}\n"
         for visit in range(60)

@@ -1,4 +1,4 @@
-"""What the short answer of a release puts first, and what it says next."""
+"""The short answer of a release: what comes first, and what comes next."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EVOLVE = ("-m", "evolve", "--epsilon", "1", "--overwrite")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Visits of patients who came twice; one event has no time, and one log has one case."""
+    """Return visits of patients who came twice, one event untimed, and a tiny log."""
     place = tmp_path_factory.mktemp("brief")
     rows = [
         f"v{visit},{activity},2024-01-0{day}T10:00:00Z,p{visit // 2}\n"
@@ -51,7 +51,7 @@ def here(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
-    """The rows of what a release says, by their names."""
+    """Return the rows of a release's answer, by their names."""
     capsys.readouterr()
     assert main(["release", *arguments]) == 0
     out, err = capsys.readouterr()
@@ -279,7 +279,10 @@ def test_a_release_is_compared_with_an_original_whose_columns_are_called_otherwi
 def test_converting_to_a_table_says_which_conditions_it_has_no_place_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A release of a Parquet file says them itself; see tests/logs/test_earlier.py."""
+    """A CSV file loses the conditions, so they are printed; Parquet keeps them.
+
+    See tests/logs/test_earlier.py for the Parquet file.
+    """
     (tmp_path / "log.csv").write_text("case,activity,timestamp\n1,a,2024-01-01\n1,b,2024-01-02\n")
     (tmp_path / "map.csv").write_text("a,x\nb,y\n")
     said = {}
@@ -295,7 +298,7 @@ def test_converting_to_a_table_says_which_conditions_it_has_no_place_for(
 
 
 def test_of_a_model_of_groups_no_budget_is_said_to_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    """It said "asked for: none; derived: none", as if that could be."""
+    """A model of groups has no budget, and so no line about one."""
     told = rows(
         capsys, "visits.csv", "g.xes", "-m", "pretsa", "-p", "k=3", "--no-compare", "--on", "missing-timestamp=drop"
     )

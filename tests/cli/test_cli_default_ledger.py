@@ -1,4 +1,4 @@
-"""The command and the user's ledger: what is entered without --ledger, what is not counted, and what is asked."""
+"""The user's ledger: entries without --ledger, uncounted releases, and questions."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ def test_a_ledger_beside_the_log_wins(capsys: pytest.CaptureFixture[str], log: P
 def test_releases_without_a_ledger_are_listed_and_counted_when_it_is_said(
     capsys: pytest.CaptureFixture[str], log: Path
 ) -> None:
-    """The command knew of six releases, and `ledger set` said that nothing was spent."""
+    """Releases without a ledger are listed, and counted if the owner decides so."""
     for _ in range(2):
         made(capsys, log, "0.5", "--no-ledger")
     found = json.loads(run(capsys, "ledger", "set", log, "--epsilon", "3", "--json", "-")[1])

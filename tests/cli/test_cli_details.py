@@ -1,4 +1,4 @@
-"""``veilog release`` with times and attributes: the options, what is written, and how mistakes are told."""
+"""``veilog release`` with times and attributes: options, output and mistakes."""
 
 import json
 from pathlib import Path

@@ -75,7 +75,7 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
 
 @pytest.mark.nightly
 def test_the_owner_is_told_of_the_other_accounts_of_the_ledger(folder: Path, tmp_path: Path) -> None:
-    """A log of last month is another log to the ledger, whoever is in it."""
+    """The owner sees the other accounts, because last month's log is another log."""
     log, out = tmp_path / "log.xes", tmp_path / "out.xes"
     log.write_bytes((folder / "log.xes").read_bytes())
     before = Ledger.open(f"{log}.ledger", create=True, name="last-month.csv")

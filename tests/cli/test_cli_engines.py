@@ -1,4 +1,4 @@
-"""The command on many files, on tables of a database, and where an engine cannot give what is asked."""
+"""The command on many files and on tables of databases, and limits of engines."""
 
 import json
 from pathlib import Path
@@ -36,7 +36,7 @@ def results(capsys: pytest.CaptureFixture[str], *arguments: str) -> object:
 
 
 def numbers(found: dict[str, object]) -> dict[str, object]:
-    """What was counted, without when and of which file."""
+    """Return the counts, without the time and the file."""
     return {name: value for name, value in found.items() if name not in ("about", "owner_only")}
 
 
@@ -70,7 +70,7 @@ def test_a_release_from_a_table_within_a_memory_limit(warehouse: Path, capsys: p
 def test_a_release_is_compared_with_the_variants_of_its_original_wherever_that_is(
     warehouse: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As a file of the same rows is compared with it, but for what needs the times of its events."""
+    """A release is compared with a table as with a file, but for times of events."""
     with duckdb.connect(warehouse / "log.duckdb") as connection:
         connection.execute("COPY events TO 'one.parquet'")
     files.write(hospital(50, seed=3), warehouse / "released.xes")
@@ -83,7 +83,7 @@ def test_a_release_is_compared_with_the_variants_of_its_original_wherever_that_i
     said = sentence("original-variants-only", log="warehouse", lacking=titles)
     assert said in " ".join(capsys.readouterr().out.split())
     of_variants = {sentence(code, name="original") for code in ("measure-of-variants-only", "durations-of-variants")}
-    attacks = {"singling_out", "linkability", "inference"}  # which also say how long they took
+    attacks = {"singling_out", "linkability", "inference"}  # which also have their seconds
     apart = timed | attacks | {"person", "about", "owner_only", "seconds", "not_computed", "findings", "verdict"}
     apart |= {"verdicts", "grade"}
     for one in (table, folder):

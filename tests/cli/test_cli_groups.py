@@ -1,4 +1,4 @@
-"""Releases of activities that were grouped (--map), and what is done with them and with such lists."""
+"""Releases of grouped activities (--map), their later use, and such lists."""
 
 import html
 import json
@@ -25,7 +25,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def released(log: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Its release by a list in which a group is called as an activity of another group."""
+    """Release by a list in which one group has the name of another's activity."""
     Path("map.csv").write_text("activity,group\nA,B\nB,C\nC,C\n")
     more = [
         "-m",
@@ -48,7 +48,7 @@ def released(log: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 @pytest.mark.nightly
 def test_the_groups_of_a_release_are_not_grouped_again(log: str, released: list[str]) -> None:
-    """Its B are the A of the log; taken as the activity of that name they became C, and nothing was similar."""
+    """Groups of a release are not grouped again, so B, the log's A, does not become C."""
     for file in released:
         assert main(["compare", log, file, "--map", "map.csv", "--json", "kept.json", "--quiet", "--overwrite"]) == 0
         kept = json.loads(Path("kept.json").read_text())
@@ -82,7 +82,7 @@ def test_who_compares_groups_with_activities_hears_which_list_is_missing(
     ],
 )
 def test_a_list_with_other_delimiters_is_read(log: str, text: str) -> None:
-    """Excel in German writes semicolons. Each line was an activity of its own, so with --top all became others."""
+    """Lists with semicolons, as German Excel writes them, are read like others."""
     Path("map.csv").write_text(text)
     assert veilog.read(log, map="map.csv").variants.labels[0] == "x"
     assert set(veilog.read(log, map="map.csv", top=1).variants.labels) == {"x", "other"}
@@ -107,7 +107,7 @@ def test_a_list_with_commas_may_have_semicolons_in_its_names(log: str) -> None:
     ],
 )
 def test_a_list_in_json_is_refused_in_words(log: str, text: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first ended with a traceback, and of two rows the last one counted without a word."""
+    """A broken list in JSON, or one with two rows of a name, is refused in words."""
     Path("map.json").write_text(text)
     error = error_of(capsys, "info", log, "--map", "map.json")
     assert (error["status"], error["code"], error["path"]) == (1, code, "map.json")
@@ -120,7 +120,7 @@ def test_a_dict_that_goes_to_no_names_is_refused(log: str) -> None:
 
 
 def test_a_row_that_names_no_activity_of_the_log_is_noticed(log: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """A name that is written differently put its activity among all others, without a word."""
+    """A name that no activity has is a finding, as it may be written differently."""
     Path("map.csv").write_text("activity,group\nA,x\nb,y\nB ,y\n*,rest\n")
     found = {finding.rule: finding for finding in veilog.read(log, map="map.csv").findings}
     assert (found["unused-group-row"].count, found["unused-group-row"].example) == (1, "'b'")

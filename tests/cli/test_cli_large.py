@@ -1,4 +1,4 @@
-"""``veilog release`` of a large Parquet log whose events are asked about: kept on disk, with the same result."""
+"""``veilog release`` keeps a large Parquet log on disk, with the same result."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The ledger in the command: used where it lies beside the log, shown, set, exported, and refused in words."""
+"""The ledger in the command: beside the log, shown, set, exported, and refused."""
 
 import csv
 import json
@@ -252,7 +252,7 @@ def codes(told: dict[str, Any]) -> list[str]:
 def test_an_account_that_opens_beside_another_of_its_name_is_told(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A log without a budget that grows each month: every account had its own sum, and nothing said so."""
+    """A second account of the same name is reported, as sums are per account."""
     ledger = tmp_path / "all.ledger"
     others = {1: ("account-namesake", "1"), 2: ("account-namesakes", "1, 2")}
     noted = {
@@ -315,7 +315,10 @@ def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(
 def test_a_named_account_is_in_a_ledger_that_is_there_and_a_new_ledger_is_told_to_the_quiet(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
-    """With a wrong path the nightly release began a ledger without a limit, and nothing was said."""
+    """A named account needs an existing ledger, and a new ledger is always reported.
+
+    Otherwise a wrong path would begin a ledger without a limit.
+    """
     wrong = tmp_path / "nope.ledger"
     error = error_of(capsys, *released(log, "1", "--ledger", wrong, "--account", "w", "--quiet"))
     assert (error["status"], error["code"]) == (1, "ledger-named-missing")

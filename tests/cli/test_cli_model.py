@@ -1,4 +1,4 @@
-"""The commands that train a model and draw from it: what they write, what they refuse, and how they stop."""
+"""The commands that train a model and draw from it: output, refusals and stops."""
 
 import json
 import re
@@ -272,7 +272,7 @@ def test_a_stopped_training_goes_on_without_spending_twice(
 
 
 class Killed(BaseException):
-    """What nobody catches."""
+    """An exception that no handler catches."""
 
 
 @pytest.mark.nightly
@@ -331,7 +331,7 @@ def test_a_training_is_entered_once_in_the_ledger_of_its_log(
 def test_a_training_as_published_stays_without_guarantee(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where it is stopped and gone on with, and in every log that is drawn from its model."""
+    """A training as published has no guarantee, also resumed, and in its drawn logs."""
     name = "sepsis-1-1e-6"
     short = replace(travag.PUBLISHED[name], autoencoder_steps=6, critic_steps=15, latent=8, noise=8)
     monkeypatch.setitem(travag.PUBLISHED, name, short)

@@ -1,4 +1,4 @@
-"""Whose the cases are, as an option of ``compare`` and ``risk``."""
+"""The column of persons as an option of ``compare`` and ``risk``."""
 
 import html
 import json
@@ -14,7 +14,7 @@ from veilog.cli import main
 
 @pytest.fixture
 def wards(tmp_path: Path) -> Path:
-    """Cases of 30 clients and of 30 wards, which have the counts of people, and people who have one case each."""
+    """Return cases of 30 clients and 30 wards, and of patients with one case each."""
     path = tmp_path / "wards.csv"
     rows = [
         f"{case},{activity},2024-01-{1 + case % 28:02}T{9 + hour:02}:00:00Z,w{case % 30},k{case % 30},p{case}"
@@ -65,7 +65,7 @@ def test_what_intervals_over_a_control_do_not_take_into_account_is_said(
 
 @pytest.fixture
 def release(wards: Path) -> Path:
-    """What was made of them."""
+    """Return a release of these cases."""
     made = wards.with_name("release.xes")
     asked = ["--method", "laplace", "--epsilon", "10", "-p", "depth=4", "--activities", "log", "--no-compare"]
     asked += ["--allow-no-protection"]

@@ -1,4 +1,4 @@
-"""What programs that call the command rely on: status, errors as JSON, what a result is about, quiet, completion."""
+"""Contracts for programs: status, errors as JSON, results, quiet and completion."""
 
 import hashlib
 import json
@@ -114,7 +114,7 @@ def test_a_setting_that_is_an_option_of_its_own_is_told_which(
 
 @pytest.mark.slow
 def test_a_list_of_all_commands_loads_none_of_them() -> None:
-    """And says of each what its own help begins with."""
+    """The list of commands has the first line of each one's help, without loading it."""
     code = "import sys; from veilog.cli import main; main(['--help']); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "scipy", "pyarrow", "veilog.releasing"} & set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""What the owner says before a release: what is public, whom to protect, and that a weak guarantee will do."""
+"""The owner's words before a release: public facts, persons, and a weak guarantee."""
 
 import json
 from pathlib import Path

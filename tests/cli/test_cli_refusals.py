@@ -1,4 +1,4 @@
-"""What the command refuses, and what it leaves when it is stopped or cannot write."""
+"""Refusals of the command, and what it leaves when it is stopped or cannot write."""
 
 import contextlib
 import hashlib
@@ -32,7 +32,7 @@ BROKEN = {
     "missing-columns.csv": "case,colour\n1,red\n",
     "missing-timestamp.csv": "case,activity,timestamp\n1,a,\n1,b,2024-01-01\n",
 }
-"""A file that is no log, one that lacks a column, and one with a finding: tests/logs has every other."""
+"""Files without a log, without a column, and with a finding; tests/logs has others."""
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def size_of(path: Path) -> int:
 @pytest.mark.nightly
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> None:
-    """Interrupt a conversion while its output is being written: status 130, one line, no file."""
+    """An interrupted conversion ends with status 130 and one line, and leaves no file."""
     source = folder / "large.parquet"
     veilog.write(hospital(60_000, seed=1), source)
     command = [sys.executable, "-m", "veilog", "convert", str(source), str(tmp_path / "out.xes")]
@@ -141,7 +141,7 @@ def in_group(group: int) -> list[str]:
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="this system has no /proc")
 @pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_ends_an_audit_with_its_processes() -> None:
-    """At a terminal it reaches all of them; only the first one says so."""
+    """At a terminal Ctrl-C reaches all processes; only the first one prints it."""
     command = [sys.executable, "-m", "veilog", "audit", "evolve", "--epsilon", "1", "--white-box"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 120
@@ -212,7 +212,7 @@ def test_a_release_for_both_writes_two_files_of_one_run(
 def test_a_second_file_neither_overwrites_the_log_nor_goes_to_a_pipe(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """Said before anything is asked."""
+    """A second file that would replace the log is refused before any query."""
     evolve = ("--method", "evolve", "--epsilon", 1, "--activities", "log", "-p", "for=both")
     path = tmp_path / "out-models.xes"
     path.write_text(GOOD)
@@ -242,7 +242,7 @@ sys.exit(main(["info", "log.xes", "--json", "told.json"]))
 
 @pytest.mark.slow
 def test_a_command_that_is_stopped_while_it_loads_what_it_needs_says_so_in_json(tmp_path: Path) -> None:
-    """In its first second it ended with a traceback of numpy's, and as if the input could not be used."""
+    """A command stopped while it loads its modules reports that in JSON."""
     done = subprocess.run(
         [sys.executable, "-c", _STOPPED_WHILE_LOADING], capture_output=True, text=True, cwd=tmp_path, check=False
     )

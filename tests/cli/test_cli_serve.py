@@ -1,4 +1,4 @@
-"""``veilog serve``: what it refuses before it starts, what it prints, and that Ctrl-C ends it."""
+"""``veilog serve``: refusals before it starts, its output, and its end by Ctrl-C."""
 
 import os
 import re
@@ -125,7 +125,7 @@ def test_a_port_that_is_taken_is_told(tmp_path: Path, capsys: pytest.CaptureFixt
 
 @pytest.mark.slow
 def test_without_the_extra_it_says_what_to_install() -> None:
-    """In a process of its own: modules imported twice here would be two of each to other tests."""
+    """The command names the missing extra, tested in a process of its own."""
     without = "import sys; sys.modules['uvicorn'] = None; from veilog.cli import main; sys.exit(main(['serve']))"
     done = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1 and "pip install 'veilog[web]'" in done.stderr

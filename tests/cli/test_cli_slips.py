@@ -1,4 +1,4 @@
-"""Slips of the hand: options of other programs, numbers that are none, files that are none."""
+"""Slips of the hand: options of other programs, bad numbers, and missing files."""
 
 import itertools
 import os
@@ -40,7 +40,7 @@ def test_the_options_of_other_programs_for_files_are_answered_with_where_they_ar
 
 
 def whole_numbers(app: App, *before: str) -> Iterator[list[str]]:
-    """Every command, with what it cannot do without, and each of its options that is a whole number."""
+    """Yield every command with its required arguments and each whole-number option."""
     for name in app:
         if name.startswith("-"):
             continue

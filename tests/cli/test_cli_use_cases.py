@@ -1,4 +1,4 @@
-"""``veilog compare --use-cases``: what is asked for is judged, and what cannot be is refused before any work."""
+"""``veilog compare --use-cases`` judges what is wanted, or refuses it before work."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A dry run is of the release that was asked for: of its subset, of its persons, and of its account."""
+"""A dry run is one of the requested release: its subset, persons and account."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_night_is_free_of_what_other_nights_cost(here: Path, capsys: pytest.Ca
     place = ["--ledger", "n.ledger", "--account", "w"]
     night = ["--subset", "month=2024-03"]
     assert main(["ledger", "set", "night.csv", "--epsilon", "1", *place]) == 0
-    # Of four cases next to nothing may be left: paid for all the same.
+    # Of four cases next to nothing may be left, but epsilon is spent.
     assert main(["release", "night.csv", "x.xes", *RELEASE, "--no-compare", *place, *night]) in (0, 4)
     capsys.readouterr()
     for subset, refused in (("month=2024-04", False), ("month=2024-03", True)):

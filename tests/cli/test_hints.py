@@ -1,4 +1,4 @@
-"""Commands that are printed to be pasted: about the same log, read in the same way, charged to the same account."""
+"""Printed commands work as pasted: the same log, reading and account."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def hint(text: str, command: str) -> list[str]:
 def test_the_release_that_a_suggestion_prints_reads_the_log_alike_and_is_charged_alike(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Pasted as it was, the release was charged nowhere, and its times were of another column."""
+    """A suggestion's release reads the log alike and is charged alike."""
     used = ["--ledger", "c.ledger", "--account", "w", "--timestamp", "Beginn", "--on", "missing-timestamp=drop"]
     assert main(["ledger", "set", "two times.csv", *used]) == 0
     capsys.readouterr()

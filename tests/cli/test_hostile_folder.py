@@ -1,4 +1,4 @@
-"""A log may come in a folder with others' modules: no command that starts processes runs any of them."""
+"""No command runs modules of others that lie in the folder of a log."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_pages(folder: Path) -> None:
 
 
 def loaded(parent: int) -> bool:
-    """Whether a child of this process has loaded what it works with."""
+    """Return True if a child of this process has loaded its working modules."""
     for task in Path(f"/proc/{parent}/task").glob("*/children"):
         for child in task.read_text().split():
             if "pyarrow" in Path(f"/proc/{child}/maps").read_text():
@@ -105,7 +105,7 @@ def loaded(parent: int) -> bool:
 
 @pytest.mark.nightly
 def test_the_package_run_as_a_module(tmp_path: Path) -> None:
-    """Python itself has taken a few modules from there, such as ``typing``, before any line of veilog's is run."""
+    """Run as a module, Python itself takes a few modules from there before veilog's."""
     veilog.write(hospital(60, seed=1), tmp_path / "log.xes")
     hostile(tmp_path, {"pickle", "json", "multiprocessing", "csv", "decimal", *NEEDED})
     run(tmp_path, "info", "log.xes", command=(sys.executable, "-m", "veilog"))

@@ -141,7 +141,7 @@ def prepared() -> None:
 
 
 def written(arguments: list[str], of: str) -> Any:
-    """What a call writes as JSON."""
+    """Return the JSON that a call writes."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
         status = main([*arguments, "--json", "-"])
@@ -181,7 +181,7 @@ def _kind(value: Any) -> str:
 
 
 def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[tuple[str, str]]:
-    """Where a value does not fit a schema of the forms that are used here, and by what."""
+    """Return the places where a value does not fit a schema, with the reasons."""
     if not schema:  # anything
         return []
     kinds = schema.get("type", _kind(value))
@@ -201,7 +201,7 @@ def misfits(value: Any, schema: dict[str, Any], place: str = "$") -> list[tuple[
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the calls need, made once: each has a copy."""
+    """Return a folder with the files that the calls need, made once."""
     place = tmp_path_factory.mktemp("prepared")
     with contextlib.chdir(place):
         prepared()

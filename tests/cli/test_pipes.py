@@ -1,4 +1,4 @@
-"""Standard input and output as logs: the same as with files, nothing but the log on stdout, nothing left behind."""
+"""Logs on standard input and output give the results of files, and leave nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Stream(io.StringIO):
 
 
 class Pipes:
-    """Runs the command with bytes as standard input; keeps what comes out, as bytes and as words."""
+    """Runner of the command with bytes as input, which keeps its output."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.monkeypatch, self.folder = monkeypatch, folder
@@ -219,7 +219,7 @@ def test_what_went_wrong_names_no_folder_in_json_either(pipes: Pipes) -> None:
 
 
 def test_a_dash_where_none_can_be_is_told_so(pipes: Pipes, logs: Path) -> None:
-    """It said that the option was missing."""
+    """A dash in a wrong place is named as the fault, and not as a missing option."""
     assert pipes("compare", logs / "log.csv", "-", "--second", "-") == 2
     assert "--second=-" in pipes.err
     assert pipes("map", logs / "log.csv", "-") == 2
@@ -227,7 +227,7 @@ def test_a_dash_where_none_can_be_is_told_so(pipes: Pipes, logs: Path) -> None:
 
 
 def test_the_next_option_is_no_file_for_json(pipes: Pipes, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file called --no-models was written, and the models were measured all the same."""
+    """The next option is never taken for the file of --json."""
     monkeypatch.chdir(logs)
     assert pipes("compare", "log.csv", "log.xes", "--json", "--no-models") == 2
     assert not Path("--no-models").exists()
@@ -248,7 +248,7 @@ def test_a_release_that_nobody_takes_is_kept(pipes: Pipes, logs: Path, monkeypat
 
 @pytest.mark.nightly
 def test_a_release_to_a_closed_standard_output_is_kept(logs: Path, tmp_path: Path) -> None:
-    """Schedulers of jobs start programs with it closed (>&-); the release was paid for, and ended with a traceback."""
+    """A release to a closed standard output (>&-) is kept beside its ledger."""
     words = ["release", "-", "-", "--format", "csv", "--to", "xes", *RELEASE, "--ledger", str(tmp_path / "l.ledger")]
     ran = _closed(">&-", words, logs / "log.csv", tmp_path)
     assert ran.returncode == 5

@@ -1,4 +1,4 @@
-"""No result goes over what a command reads, charges or writes besides; nothing is asked where one would."""
+"""No result replaces a file that the command reads, charges or writes, unasked."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_json_on_a_terminal_of_few_letters_is_json(here: Path) -> None:
 def test_a_release_is_not_replaced_by_the_next(
     here: Path, target: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second was written over the first without a word: paid for, and gone."""
+    """A release is not replaced by the next, without --overwrite."""
     assert main(QUICK.format(target).split()) == 0
     before, inode = digests(here), Path(target).stat().st_ino
     with monkeypatch.context() as patch:
@@ -172,7 +172,7 @@ def test_a_release_is_not_replaced_by_the_next(
 def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     here: Path, target: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both were paid for, both said that they were written, and only the later one was there."""
+    """The later one of two releases to one file at the same time is kept aside."""
     assert main(QUICK.format(target).split()) == 0
     first = Path(target).rename(Path("night") / target)
     held = first.read_bytes()
@@ -222,7 +222,7 @@ def test_of_two_releases_to_one_file_at_the_same_time_none_is_lost(
     ],
 )
 def test_no_command_replaces_a_file_that_is_there(here: Path, there: str, words: str) -> None:
-    """Only what said itself that it was paid for was kept; a page, a list or a log of others was gone."""
+    """No command replaces an existing file, whatever it holds."""
     Path("held").write_text("of others")
     if there == "linked.json":
         Path(there).symlink_to("held")

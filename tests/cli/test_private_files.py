@@ -1,4 +1,4 @@
-"""What holds raw numbers, or the name of the log, is for the owner alone: in JSON, and on the disk."""
+"""Raw numbers and the name of the log are confidential, in JSON and on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see, at 80 columns: eight screens that are kept, so that a change of one is looked at.
+"""Eight screens at 80 columns, kept so that a person looks at each change.
 
 ``python tests/cli/test_screens.py`` writes them anew.
 """
@@ -32,11 +32,11 @@ SHOWN: dict[str, list[str]] = {
 }
 WIDTH = 80
 LIGHT = ("help", "release-help", "mistake")
-"""What needs no log."""
+"""Screens that need no log."""
 
 
 def screen(arguments: list[str]) -> str:
-    """What is printed in a terminal; how long something took is left out."""
+    """Return the output at a terminal, without durations."""
     out = io.StringIO()
     wide = mock.patch.dict(os.environ, {"COLUMNS": str(WIDTH)})
     with wide, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):

@@ -1,4 +1,4 @@
-"""Labels that a spreadsheet would run, that XES cannot hold, or that steer the terminal, in the command."""
+"""Labels that run in spreadsheets, break XES, or steer the terminal."""
 
 from __future__ import annotations
 

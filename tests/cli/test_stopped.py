@@ -1,5 +1,7 @@
-"""What is said of a command whose output nobody reads, or has no room for, or that was stopped: never less than what
-was spent and written."""
+"""Stopped commands report no less than was spent and written.
+
+Their output is closed, has no room, or a signal ended them.
+"""
 
 import contextlib
 import errno
@@ -151,7 +153,7 @@ def test_who_stops_another_command_that_spends_is_told_so(
 def test_sigterm_ends_a_release_as_ctrl_c_does(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It said nothing, its entry stayed reserved, and what it was writing stayed for good."""
+    """SIGTERM ends a release as Ctrl-C does: a message, a charge, and no part file."""
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
     held: list[Path] = []
     assert main(["ledger", "set", str(log), "--epsilon", "2", "--ledger", str(own)]) == 0
@@ -177,7 +179,7 @@ def test_sigterm_ends_a_release_as_ctrl_c_does(
 def test_a_release_that_is_stopped_while_it_is_hashed_is_not_there(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The file was in its place by then; the message and the ledger did not know of it."""
+    """A release that is stopped while it is hashed leaves no file in its place."""
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
     stop(monkeypatch, "veilog._files.hashlib.file_digest")
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
@@ -188,7 +190,7 @@ def test_a_release_that_is_stopped_while_it_is_hashed_is_not_there(
 
 
 def told_when_it_is_there(monkeypatch: pytest.MonkeyPatch, out: Path, number: int = signal.SIGTERM) -> None:
-    """Be told to end in the moment in which the file has its name and nothing is noted yet."""
+    """Raise a signal at the moment when the file has its name but no entry yet."""
     made_durable = veilog._files._sync_folder
     before: list[Path] = []
 
@@ -290,7 +292,7 @@ def test_what_is_stopped_when_all_is_done_says_what_there_is(
 @pytest.mark.nightly
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_once_all_is_said_makes_no_failure_of_it(log: Path, number: int) -> None:
-    """While Python took itself apart SIGTERM ended it without a word, with a status as if the release had failed."""
+    """A signal after the last output, while Python exits, is no failure."""
     program = (
         f"import atexit, signal, sys; atexit.register(signal.raise_signal, {number:d}); "
         f"from veilog.cli import main; sys.argv = ['veilog', 'info', {str(log)!r}]; sys.exit(main())"
@@ -341,7 +343,7 @@ def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
 def test_a_start_that_never_ends_for_want_of_memory_can_be_ended(
     tmp_path: Path, words: list[str], number: signal.Signals
 ) -> None:
-    """Libraries for linear algebra try for ever to get the memory that they want, and let no handler of Python run."""
+    """A start without memory, in which no handler of Python runs, can still be ended."""
     limited = f"ulimit -v 400000; exec {shlex.quote(sys.executable)} -m veilog {shlex.join(words)}"
     started = subprocess.Popen(["/bin/sh", "-c", limited], cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
@@ -360,7 +362,7 @@ def test_a_start_that_never_ends_for_want_of_memory_can_be_ended(
 def test_a_release_for_standard_output_that_was_stopped_before_it_was_sent_is_kept(
     log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was said to be in a folder of the command, which was gone by then."""
+    """A release for standard output that was stopped before is kept beside the ledger."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     made_durable = veilog._files._sync_folder
 

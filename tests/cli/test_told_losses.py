@@ -1,4 +1,4 @@
-"""What a release left out of the log is told to its owner, to whom else to nobody, and also where it is quiet."""
+"""Losses of a release are confidential, and reported even if the command is quiet."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_that_a_night_had_no_case_is_a_loss_and_that_it_is_in_no_ledger_is_none(
 
 @pytest.mark.slow
 def test_cases_of_persons_that_do_not_count_are_told_to_the_owner_alone(here: Path) -> None:
-    """Of 9,075 cases 7,350 were released, and nothing was said."""
+    """Cases of persons beyond the bound are reported to the data owner only."""
     person = ["--activities", "log", "--unit", "Patient", "--max-cases", "3", "--json", "told.json"]
     assert main(["release", "log.csv", "out.xes", *RELEASE, *person]) == 0
     told = json.loads(Path("told.json").read_text())
@@ -136,7 +136,7 @@ def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path)
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX terminals")
 @pytest.mark.parametrize(("answer", "status"), [("y", 0), ("n", 2)])
 def test_at_a_terminal_losses_are_confirmed_before_anything_is_spent(here: Path, answer: str, status: int) -> None:
-    """An activity in the wrong case spent the whole budget on an activity that nobody has."""
+    """At a terminal losses, as by a wrong activity, are confirmed before spending."""
     asked = ["release", "log.csv", "out.xes", "-m", "evolve", "--epsilon", "1", "--no-compare", "--seed", "1"]
     asked += ["--activities", "admission,New test,Discharge", "--ledger", "own.ledger"]
     ended, shown = at_a_terminal(answer, *asked, cwd=here)

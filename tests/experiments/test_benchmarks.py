@@ -1,4 +1,4 @@
-"""The benchmarks are experiments of the one harness: their cells, what is published, and what of that is stale."""
+"""Benchmarks are experiments of the one harness, with cells and published rows."""
 
 import importlib
 import json
@@ -27,7 +27,7 @@ NEEDS = ("ot", "httpx")
 
 @pytest.fixture(scope="module")
 def bench() -> Iterator[None]:
-    """The folder of the benchmarks on the path, as when one is run; their names are gone afterwards."""
+    """Put the folder of the benchmarks on the path, and forget its modules afterwards."""
     for name in NEEDS:
         pytest.importorskip(name)
     before = set(sys.modules)
@@ -249,7 +249,7 @@ STALE = {
     "spark-events": "times of one machine",
     "travag-program": "eleven minutes a training; of the day on which sums over events could be made elsewhere, before",
 }
-"""Published rows that other code than today's made, and why they still stand there."""
+"""Published rows of older code than today's, with the reason why they stay."""
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +259,7 @@ def known(program: ModuleType) -> dict[str, Experiment]:
 
 @pytest.fixture(scope="module")
 def kept(known: dict[str, Experiment]) -> dict[str, list[Row]]:
-    """The published rows by their experiment, without those of which is known that they are stale."""
+    """Return the published rows by experiment, without those known to be stale."""
     published = {folder.name for folder in RESULTS.iterdir()}
     assert set(STALE) <= published
     return {name: kept_rows(kept_file(RESULTS, known[name])) for name in published - set(STALE)}
@@ -267,9 +267,10 @@ def kept(known: dict[str, Experiment]) -> dict[str, list[Row]]:
 
 @pytest.mark.slow
 def test_published_numbers_are_of_the_methods_of_now(kept: dict[str, list[Row]]) -> None:
-    """Or the list of exceptions says why not: run again (``bench/run.py NAME``) and publish, or give a reason.
+    """Published numbers are of today's methods, or a listed exception has a reason.
 
-    The nightly test also looks at the measures, which have snapshots and tests of their own.
+    Run ``bench/run.py NAME`` and publish anew, or give a reason. The nightly test also checks the measures, which have
+    snapshots and tests of their own.
     """
     cells = {(row.cell.method, row.cell.get("as_published", False) is True) for rows in kept.values() for row in rows}
     now = {cell: of_method(*cell) for cell in cells if cell[0]}

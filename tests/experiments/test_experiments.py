@@ -1,4 +1,4 @@
-"""Every experiment: its cells are those of the paper, its tables and plots hold them, and small ones run to the end."""
+"""Every experiment has the paper's cells, tables and plots, and runs to the end."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Fingerprints notice behaviour and nothing else: planted changes, renamings and moves, in copies of the source."""
+"""Fingerprints notice behaviour alone: planted changes, but no renaming or move."""
 
 import functools
 import json
@@ -55,7 +55,7 @@ PLANTED = {
     "a seed's bits": ("sapa", "", "privacy/mechanisms/noise.py", "PCG64(seed)", "PCG64(seed + 1)"),
     "a measure's largest value": (MEASURE, "", "measures/disclosure/measure.py", "min(1.0, level", "min(0.1, level"),
 }
-"""What is fingerprinted, in which trials, and a patch of one file."""
+"""Fingerprinted part, trial, file, and a patch of the file, for each change."""
 RENAMED = {
     "methods/_relations.py": ("play_out_guided", "guided_walks"),
     "methods/_prefix_tree/expand.py": ("published_variants", "variants_as_published"),
@@ -75,7 +75,7 @@ REACHED = (
     *((MEASURE, ""), ("laplace", "rest"), ("df-laplace", "playout"), ("utravas", ""), ("evolve", "")),
     *(("amun", ""), ("evolve", "times")),
 )
-"""Where that code is run."""
+"""Trials in which that code runs."""
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def everywhere(copy: Path, change: Callable[[str], str]) -> int:
 
 
 def renamed(folder: Path) -> None:
-    """Make all renamings and moves in one copy, with every docstring of a line reworded."""
+    """Make all renamings and moves in one copy, and reword one-line docstrings."""
     copy = folder / "veilog"
     shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "static", "templates"))
     for file, (old, new) in RENAMED.items():
@@ -113,8 +113,10 @@ def renamed(folder: Path) -> None:
 
 @pytest.mark.nightly
 def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(tmp_path: Path) -> None:
-    """Ten changes, each for itself and in a trial of what it touches: a fingerprint is a hash of all trials. Ten
-    renamings and moves together."""
+    """Ten changes of behaviour are noticed, and ten renamings and moves are not.
+
+    Each change is made alone, in a trial of what it affects, because a fingerprint is a hash of all trials.
+    """
     renamed(tmp_path)
     changes: list[dict[str, object]] = [
         {"name": name, "setting": setting, "folder": str(SOURCE.parent), "file": str(SOURCE / file)}
@@ -134,7 +136,7 @@ def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", METHODS)
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
-    """Nearly every trial is a release, and most have cases: a refusal tells nothing of a method."""
+    """Nearly every trial is a release with cases, because a refusal reveals nothing."""
     method = METHODS[name]
     made = [fingerprints._tried(name, log, asked) for log, asked in trials(method)]
     facts = [found for found in made if found is not None]

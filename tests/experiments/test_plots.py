@@ -1,4 +1,4 @@
-"""Plots as SVG and PNG: their names as text, gaps and nothing at all, and a word about how to get them."""
+"""Plots as SVG and PNG: names as text, gaps, empty plots, and the missing extra."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run is resumable, goes on when a cell fails, and says in words what it cannot do."""
+"""A run resumes, goes on after a failed cell, and explains what it cannot do."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counted(given: Given, cell: Cell) -> Measured:
-    """Says that it was called, by a file; some of its cells fail in different ways."""
+    """Leave a file as a mark of the call, and fail for some cells in different ways."""
     marks = Path(os.environ["VEILOG_TEST_MARKS"])
     (marks / f"{len(list(marks.iterdir()))}-{cell.run}").touch()
     if cell.run == int(os.environ.get("VEILOG_TEST_REFUSED", -1)):
@@ -140,7 +140,7 @@ def test_ctrl_c_ends_all_processes_and_keeps_what_is_finished(folder: Path, tmp_
                 break
             time.sleep(0.1)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: every process of it gets the signal
-        _, errors = process.communicate(timeout=60)  # returns when nobody holds the pipes any more
+        _, errors = process.communicate(timeout=60)  # returns when no process holds the pipes any more
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

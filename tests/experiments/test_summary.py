@@ -1,4 +1,4 @@
-"""Tables of rows: runs become one line, ratios are against the named baseline, what was not measured is a dash."""
+"""Tables: one line for all runs, ratios to the named baseline, dashes for gaps."""
 
 import importlib.util
 import sys

@@ -1,4 +1,4 @@
-"""Every sentence is there in every language, with its placeholders, and none that nobody says any more."""
+"""Every sentence is in every language, with its placeholders, and none is unused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ REVIEWED = (
     "report/templates/decision.html",
     "report/templates/guarantee.html",
 )
-"""Sentences of the verdict. Each translation of one, and of a message of the guarantee, was translated back."""
+"""Templates of the verdict, whose translations, as of the guarantee, were translated back."""
 OTHERS = languages()[1:]
 
 
@@ -50,7 +50,7 @@ TOOL = load()
 
 @functools.cache
 def said_anywhere() -> dict[tuple[str, str, str], Any]:
-    """What the code and the templates say. Reading all of them takes seconds: not where tests are only collected."""
+    """Return all sentences of code and templates, which takes seconds to read."""
     return TOOL.sentences() | TOOL.messages()
 
 
@@ -88,7 +88,7 @@ def test_there_are_german_french_and_dutch() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("language", OTHERS)
 def test_no_sentence_is_missing_and_none_unused(language: str) -> None:
-    """``python tools/catalogues.py`` adds what is missing and takes out what is unused; then it is to be translated."""
+    """No sentence is missing or unused: ``python tools/catalogues.py`` updates them."""
     found = [key(entry) for entry in catalogue(language) if entry.text]
     assert found == list(said_anywhere()), "python tools/catalogues.py"
     empty = [entry.text for entry in catalogue(language) if entry.text and not all(entry.said)]
@@ -111,7 +111,7 @@ def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None
         source = said_in_english(entry)
         many = placeholders(entry.plural or source)
         for said in entry.said:
-            # A plural form may say its number in a word, as the English does: "the first activity".
+            # A plural form may have its number as a word, as the English does: "the first activity".
             left_out = {"n"} if entry.plural and "n" not in placeholders(source) else set()
             if entry.text in english():  # a word of the English grammar may have no place in another
                 assert placeholders(said) <= many, entry.text
@@ -123,14 +123,14 @@ def test_placeholders_and_markup_are_those_of_the_english(language: str) -> None
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_what_is_not_translated_is_the_same_word_in_both(language: str) -> None:
-    """A sentence of four words or more that is still English was forgotten; names of documents are allowed."""
+    """Sentences of four words or more are translated, but for names of documents."""
     same = [e.text for e in catalogue(language) if e.text and e.said[0] == e.text and len(e.text.split()) > 3]
     assert [text.partition(",")[0] for text in same] == ["NIST SP 800-226"]
 
 
 @pytest.mark.slow
 def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
-    """``review.tsv`` has each with its translation as it is now: who changes one translates it back, and compares."""
+    """``review.tsv`` has each guarantee's translation, translated back and compared."""
     head, *lines = (FOLDER / "review.tsv").read_text(encoding="utf-8").splitlines()
     assert head.split("\t") == ["language", "context", "English", "translation", "translated back"]
     rows = [tuple(line.split("\t")) for line in lines]
@@ -159,7 +159,7 @@ def test_every_sentence_of_the_guarantee_was_translated_back() -> None:
 @pytest.mark.parametrize("language", OTHERS)
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_what_a_parameter_is_is_said_in_every_language(method: Method, language: str) -> None:
-    """However the code writes its words: the tool finds only those that stand in the setting itself."""
+    """Every parameter is translated, whatever the way in which the code writes it."""
     said = {entry.text for entry in catalogue(language) if all(entry.said)}
     assert [parameter.name for parameter in method.parameters if parameter.what not in said] == []
 
@@ -173,7 +173,7 @@ def test_the_words_for_strengths_are_five(language: str) -> None:
 
 @pytest.mark.slow
 def test_what_a_release_says_of_itself_is_in_each_language() -> None:
-    """Remarks, conditions, what questions were for and their noise, and neighbours of parts and persons."""
+    """Remarks, conditions, purposes, noise and neighbours are in each language."""
     log = hospital(200, seed=1)
     asked = {"delta": "1e-6", "times": "0.3", "activities": "log", "window": "log", "seed": 1}
     released = release(log, "evolve", epsilon=1, **asked)

@@ -1,4 +1,4 @@
-"""The language that is spoken: sentences, numbers, dates and quotes follow it, and English is as it was."""
+"""Sentences, numbers, dates and quotes follow the language; English stays."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("language", OTHERS)
 def test_what_a_release_notes_for_its_owner_is_in_each_language(language: str, tmp_path: Path) -> None:
-    """With persons, a declaration that leaves out most, a length, and an attribute with a value too few."""
+    """Notes for the owner on persons, declarations, lengths and values are translated."""
     day = "2026-01-01 10:00"
     (tmp_path / "log.csv").write_text(f"case,activity,time,who\n1,a,{day},x\n2,b,{day},x\n3,b,{day},y\n")
     log = veilog.read(tmp_path / "log.csv")

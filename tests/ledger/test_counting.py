@@ -1,4 +1,4 @@
-"""How an account counts: by the sum, by a plan, or by composition; what it then refuses, and what it says."""
+"""Counting of an account: by sum, by plan or by composition, and its refusals."""
 
 import contextlib
 import json
@@ -51,7 +51,7 @@ def composed(epsilon: Fraction, delta: Fraction, made: tuple[Entry, ...] = (), s
 
 
 def let_through(account: Account, cost: Cost, most: int = 1000) -> int:
-    """How many releases of one cost the account pays for."""
+    """Return how many releases of one cost the account allows."""
     for number in range(most):
         try:
             check_paid(account, cost, "case")
@@ -146,7 +146,7 @@ def test_a_rule_stays_when_its_limit_changes_and_goes_when_it_is_not_named(ledge
 
 
 def test_a_lower_limit_of_composition_begins_anew(ledger: Ledger) -> None:
-    """One that was chosen after seeing releases is no limit that these were kept within."""
+    """A lower composition limit begins anew, as it was chosen after seeing releases."""
     first = ledger.set_budget(SMALL, 4, "1e-6", composed=True)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)
     lower = ledger.set_budget(SMALL, 2, "1e-6", composed=True)
@@ -179,7 +179,7 @@ def test_composing_takes_a_delta_and_releases_that_are_bounded(ledger: Ledger) -
 
 @pytest.mark.slow
 def test_what_is_answered_counts_answer_by_answer_once_it_is_charged(ledger: Ledger) -> None:
-    """Ten questions at a hundredth cost less together than one at a tenth, for which they were set aside."""
+    """Ten queries at 0.01 count answer by answer once charged, less than one at 0.1."""
     ledger.set_budget(SMALL, 5, "1e-6", composed=True)
     held = ledger.reserve(SMALL, "laplace", epsilon=TENTH)
     before = ledger.show()[0].composed
@@ -250,7 +250,7 @@ def test_subsets_compose_as_what_the_dearest_case_lost() -> None:
 @given(costs=st.lists(st.tuples(st.integers(1, 20), st.sampled_from(["2024-01", "2024-02", None])), max_size=8))
 @pytest.mark.slow
 def test_what_subsets_cost_together_is_that_of_the_dearest_of_every_rank(costs: list[tuple[int, str | None]]) -> None:
-    """No case loses more: the releases of each subset, and of the whole, cost no more than is said."""
+    """No case loses more than stated, in the releases of each subset and of the whole."""
     made = tuple(
         replace(entry, counted=month and f"month={month}")
         for entry, (_, month) in zip(entries((Fraction(n, 20), NONE) for n, _ in costs), costs, strict=True)
@@ -277,7 +277,10 @@ def test_what_subsets_cost_together_is_that_of_the_dearest_of_every_rank(costs: 
 def test_costs_chosen_later_are_the_smallest_limit_that_admits_them_in_their_order(
     costs: list[str], delta: str, limit: str
 ) -> None:
-    """The best order afterwards gave less: 7.26 for the second, at which a limit refuses release 67 of 201."""
+    """The composed cost is the smallest limit that admits the releases in their order.
+
+    The best order afterwards gave less: 7.26 for the second, at which a limit refuses release 67 of 201.
+    """
     made, at = entries((Fraction(cost), NONE) for cost in costs), Fraction(delta)
     found = together(made, "case", at).composed
     assert found is not None
@@ -360,7 +363,7 @@ def test_an_account_is_worth_its_sum_or_its_limit_and_not_what_it_came_to_so_far
 
 
 def test_what_an_account_is_worth_heeds_its_delta_and_knows_composition() -> None:
-    """Of the same releases a page said one word and a report another, by which of the two they asked."""
+    """An account's protection level heeds its delta and its composition, everywhere."""
     made = entries([(Fraction(1, 20), NONE)] * 50)
     held = composed(Fraction(2), Fraction(1, 10**4), made)
     assert held.strength == "moderate", "by its limit, the sum of 2.5 being weak"
@@ -396,7 +399,7 @@ def test_an_account_that_takes_in_another_begins_anew(ledger: Ledger) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("planned_first", [True, False], ids=["the plan takes in", "the plan is taken in"])
 def test_a_plan_is_over_where_other_releases_come_to_it(ledger: Ledger, planned_first: bool) -> None:
-    """It began anew: four releases of 0.1 more, after others of 5, were "0.4 together, strong"."""
+    """A plan ends where other releases come to its account, and does not begin anew."""
     ledger.enter(SMALL)
     planned, other = (SMALL, OTHER) if planned_first else (OTHER, SMALL)
     budget = ledger.set_plan(planned, 4, TENTH, MILLIONTH).budget
@@ -449,8 +452,11 @@ def test_a_rule_is_kept_exactly() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "since"), [("1", "0.1", 0), ("1.5", "0.02", 0), ("2", "0.004", 1)])
 def test_no_adversary_who_chooses_as_he_goes_gets_more_than_the_budget(epsilon: str, delta: str, since: int) -> None:
-    """The best of all who are told by randomised response, with and without a chance to be told the truth, and choose
-    each release after each answer, is found by working backwards; the account is asked whether it pays."""
+    """No adversary who chooses as he goes gets more than the budget.
+
+    The best adversary against randomised response, with and without a chance of the truth, chooses each release after
+    each answer. The search works backwards, and asks the account if it allows the release.
+    """
     budget = Fraction(epsilon), Fraction(delta)
     menu = [(Fraction("0.2"), NONE), (Fraction("0.5"), budget[1] / 8), (Fraction("0.9"), NONE)]
     start = composed(*budget, entries([menu[0]] * since), since)

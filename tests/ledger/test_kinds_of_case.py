@@ -1,4 +1,4 @@
-"""What a case is, is part of what a ledger adds up: a visit and a patient are not the same thing."""
+"""The kind of a case is part of the sum: a visit and a patient are not the same."""
 
 import json
 from fractions import Fraction
@@ -43,7 +43,7 @@ def logs_of(table: Path) -> dict[str, veilog.EventLog]:
 def test_a_release_of_patients_is_refused_on_an_account_of_visits(
     table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The worked example: two releases at 1, of which one visit would have lost 2 of a case's replacement more."""
+    """A release of patients is refused on an account of visits, whose case loses more."""
     out = str(table.with_name("out.xes"))
 
     def by(case: str, *more: str) -> tuple[int, str]:
@@ -101,7 +101,10 @@ def test_without_a_budget_nothing_bounds_releases_of_visits_and_of_patients(
 def test_accounts_whose_releases_do_not_add_up_are_put_together_only_without_a_budget(
     table: Path, path: Path, limited: str, unit: str
 ) -> None:
-    """Of visits and of patients, or of cases and of people; put together they cannot be taken apart again."""
+    """Accounts of visits and of patients merge only without a budget.
+
+    The same holds for cases and people. Merged accounts cannot be separated again.
+    """
     logs = logs_of(table)
     ledger = Ledger.open(path, create=True)
     ledger.reserve(logs["Fallnr"], "laplace", epsilon=Fraction(1))
@@ -147,7 +150,7 @@ def test_variants_say_what_their_cases_are(table: Path, path: Path) -> None:
 
 
 def test_releases_for_persons_are_not_concerned(table: Path, path: Path) -> None:
-    """The column of the person is the unit, however cases are told."""
+    """Releases for persons have the person's column as unit, whatever a case is."""
     logs = logs_of(table)
     ledger = Ledger.open(path, create=True)
     ledger.reserve(logs["Fallnr"], "laplace", epsilon=Fraction(1), unit="Patient")

@@ -1,4 +1,4 @@
-"""The ledger: charges are exact, durable before anything else, and never above the budget."""
+"""The ledger: charges are exact, durable first, and never above the budget."""
 
 import contextlib
 import gzip
@@ -333,7 +333,10 @@ def test_the_same_log_is_known_by_other_names_columns_and_orders(tmp_path: Path)
 @pytest.mark.slow
 @given(st.lists(st.lists(st.sampled_from("abc"), max_size=4).map(tuple), min_size=1, max_size=8), st.randoms())
 def test_a_log_is_known_by_how_many_cases_have_which_activities(traces: list[tuple[str, ...]], rng: Random) -> None:
-    """Neither the order of cases nor that of a case's events counts, nor cases without events; all else does."""
+    """A log is known by how many cases have which activities, and by nothing else.
+
+    Neither the order of cases nor that of a case's events counts, nor cases without events.
+    """
     mixed = [tuple(rng.sample(trace, len(trace))) for trace in traces]
     rng.shuffle(mixed)
 
@@ -393,7 +396,7 @@ def test_nothing_of_the_log_is_in_the_ledger(tmp_path: Path, path: Path) -> None
 
 @pytest.mark.slow
 def test_a_sum_over_persons_is_for_those_of_no_more_cases_than_the_least_that_was_said(path: Path) -> None:
-    """Releases for persons of at most 5 and at most 3 cases: together they say nothing of a person with 4."""
+    """A sum for persons of at most 5 and of 3 cases is for those of at most 3."""
     ledger = Ledger.open(path, create=True)
     for most in (5, 3):
         openly.release(SMALL, "laplace", epsilon=1, unit="person", max_cases=most, ledger=ledger)

@@ -1,4 +1,4 @@
-"""The ledger with many writers at once, killed at any moment, and runs that go on later."""
+"""The ledger with many writers at once, killed at any moment, and resumed runs."""
 
 import os
 import subprocess

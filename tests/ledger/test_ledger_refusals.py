@@ -1,4 +1,4 @@
-"""Ledgers that cannot be used: damaged, forged, newer, locked, read-only, or something else."""
+"""Unusable ledgers: damaged, forged, newer, locked, read-only, or other files."""
 
 import contextlib
 import json

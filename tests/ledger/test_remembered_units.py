@@ -1,4 +1,4 @@
-"""Units that move from one subset to another: what takes it for granted that none does, and what leaves them out."""
+"""Units that move between subsets: assumptions that none does, and their omission."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def extracts(tmp_path: Path, moves: Sequence[str]) -> tuple[Path, Path]:
-    """Two extracts by the date of events: those who ``moves`` have events in both months."""
+    """Return two extracts by the date of events; ``moves`` have events in both months."""
     march, april = [f"m{n}" for n in range(40)], [f"a{n}" for n in range(40)]
     return (
         written(tmp_path / "march.csv", rows("03", [*march, *moves])),
@@ -94,7 +94,7 @@ def test_a_case_that_moves_is_left_out_of_the_later_subset(tmp_path: Path, ledge
 
 @pytest.mark.slow
 def test_a_unit_changes_what_is_kept_and_left_out_of_itself_alone(tmp_path: Path) -> None:
-    """Neighbours in all releases: the logs that are looked at differ by the unit, and by nothing else."""
+    """Neighbouring logs lead to kept units that differ in one unit and nothing else."""
     ledgers = [Ledger.open(tmp_path / f"{n}.ledger", create=True, account="w") for n in range(2)]
     key = b"k" * 32
     kept = []

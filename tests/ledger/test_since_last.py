@@ -1,4 +1,4 @@
-"""``--since last``: what began since the last release that was written or empty, by the ledger alone."""
+"""``--since last`` begins after the last written or empty release of the ledger."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_it_is_the_day_on_which_the_last_release_ended_in_whatever_order_they_we
 
 @pytest.mark.parametrize("state", ["reserved", "charged", "withdrawn"])
 def test_what_was_not_written_was_not_released(state: State) -> None:
-    """It failed, or was cut off: its days are in the next release, and nothing of them is missed."""
+    """The days of a failed release are in the next one, and none of them is missed."""
     last = last_span([account(days(1, 2), days(2, 3, state))], "ward-7")
     assert last.end == "2024-03-02"
     assert [entry.number for entry in last.lost] == ([] if state == "withdrawn" else [2])
@@ -60,7 +60,7 @@ def test_what_was_not_written_was_not_released(state: State) -> None:
 
 
 def test_a_night_that_came_out_empty_was_answered() -> None:
-    """Its few cases were asked again with every night that followed, and cost as much each time."""
+    """A night that came out empty counts as answered, and is not asked again."""
     entries = account(days(1, 2), days(2, 3, "charged"), days(3, 4, "charged")).entries
     quiet = replace(entries[1], guarantee={"cases": 0})
     last = last_span([replace(account(), entries=(entries[0], quiet, entries[2]))], "ward-7")

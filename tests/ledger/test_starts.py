@@ -1,4 +1,4 @@
-"""Reservations and the processes that hold them: starts that ask nothing, locks that nobody heeds, jobs at once."""
+"""Reservations and their processes: idle starts, ignored locks, and parallel jobs."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_run_whose_reservation_was_given_back_asks_nothing(ledger: Ledger) -> 
 
 
 def test_a_reservation_that_another_wrote_over_is_noticed(ledger: Ledger) -> None:
-    """As on a file system that loses what one of two writers wrote: the number is there, and it is another's."""
+    """A reservation overwritten by another writer is noticed by its mark."""
     held = ledger.reserve(LOG, "laplace", epsilon=Fraction(1), begins=True)
     assert held.holder is not None
     with refused(BudgetError, "ledger-reservation-gone"):

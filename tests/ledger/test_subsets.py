@@ -1,5 +1,7 @@
-"""Releases of subsets of the cases: an account spends what the dearest case lost, and refuses before that is too
-much."""
+"""Releases of subsets: an account spends the most that any case lost.
+
+It refuses before that exceeds the budget.
+"""
 
 import contextlib
 import csv
@@ -48,7 +50,7 @@ def account(releases: list[tuple[str | None, Cost]], budget: Cost | None = None,
 
 
 def of_cases(releases: list[tuple[str | None, Cost]], fixed: str | None = None) -> list[Cost]:
-    """What each case lost that there could be: one for each choice of a subset of each rule."""
+    """Return the losses of all possible cases: one for each choice of subsets."""
     lost = []
     for chosen in itertools.product(*([f"{rule}={value}" for value in values] for rule, values in VALUES.items())):
         mine = [cost for subset, cost in releases if subset is None or subset in chosen]
@@ -132,7 +134,7 @@ def test_releases_of_subsets_are_entered_and_refused_before_any_question(path: P
 
 @pytest.mark.slow
 def test_subsets_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: Path) -> None:
-    """A case that begins in March and goes on in April is in one subset by its starts and in another by its ends."""
+    """Subsets of a log read in two ways add up, as a case may be in March and April."""
     rows = [f"c{i},a,2024-03-31 22:00,2024-04-01 05:00" for i in range(3)]
     (tmp_path / "log.csv").write_text("\n".join(["case,activity,start_time,end_time", *rows]) + "\n")
     ways = {how: veilog.read(tmp_path / "log.csv", lifecycle=how) for how in (None, "complete", "start", "Intervals")}
@@ -163,7 +165,7 @@ def test_subsets_of_a_log_that_is_read_in_two_ways_add_up(path: Path, tmp_path: 
 
 
 def test_a_subset_of_one_account_is_that_of_the_account_it_is_put_on(path: Path) -> None:
-    """A log that has grown: what was released of a month of it counts for the cases of that month."""
+    """A subset's releases count for the subset after the account is put on another."""
     ledger = Ledger.open(path, create=True)
     ledger.reserve(SMALL, "laplace", epsilon=Fraction(1), subset=Partition.of("month=2024-01"))
     grown = replace(SMALL, counts=SMALL.counts + 5)
@@ -200,7 +202,7 @@ SPANS = [None, "ward=A", *(f"began={a}..{b}" for a, b in itertools.combinations(
     subset=st.sampled_from([span for span in SPANS if span and span.startswith("began")]),
 )
 def test_of_spans_of_days_the_dearest_day_counts(releases: list[tuple[str | None, Cost]], subset: str) -> None:
-    """For a case of each day, on the ward or not, what it lost; and of the days of a span alone."""
+    """In spans of days the day with the largest loss counts, on the ward or not."""
     ends = {text: tuple(text.partition("=")[2].split("..")) for text in SPANS if text and "began" in text}
 
     def lost(day: str, ward: bool) -> Cost:
@@ -230,7 +232,7 @@ def test_an_attribute_that_is_called_as_spans_are_adds_up() -> None:
 
 @pytest.mark.slow
 def test_a_log_that_grows_every_night_stays_on_its_account(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Without hands: a file of another name and with other cases each night, each day released once."""
+    """A log that grows every night stays on its account, each day released once."""
     whole = hospital(240, seed=1)
     book, out = tmp_path / "book.ledger", tmp_path / "out.csv"
     common = ["-m", "laplace", "-p", "depth=1", "--epsilon", "1", "--no-compare", "--quiet", "--overwrite"]

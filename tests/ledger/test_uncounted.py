@@ -1,4 +1,4 @@
-"""Releases that were made without a ledger: listed by it, in no sum, and taken in when their owner says so."""
+"""Uncounted releases are listed, in no sum, and counted if their owner decides so."""
 
 import json
 from fractions import Fraction

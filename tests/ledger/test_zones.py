@@ -1,4 +1,4 @@
-"""Parts of logs whose times have a zone, have none, or have one in subset: when they add up."""
+"""Subsets of times with a zone, without one, or mixed: when their sums add up."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -16,7 +16,7 @@ from veilog.logs.storage.loader import store
 from veilog.privacy.partition import Partition
 
 ZONED, LOCAL = "2024-04-01T00:30:00+02:00", "2024-04-01T00:30:00"
-"""The same moment of the same case, which is in March in UTC and in April as a local time."""
+"""The same moment of a case: March in UTC, and April as a local time."""
 MARCH, APRIL, MAY = (f"month=2024-0{n}" for n in (3, 4, 5))
 WAYS = ["csv", "xes"]
 
@@ -38,7 +38,7 @@ def log_of(folder: Path, kind: str, *times: str) -> veilog.EventLog:
 
 
 def spent(path: Path, *releases: tuple[veilog.EventLog, str], budget: int | None = None) -> Fraction:
-    """What these subsets cost together, each at 1, on one account."""
+    """Return what these subsets cost together, each at 1, on one account."""
     path.unlink(missing_ok=True)
     ledger = Ledger.open(path, create=True)
     if budget is not None:
@@ -57,7 +57,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", WAYS)
 def test_months_of_local_times_and_of_times_with_a_zone_add_up(tmp_path: Path, path: Path, kind: str) -> None:
-    """The worked example: the case is in April of the one file and in March of the other."""
+    """A case in April of a local file and in March of a zoned one counts twice."""
     local, zoned = log_of(tmp_path, kind, LOCAL, LOCAL), log_of(tmp_path, kind, ZONED, ZONED)
     in_utc = log_of(tmp_path, kind, "2024-03-31T22:30:00Z", ZONED)
     assert Partition.of(APRIL).of_log(local).variants.cases == Partition.of(MARCH).of_log(zoned).variants.cases == 2
@@ -73,7 +73,7 @@ def test_months_of_local_times_and_of_times_with_a_zone_add_up(tmp_path: Path, p
 def test_one_time_that_is_unlike_the_others_makes_no_sum_smaller(
     tmp_path: Path, path: Path, kind: str, most: str, odd: str
 ) -> None:
-    """Of two logs that are mixed the times of one case may be other ones, so no two subsets are apart."""
+    """One unlike time makes no sum smaller: subsets of mixed logs are never disjoint."""
     clear, mixed = log_of(tmp_path, kind, most, most), log_of(tmp_path, kind, most, odd)
     for first, second in ((clear, mixed), (mixed, clear), (mixed, mixed)):
         assert spent(path, (first, MARCH), (second, APRIL)) == 2

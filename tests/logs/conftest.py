@@ -15,7 +15,7 @@ from veilog.logs.xes.reader import read_xes
 
 @pytest.fixture
 def read(tmp_path: Path) -> Reader:
-    """Read the given document with the automatic choice of reader; the plain one must say the same."""
+    """Read the document with the automatic choice of reader; the plain one must agree."""
 
     def reader(document: str | bytes, **policies: Policy) -> EventLog:
         path = tmp_path / "log.xes"

@@ -1,4 +1,4 @@
-"""The automaton accepts its sequences and no others, has as few states as can be, and numbers what it accepts."""
+"""The automaton accepts and numbers only its sequences, and is minimal."""
 
 import itertools
 
@@ -35,7 +35,7 @@ def rest_of(words: set[tuple[str, ...]], prefix: tuple[str, ...]) -> frozenset[t
 
 
 def test_the_example_of_the_paper_has_its_five_states_and_six_transitions() -> None:
-    """Amun, Figure 2 and Table 4: s0 -A-> s5, s0 -D-> s4, s4 -A-> s5, s5 -B-> s2, s5 -E-> s2, s2 -C-> s3."""
+    """Amun, Figure 2, Table 4: s0-A-s5, s0-D-s4, s4-A-s5, s5-B-s2, s5-E-s2, s2-C-s3."""
     automaton = dafsa(sequences("ABC", "DAEC", "DABC", "AEC"))
     assert (automaton.states, len(automaton)) == (5, 6)
     step = {
@@ -64,7 +64,7 @@ def test_it_accepts_its_sequences_and_no_others(words: set[tuple[str, ...]]) -> 
 @pytest.mark.slow
 @given(WORDS)
 def test_it_has_one_state_for_each_way_to_go_on(words: set[tuple[str, ...]]) -> None:
-    """The states of the minimal automaton are the different sets of suffixes (Myhill, Nerode)."""
+    """The minimal automaton has a state for each set of suffixes (Myhill, Nerode)."""
     prefixes = {word[:n] for word in words for n in range(len(word) + 1)}
     assert dafsa(sequences(*words)).states == len({rest_of(words, prefix) for prefix in prefixes})
 

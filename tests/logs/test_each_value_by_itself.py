@@ -1,4 +1,4 @@
-"""What a value means follows from that value: dates with signs and spaces rarely seen, and objects of pandas."""
+"""A value's meaning follows from it alone: rare dates and objects of pandas."""
 
 from __future__ import annotations
 

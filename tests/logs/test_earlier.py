@@ -1,4 +1,4 @@
-"""What a file that was made of another keeps of how that was read, and that its releases say it."""
+"""A file made of another keeps how that was read, and its releases report it."""
 
 import json
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_so_do_variants_and_logs_on_disk(csv: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning")  # Ibis's
 def test_so_do_variants_that_spark_groups(csv: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """They were released without the conditions of the log that their file was made of."""
+    """Variants that Spark groups keep the conditions of the log behind their file."""
     path = csv.with_suffix(".parquet")
     veilog.write(read(csv), path)
     with spark_here(tmp_path_factory.mktemp("spark")):
@@ -140,7 +140,10 @@ def test_days_of_times_of_which_some_had_no_zone_are_not_known_to_be_apart(csv: 
 def test_attributes_that_tell_cases_or_activities_then_were_read_together(
     tmp_path: Path, suffix: str, given: dict[str, str]
 ) -> None:
-    """A stay that is text makes 1.50 and 1.5 two texts, which are one number: cases and activities of others differ."""
+    """Attributes that name cases or activities are read together, so one case matters.
+
+    A stay that is text makes 1.50 and 1.5 two texts, which are one number: cases and activities of others differ.
+    """
     rows = [f"v{i},{stay},a,2024-01-01T0{i}:00Z,2024-01-01T00:30Z" for i, stay in enumerate(["1.50", "1.5", "2.5"])]
     found = []
     for more in ([], ["x,high,a,2024-01-01T08:00Z,soon"]):

@@ -1,4 +1,4 @@
-"""EventLog: cases without events count, flat tables lose no column, statistics are what they say."""
+"""Event logs count cases without events, keep all columns, and have statistics."""
 
 from datetime import UTC, datetime
 

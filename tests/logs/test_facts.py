@@ -1,4 +1,4 @@
-"""What is said of a log's columns to its owner: what they hold, and which may name persons."""
+"""Facts about a log's columns for the data owner, and likely columns of persons."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_the_patient_is_pointed_out_and_nothing_else() -> None:
 def test_most_of_the_cases_of_nearly_everybody_count_with_what_is_proposed(
     tmp_path: Path, cases_of_each: list[int], usual: int, kept: int
 ) -> None:
-    """The most of one person was proposed: 240 for a placeholder, and so 80 times the noise."""
+    """One person with very many cases, such as a placeholder, raises no proposal."""
     rows = [f"v{p}-{i},in,2024-01-01,p{p}" for p, many in enumerate(cases_of_each) for i in range(many)]
     (tmp_path / "log.csv").write_text("\n".join(["nr,activity,time,Patient", *rows]) + "\n")
     (found,) = unit_columns(files.read(tmp_path / "log.csv", case="nr"))
@@ -130,8 +130,10 @@ def test_amounts_with_a_decimal_comma_name_nobody(tmp_path: Path) -> None:
 
 
 def test_counts_alone_make_no_person() -> None:
-    """A made-up log of the shape of BPIC 2011: 1,143 cases, columns constant in each, with as many values as persons
-    may have. The counts of a patient are there, the name is not (seed 11)."""
+    """Columns with the counts of patients but other names are no columns of persons.
+
+    The made-up log has the shape of BPIC 2011: 1,143 cases, and columns that are constant in each (seed 11).
+    """
     rng = np.random.default_rng(11)
     cases = 1_143
     columns = {"Diagnosis": 190, "Diagnosis code": 150, "Age": 120, "Treatment code": 180, "Patient": 700}

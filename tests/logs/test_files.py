@@ -1,4 +1,4 @@
-"""Files: the suffix decides, a file is written whole or not at all, and what cannot be done is said before any work."""
+"""Files go by suffix, are written whole or not, and are refused before any work."""
 
 import contextlib
 import gc

@@ -1,4 +1,4 @@
-"""Findings: nothing is dropped, merged or repaired without one, and the user's policy decides."""
+"""Nothing is dropped, merged or repaired without a finding, and policies decide."""
 
 import datetime
 from collections import Counter
@@ -153,7 +153,7 @@ def test_days_without_a_time_of_day_are_noticed_where_they_leave_the_order_open(
 
 
 def test_times_that_stand_for_none_are_noticed(tmp_path: Path) -> None:
-    """An end that is not known yet is 9999-12-31 in many systems, and makes a case last eight thousand years."""
+    """An unknown end, written as 9999-12-31 in many systems, is a finding."""
     tomorrow = (datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=20)).isoformat(timespec="seconds")
     said = [
         {f.rule: (f.count, str(f.example)) for f in _log(tmp_path, "1,in,2024-01-01T08:00,x", *more).findings}
@@ -231,7 +231,7 @@ def test_a_log_on_disk_or_elsewhere_is_not_searched_for_repeated_events(tmp_path
 def test_numbers_that_may_stand_for_several_names_are_refused_as_names_of_cases(
     tmp_path: Path, kind: pa.DataType, exact: int
 ) -> None:
-    """pandas makes floats of a column of whole numbers that lacks one: two cases were one without a word."""
+    """Floats too large to be exact are refused as names, which would merge two cases."""
 
     def table(*names: int) -> pa.Table:
         made = pa.array(np.array(names, dtype=kind.to_pandas_dtype()), kind)

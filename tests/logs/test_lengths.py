@@ -1,4 +1,4 @@
-"""What is believed of lengths whose cases were counted with noise: nearly unbiased, and as sure as it says."""
+"""Lengths estimated from noisy counts are nearly unbiased, with honest spread."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from veilog.logs.synthetic import twins
 from veilog.logs.synthetic.twins import BINS, MIDDLES, LengthDistribution
 
 SCALE = 25.0
-"""Of noise, as bins have it that are asked with veilog twin --epsilon 0.1."""
+"""Scale of noise in bins that are queried with veilog twin --epsilon 0.1."""
 
 
 def counted(numbers: FloatArray, rng: np.random.Generator) -> tuple[int, ...]:
-    """The numbers with discrete Laplace noise, which is the difference of two geometric ones."""
+    """Return the numbers with discrete Laplace noise, a difference of geometric ones."""
     chance = 1 - math.exp(-1 / SCALE)
     noise = rng.geometric(chance, len(numbers)) - rng.geometric(chance, len(numbers))
     return tuple((np.rint(numbers).astype(np.int64) + noise).tolist())
 
 
 def process(seed: int) -> FloatArray:
-    """Shares of lengths as made-up hospitals and chains have them: a few usual ones, and a tail."""
+    """Return shares of lengths as hospitals and chains have them: a few usual, a tail."""
     rng = np.random.default_rng([5, seed])
     found: IntArray = rng.integers(1, 5, 4_000) + rng.geometric(1 / rng.uniform(2, 8), 4_000)
     usual = rng.integers(3, 10)
@@ -35,8 +35,11 @@ def process(seed: int) -> FloatArray:
 @pytest.mark.nightly
 @pytest.mark.parametrize(("cases", "bias", "spread"), [(200, 0.5, 1.2), (700, 0.1, 0.3), (5_000, 0.03, 0.1)])
 def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> None:
-    """Means over forty logs, five standard errors apart from what is refused: where the bias is within the bound, this
-    fails for less than one in a million of seeds (by the normal approximation)."""
+    """Mean lengths over forty logs keep within the bound and five standard errors.
+
+    Where the bias is within the bound, this fails for less than one in a million of seeds (by the normal
+    approximation).
+    """
     off = []
     for seed in range(40):
         shares = process(seed)
@@ -49,9 +52,10 @@ def test_lengths_are_nearly_unbiased(cases: int, bias: float, spread: float) -> 
 @pytest.mark.nightly
 @pytest.mark.parametrize("cases", [300, 3_000])
 def test_draws_differ_as_the_truth_does(cases: int) -> None:
-    """Truths drawn from what is believed beforehand are, among draws from what is believed of their answers, at any
-    place equally often. The sum of squares over ten places has a chi-squared distribution: above 33.7 for one in ten
-    thousand of seeds."""
+    """A truth drawn beforehand has every rank among draws afterwards equally often.
+
+    The sum of squares over ten places has a chi-squared distribution: above 33.7 for one in ten thousand of seeds.
+    """
     shapes, usual = twins._usual(None)
     rng = np.random.default_rng(7)
     chances = np.exp(usual) / np.exp(usual).sum()
@@ -75,7 +79,7 @@ def test_many_cases_are_believed_as_they_were_counted() -> None:
 
 
 def test_noise_in_far_bins_makes_no_case_long() -> None:
-    """A bin that is three scales of noise above nothing is noise where all others are of short cases."""
+    """A far bin at three scales of noise counts as noise if all others are short."""
     numbers = [0] * len(BINS)
     numbers[3:7] = 120, 150, 110, 60
     told = numbers.copy()

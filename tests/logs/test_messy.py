@@ -1,4 +1,4 @@
-"""Messy files: each is read as it was meant, with all that it holds, or refused; the docs have the same table."""
+"""Messy files are read whole and as meant, or refused, as the docs' table states."""
 
 from __future__ import annotations
 

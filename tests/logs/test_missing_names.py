@@ -1,4 +1,4 @@
-"""Cases without a name and events without an activity: every format reads them by default, and counts them."""
+"""Every format reads and counts cases without a name, events without an activity."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS: tuple[Row, ...] = (
     ("q", "c", "2024-03-01 11:00"),
     ("q", None, "2024-03-01 12:00"),
 )
-"""Two cases that have names, a case that has none, and an event without an activity."""
+"""Two cases with names, a case without one, and an event without an activity."""
 VARIANTS = {("a", "b"): 1, ("a",): 1, ("c",): 1}
 COUNTED = {"case-without-name": 1, "event-without-activity": 1}
 

@@ -1,4 +1,4 @@
-"""One case more changes how no other case is read: logs and their neighbours, for every reader and every rule."""
+"""One more case changes how no other is read, for every reader and every rule."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def cases_of(log: EventLog, but: str = "x") -> dict[str, list[tuple[Any, Any]]]:
 
 
 def table_of(times: tuple[str, str] = ("2024-01-01", "2024-01-02"), *, indexed: bool = True) -> str:
-    """Twenty cases whose rows are in another order than their index says."""
+    """Return twenty cases whose rows are in another order than their index."""
     rows = ""
     for case in range(20):
         first, second = ("2", "1") if indexed else ("", "")
@@ -87,8 +87,8 @@ READINGS: dict[str, dict[str, Any]] = {
 
 FIRST = [*(("index", how) for how in READINGS), *((base, how) for base in BASES for how in ("keep", "drop"))]
 READ = list(dict.fromkeys([*FIRST, *((base, how) for base in BASES for how in READINGS)]))
-"""Every reading of one text, and what becomes of times of every text, first: how texts are cut into cells and times are
-read comes before life cycles and classifiers, which see only words."""
+"""Readings, with every one of one text and the times of every text first. Cells and times are read before
+life cycles and classifiers, which see only words."""
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ LARGE_OTHERS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("where", ["folder", "log", "backward"])
 def test_one_more_case_changes_no_other_on_disk(tmp_path: Path, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither what the others hold nor in which order they come, from several files, a table or a view of it."""
+    """One more case in files, a table or a view changes no other, in any order."""
     monkeypatch.setattr("veilog.logs.storage.loader._PIECE", 10)
     schema = pa.schema(
         {"case": pa.string(), "activity": pa.string(), "timestamp": pa.timestamp("us", "UTC"), "colour": pa.string()}

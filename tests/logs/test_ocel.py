@@ -70,7 +70,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def lost(log: EventLog) -> list[int]:
-    """How much of each kind has no place in the flat log."""
+    """Return the number of facts of each kind that have no place in the flat log."""
     (found,) = (finding for finding in log.findings if finding.rule == "not-flat")
     counts = [int(count) for count in re.findall(r": (\d+)", str(found.example))]
     assert sum(counts) == found.count
@@ -246,7 +246,7 @@ def test_of_attributes_of_one_name_the_first_stays_in_every_format_and_the_other
 
 @pytest.mark.parametrize("place", ["last", "between"])
 def test_declared_attributes_belong_to_no_event_and_no_object(tmp_path: Path, place: str) -> None:
-    """Where types stood behind events, the last event had their attributes, empty; so had the last object."""
+    """Attributes of declared types belong to no event or object, wherever they stand."""
     declared = "<attributes><attribute name='x' type='string'/></attributes>"
     kinds = f"<event-types><event-type name='a'>{declared}</event-type></event-types>"
     objects = "<objects><object id='o' type='order'/></objects>"
@@ -279,7 +279,10 @@ def database(place: Path, more: str = "", **names: str) -> Path:
 
 
 def test_an_object_has_the_value_that_it_had_first_wherever_the_file_has_it(tmp_path: Path) -> None:
-    """Of 7 in May, 5 at noon of New Year in UTC and 6 an hour later in another zone: in time the 5 comes first."""
+    """An object keeps its earliest value by time, across zones and orders of the file.
+
+    The values are 7 in May, 5 at noon of New Year in UTC, and 6 an hour later in another zone.
+    """
     told = {"2023-05-01T00:00:00Z": 7, "2023-01-01T12:00:00Z": 5, "2023-01-01T14:00:00+01:00": 6, "soon": 8}
     values = [{"name": "price", "time": time, "value": value} for time, value in told.items()]
     objects = [{"id": "o", "type": "order", "attributes": values}]
@@ -308,7 +311,7 @@ def test_a_value_without_a_time_is_how_an_object_was_at_the_beginning(tmp_path: 
 
 
 def test_tables_of_a_database_are_found_in_upper_and_lower_case(tmp_path: Path) -> None:
-    """SQLite knows no difference; times and attributes in them were lost without a word."""
+    """Tables of SQLite are found in any case, with their times and attributes."""
     log = veilog.read(database(tmp_path / "log.sqlite", event="EVENT_pick", object="object_order"))
     assert log.events["by"].to_pylist() == ["Ann"] and log.cases["price"].to_pylist() == [5]
     assert log.events["time:timestamp"].null_count == 0
@@ -360,7 +363,7 @@ def test_two_events_of_one_name_in_a_database_are_refused(tmp_path: Path, table:
 
 
 def test_a_database_that_is_being_written_is_refused(tmp_path: Path) -> None:
-    """What stands in the file beside it would be lost."""
+    """A database with a write-ahead file is refused, as that content would be lost."""
     place = tmp_path / "log.sqlite"
     with contextlib.closing(sqlite3.connect(place)) as base:
         base.execute("PRAGMA journal_mode = WAL")

@@ -1,5 +1,7 @@
-"""What one case holds changes how no other is read: every format, life cycle and classifier, and cases that bring a
-key, a type or a value that no other has."""
+"""One more case changes how no other is read, in every format and reading.
+
+The case may bring a key, a type or a value that no other has.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def keys(rows: list[Row]) -> list[str]:
 
 
 EVERY_KEY = keys([one for rows in (*BASES.values(), *OTHERS.values()) for one in rows])
-"""What a table says that it has, whatever it holds."""
+"""Columns that a table declares, whatever it holds."""
 
 
 def text(value: Any) -> str:
@@ -195,7 +197,7 @@ TYPED = ("parquet", "arrow")
 
 
 def told(log: EventLog, *, whole: bool, starts: bool) -> dict[str, list[tuple[Any, ...]]]:
-    """What is told of the cases but for x: the events, and of a reader that is told types also each attribute."""
+    """Return the events of all cases but x and, for typed readers, all attributes."""
     names = log.cases[ACTIVITY].to_pylist()
     events = log.events.column_names if whole else [ACTIVITY, TIMESTAMP]
     events = [name for name in events if not name.endswith(":index")]
@@ -307,7 +309,7 @@ def test_an_index_that_is_no_number_puts_no_events_of_others_in_order(tmp_path: 
 
 @pytest.mark.slow
 def test_rows_of_a_case_are_no_header_of_others(tmp_path: Path) -> None:
-    """Whatever signs they have: the first line with three names is the header, and its delimiter that of all rows."""
+    """The first line with three names is the header, whatever the rows of a case hold."""
     place = tmp_path / "log.csv"
     for names in (f"{ACTIVITY},{TIMESTAMP},{CASE}", "Export\nk,l,m"):
         rows = [names, *(f"{activity},2024-01-01T10:00:00Z,c{i}" for i in range(9) for activity in "ab")]
@@ -340,7 +342,7 @@ NAMES = [
 @pytest.mark.parametrize("name", [pd.Timestamp("2024-03-01", tz="Asia/Tokyo"), NOON.replace(tzinfo=None), 2 * HOUR])
 @pytest.mark.parametrize("kind", [None, "category"])
 def test_times_that_are_names_are_read_each_by_itself(name: Any, kind: str | None) -> None:
-    """Also where pandas has a type for all of a column, which it has no longer where one case has a text."""
+    """Times that are names are read one by one, also in a column of objects."""
 
     def labels(rows: list[Row]) -> list[Any]:
         frame = pd.DataFrame(rows)
@@ -384,7 +386,7 @@ def test_what_a_case_brings_changes_no_life_cycle_and_no_classifier(tmp_path: Pa
 @pytest.mark.slow
 @pytest.mark.parametrize("how", FORMATS)
 def test_what_a_case_brings_makes_no_intervals_of_others(tmp_path: Path, how: str) -> None:
-    """What was found wrong, of what the nightly test tries in all ways."""
+    """No case makes intervals of others, in readings that once failed."""
     ways = [("intervals", None), ("start", BOTH), ("start", "concept:name dose")]
     assert compared(FORMATS[how], tmp_path, "steps", ways, whole=how in TYPED) >= 76
 
@@ -397,7 +399,7 @@ def compared(
     *,
     whole: bool,
 ) -> int:
-    """How many logs with one case more were compared with that without it."""
+    """Return the number of logs with one more case that were compared with the base."""
     compared = 0
 
     def read_in_all_ways(rows: list[Row]) -> list[EventLog | None]:

@@ -1,4 +1,4 @@
-"""Readers: ours keep the contract that others are held to, it names what a reader breaks, and add-ons may be broken."""
+"""Readers: ours keep the contract, each fault is named, and add-ons may be broken."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class Together(Lines):
 
 
 class Crashing(Lines):
-    """Says what Python says of a file that it cannot read."""
+    """Reader that raises Python's own error for a file that it cannot read."""
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         with source.stream() as stream:
@@ -258,7 +258,7 @@ FAULTS: dict[type[Reader], str] = {
     Crashing: "_badly_refused",
     Forgetful: "_badly_batched",
 }
-"""What finds the fault of each."""
+"""Check that finds the fault of each reader."""
 
 
 def test_a_planted_fault_is_found_by_its_check_and_by_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

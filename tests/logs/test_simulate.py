@@ -1,4 +1,4 @@
-"""Simulated logs: the same seed gives the same log, and the hospital looks like one."""
+"""Simulated logs are equal for equal seeds, and the hospital looks like one."""
 
 import numpy as np
 import pyarrow as pa

@@ -1,4 +1,4 @@
-"""A log is opened once and sniffed once, on its straight way from a name to what a command wants of it."""
+"""A log is opened once and sniffed once on its way from a name to a command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ sys.addaudithook(_hear)
 
 
 class Watch:
-    """How often a log was opened by us, its columns sniffed, and its format found."""
+    """Counter of our openings, sniffings and format searches of a log."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.sniffed, self.found = path, 0, 0
@@ -102,7 +102,7 @@ RELEASE = (
 def test_a_command_opens_its_log_once_and_sniffs_it_once(
     tmp_path: Path, log: EventLog, watch: Callable[[Path], Watch], suffix: str, command: str
 ) -> None:
-    """DuckDB, which groups the events of Parquet for risk, opens the file by itself; that is not counted."""
+    """DuckDB, which groups Parquet for risk, opens the file too; that does not count."""
     path, out = tmp_path / f"log{suffix}", str(tmp_path / "out.csv")
     veilog.write(log, path)
     arguments = {
@@ -122,7 +122,7 @@ def test_a_command_opens_its_log_once_and_sniffs_it_once(
 
 @pytest.mark.slow
 def test_a_file_is_opened_again_for_a_second_pass_only(tmp_path: Path, watch: Callable[[Path], Watch]) -> None:
-    """Where a date may be meant in two ways and rows come in pieces, the column of times is read before."""
+    """Ambiguous dates in pieces need the column of times first, in a second opening."""
     path = tmp_path / "log.csv"
     path.write_text("case,activity,time\n1,a,25/6/2024\n1,b,26/6/2024\n")
     watched = watch(path)
@@ -148,7 +148,7 @@ def test_a_file_is_opened_again_to_say_on_which_line_something_is(
 def test_xes_that_other_processes_share_is_looked_at_once_more(
     tmp_path: Path, log: EventLog, watch: Callable[[Path], Watch], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To split a file one must know how long its text is; each process then opens it for its own part."""
+    """A file to split is measured first, and each process opens it for its own part."""
     path = tmp_path / "log.xes"
     veilog.write(log, path)
     monkeypatch.setattr(scanner, "SMALLEST", 1000)
@@ -171,7 +171,7 @@ def test_xes_of_an_unusual_form_is_read_again_plainly(tmp_path: Path, watch: Cal
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
 @pytest.mark.parametrize("size", [10, 60_000, 300_000])
 def test_what_was_sniffed_is_read_again_from_its_first_byte(tmp_path: Path, suffix: str, size: int) -> None:
-    """Around the sizes of the sample and of the buffers, and with the progress of the file beneath."""
+    """The bytes after sniffing begin with the first one, at all sizes of buffers."""
     text = ("case,activity,time\n" + "".join(f"{i},a,2024-01-01\n" for i in range(size // 16 + 1))).encode()
     path = tmp_path / f"log{suffix}"
     path.write_bytes(gzip.compress(text) if suffix.endswith(".gz") else text)
@@ -252,7 +252,7 @@ def test_a_column_that_another_file_of_the_log_lacks_is_named(tmp_path: Path) ->
 def test_a_log_loads_the_reader_that_it_needs_and_no_engine(
     tmp_path: Path, log: EventLog, suffix: str, other: str
 ) -> None:
-    """Which modules are imported where a log is read into this process."""
+    """Reading a log imports its own reader and no engine."""
     path = tmp_path / f"log{suffix}"
     veilog.write(log, path)
     code = f"import sys, veilog; veilog.read({str(path)!r}); print(*sys.modules)"
@@ -269,7 +269,7 @@ def test_a_table_in_memory_has_no_name(tmp_path: Path) -> None:
 def test_a_log_that_does_not_fit_is_refused_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str, limit: str | None
 ) -> None:
-    """Within the limit that was asked for, or else within the memory of the machine or its container."""
+    """A log beyond the given limit, or the machine's memory, is refused unread."""
     path = tmp_path / f"log{suffix}"
     veilog.write(hospital(50, seed=1), path)
     monkeypatch.setattr(loader, "_SMALL", 0)

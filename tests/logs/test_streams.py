@@ -1,4 +1,4 @@
-"""Every way in which an input file can be no input file is said by name, and nothing is lost in between."""
+"""Every file that is no input file has its own error, and nothing is lost."""
 
 from __future__ import annotations
 

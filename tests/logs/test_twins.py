@@ -1,4 +1,4 @@
-"""Twins: they have the sizes told, and nothing else; and activities grouped on the way in."""
+"""Synthetic logs have the given sizes and no more, and maps group activities."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_twin_has_about_the_sizes_told(frequent: float) -> None:
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("frequent", "ten", "hundred"), [(0.1, 0.4, 0.8), (0.05, 0.3, 0.95), (0.5, 0.6, 0.9)])
 def test_the_most_frequent_variants_have_the_cases_told(frequent: float, ten: float, hundred: float) -> None:
-    """Budgets that find a variant of so many cases find it in the twin, too, whatever the process gave."""
+    """A budget that finds a variant of that many cases finds it in the twin, too."""
     sizes = Sizes(cases=600, length=6, activities=9, frequent=frequent, ten=ten, hundred=hundred)
     made = Sizes.of(twin_of(sizes, 2))
     assert made.cases == 600
@@ -45,7 +45,7 @@ def test_the_most_frequent_variants_have_the_cases_told(frequent: float, ten: fl
 
 @pytest.mark.slow
 def test_cases_of_a_twin_seldom_do_again_what_they_did() -> None:
-    """As in logs: without that half of the events of a sharp process are repetitions of few activities."""
+    """Cases of a twin seldom repeat activities, as in real logs."""
     made = [twin_of(Sizes(cases=300, length=6, activities=20, frequent=0.2), seed) for seed in range(4)]
     events = sum(one.events for one in made)
     different = sum(len(set(case)) * count for one in made for case, count in one.to_dict().items())
@@ -79,7 +79,10 @@ def test_twins_of_noisy_lengths_are_of_lengths_that_may_have_given_the_answers()
 
 @pytest.mark.nightly
 def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
-    """An answer of more cases for one variant than for ten says nothing more of ten than their own answer."""
+    """Impossible answers are repaired in each twin, not in the answers themselves.
+
+    An answer of more cases for one variant than for ten means no more for ten than their own answer.
+    """
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.7, ten=0.7, hundred=0.8, off=(0.0, 20.0))
     told = replace(sizes, held=(210.0, 120.0, 240.0))
     mended, given = ([Sizes.of(twin_of(one, seed)).ten or 0 for seed in range(5)] for one in (sizes, told))
@@ -90,7 +93,7 @@ def test_what_cannot_be_is_mended_in_each_twin_and_not_in_the_answers() -> None:
 
 @pytest.mark.nightly
 def test_there_may_be_no_more_variants_than_are_counted_together() -> None:
-    """Where nearly all cases are of the hundred most frequent variants, some twins have no more."""
+    """Some twins have only the hundred variants that hold nearly all cases."""
     sizes = Sizes(cases=300, length=4, activities=5, frequent=0.3, ten=0.7, hundred=0.97, off=(0.0, 30.0))
     held = [Sizes.of(twin_of(sizes, seed)).hundred or 0 for seed in range(6)]
     assert sum(share > 0.999 for share in held) >= 2

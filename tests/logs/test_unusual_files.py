@@ -1,4 +1,4 @@
-"""What is no ordinary file, may not be read, or holds what no log has, is named for what it is."""
+"""Files that are not ordinary, not readable or no log are named for what they are."""
 
 from __future__ import annotations
 

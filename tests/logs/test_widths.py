@@ -1,4 +1,4 @@
-"""A log has at most a thousand attributes, and no small file makes a table that is large and empty."""
+"""A log has at most a thousand attributes, and no small file makes a huge table."""
 
 from __future__ import annotations
 

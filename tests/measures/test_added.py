@@ -1,4 +1,4 @@
-"""Measures that other packages add: where they appear, and that a broken one costs nothing but itself."""
+"""Measures of other packages appear everywhere, and a broken one fails alone."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ TEXT = "no measure"
 
 
 def distribution(folder: Path, name: str, source: str, points: dict[str, str]) -> None:
-    """Install a distribution as pip would: a module and what it says of itself."""
+    """Install a distribution as pip would: a module and its metadata."""
     about = folder / f"{name}-1.0.dist-info"
     about.mkdir(parents=True)
     (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")

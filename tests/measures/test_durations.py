@@ -1,4 +1,4 @@
-"""Durations and cases under way: by hand, against scipy, and whatever times are missing."""
+"""Durations and active cases equal values by hand and scipy, with missing times."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ some_times = st.lists(st.lists(st.none() | st.integers(-500, 40_000), max_size=5
 
 
 def timed(*cases: Times, unit: int = HOUR) -> EventLog:
-    """Cases as the times of their events, in hours since 1970; None is an unknown time."""
+    """Return cases by the times of their events in hours since 1970; None is unknown."""
     rows = [(i, time) for i, case in enumerate(cases) for time in case]
     micros = [None if time is None else time * unit for _, time in rows]
     events = pa.table(

@@ -1,4 +1,4 @@
-"""Whose the cases are: the column that seems to tell, and parts of a log that have nobody in common."""
+"""Persons of the cases: the likeliest column, and parts without a common person."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Parts = Callable[[EventLog, float, int], tuple[EventLog, EventLog]]
 
 
 def visits(people: list[str | None], names: list[str] | None = None) -> EventLog:
-    """A case of one event for each of these, of which some are nobody's in particular."""
+    """Return a case of one event for each of these people; None is a case without one."""
     cases = len(people)
     events = {
         CASE_INDEX: pa.array(range(cases), pa.int64()),
@@ -79,7 +79,7 @@ def test_nobody_is_on_both_sides_and_each_has_about_its_share(
     assert first.number_of_cases and second.number_of_cases
     one, other = ({*side.cases.column("Patient").to_pylist()} - {None} for side in (first, second))
     assert not one & other
-    # As near as can be with whole people: one more or less would be as far off, but that somebody is on each side.
+    # As near as whole people can be: one more or less would be as far off, but for one person on each side.
     most = max((people.count(person) for person in people if person is not None), default=1)
     wanted = (0.5 if parts is halved else share) * len(people)
     assert abs(first.number_of_cases - wanted) <= most
@@ -112,7 +112,10 @@ def test_halves_are_of_people_where_a_column_seems_to_tell_them() -> None:
 
 @pytest.mark.parametrize("needs", ["variants", "whole logs", "either"])
 def test_a_purpose_learns_of_nobody_on_whom_it_is_judged(needs: str) -> None:
-    """Each person does something of their own, which only a split of cases could have seen before."""
+    """A use case never learns from the persons on whom it is judged.
+
+    Each person has an activity of their own, which only a split of cases could have seen before.
+    """
     people = [f"p{i // 3}" for i in range(60)]
     log = visits([*people])
     events = log.events.set_column(2, ACTIVITY, pa.array(people).dictionary_encode())
@@ -162,7 +165,7 @@ def test_cases_that_are_in_the_original_are_no_control() -> None:
         compare(log, log, control=log.only(np.arange(3)), models=False)
     with refused(ParameterError, "control-cases-in-original", number_of_cases=3, number=3):
         dossier(log, log, control=log.only(np.arange(3)))
-    # Names that are numbers occur in every log: without times they tell nothing.
+    # Names that are numbers occur in every log: without times they identify no case.
     plain = visits([None] * 10)
     compare(plain, plain, control=plain, models=False)
     compare(log, log, control=timed(log, 1000), models=False)

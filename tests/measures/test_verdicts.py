@@ -1,4 +1,4 @@
-"""A verdict covers all that was released: control flow, times and attributes, each by its own error."""
+"""Verdicts cover control flow, times and attributes, each by its own error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def lasting(hours: np.ndarray, log: EventLog = LOG) -> EventLog:
 
 
 def in_and_out(seed: int) -> np.ndarray:
-    """Hours of 80 % outpatients (20 minutes to 4 hours) and 20 % inpatients (2 to 8 days)."""
+    """Return hours of 80 % outpatients (to 4 hours) and 20 % inpatients (2 to 8 days)."""
     rng = np.random.default_rng(seed)
     return np.where(rng.random(CASES) < 0.8, rng.uniform(1 / 3, 4, CASES), rng.uniform(48, 192, CASES))
 
@@ -74,7 +74,7 @@ def test_the_grade_of_times_follows_the_durations(hours: np.ndarray, error: floa
 
 @pytest.mark.nightly
 def test_a_hospital_whose_times_are_noise_is_not_close() -> None:
-    """In- and outpatients: the release was "close to the original" though mean stays were a fifth of the true ones."""
+    """Mean stays of a fifth of the true ones make the grade of a release "noise"."""
     result = veilog.compare(TIMED, lasting(np.minimum(HOURS, 4)), models=False)
     assert result.verdicts["control_flow"].grade == "close" and result.relative_log_similarity == 1
     assert result.verdicts["times"].grade == result.grade == "noise"
@@ -120,7 +120,7 @@ def test_variants_alone_are_judged_by_their_control_flow() -> None:
 
 @pytest.mark.slow
 def test_a_similarity_stands_with_the_cases_that_it_is_of() -> None:
-    """Six released cases for 2,500 had a similarity, and nothing beside it said so."""
+    """A similarity of six released cases for 2,500 names both numbers."""
     few = LOG.variants.with_counts(np.minimum(LOG.variants.counts, np.arange(len(LOG.variants)) < 6))
     result = veilog.compare(LOG.variants, few, models=False)
     line = next(line for line in result.lines() if line.measure == "relative_log_similarity")

@@ -1,4 +1,4 @@
-"""Which budgets are advised."""
+"""Advice on budgets."""
 
 import re
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ def _advised(remarks: Iterable[Message]) -> float:
 
 
 def test_the_epsilon_that_would_do_is_for_whom_the_release_protects() -> None:
-    """With a bound of 4 cases a person has four times the epsilon of a case, of which a method knows alone."""
+    """The advised epsilon is a person's: four times that of a case at a bound of 4."""
     log, asked = hospital(400, 1), {"activities": "log", "depth": 3, "seed": 1}
     of_a_case = veilog.release(log, "laplace", epsilon="0.04", **asked).remarks
     of_a_person = veilog.release(log, "laplace", epsilon="0.16", unit="person", max_cases=4, **asked).remarks

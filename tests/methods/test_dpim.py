@@ -1,4 +1,4 @@
-"""dpim: trees of pairs, what a case says of them, both faces, and what the published one gives away."""
+"""dpim: trees of pairs, a case's share in them, both modes, and published leaks."""
 
 from fractions import Fraction
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Libra: empty where its clipping leaves nothing, told apart from what its accountant says; certified, it adds up."""
+"""Libra is empty where clipping leaves nothing; certified, its charges add up."""
 
 import math
 from fractions import Fraction
@@ -112,7 +112,7 @@ def test_a_lot_that_is_used_up_is_kept_whole() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("delta", ["0.001", "0.0001"])
 def test_sepsis_is_clipped_to_nothing_from_a_thousandth_on_and_certified_it_is_not(logs: Path, delta: str) -> None:
-    """As TraVaG's authors report of Libra; at a delta of 0.01 its most frequent variant survives."""
+    """Sepsis is clipped to nothing at a delta of .001 or less, but not if certified."""
     log = veilog.read(logs / "sepsis.xes.gz")
     published = openly.release(log, "libra", epsilon=1, as_published=True, delta=delta)
     assert published.variants.cases == 0 and "empty" in " ".join(map(str, published.remarks))

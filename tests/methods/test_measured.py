@@ -1,4 +1,4 @@
-"""Sentences about how methods did are made from the measured data, wherever they stand."""
+"""Sentences about methods are made from measured data, wherever they stand."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What releases of methods other than evolve remark: what is too rare, how far numbers are off, what noise made."""
+"""Remarks of methods but evolve: rare parts, errors of numbers, parts of noise."""
 
 from __future__ import annotations
 

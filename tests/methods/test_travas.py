@@ -1,4 +1,4 @@
-"""TraVaS and uTraVaS: what they release, at which budget, and the published figures."""
+"""TraVaS and uTraVaS: their releases, their budgets, and the published figures."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_utravas_as_published_derives_nothing_and_says_why() -> None:
 
 @pytest.mark.slow
 def test_utravas_keeps_frequent_variants_near_their_counts() -> None:
-    """Mean of 200 seeded runs within 5 standard errors of the truth, with room for the missing-answer estimate."""
+    """Frequent variants keep their counts: 200 runs within 5 standard errors."""
     counts = [
         openly.release(LOG, "utravas", epsilon=1, delta="0.01", subqueries=3, seed=s).variants.to_dict()[("a", "b")]
         for s in range(200)
@@ -85,7 +85,7 @@ def test_utravas_keeps_frequent_variants_near_their_counts() -> None:
 
 
 def test_the_count_of_an_unreleased_variant_is_the_weighted_mean() -> None:
-    """By hand for epsilon 1 and delta 0.1, where k = 2: counts 1 to 4 weighted by P(count + noise <= 2)."""
+    """The count of an unreleased variant is the weighted mean, by hand for k = 2."""
     eps, delta = Fraction(1), Fraction(1, 10)
     assert tsgd_bound(eps, delta) == 2
     p = np.exp(-np.abs(np.arange(-2, 3.0)))
@@ -106,7 +106,7 @@ def test_the_count_of_an_unreleased_variant_needs_no_list_of_all(
 
 
 def test_the_count_of_an_unreleased_variant_is_found_at_the_smallest_budget() -> None:
-    """It took gigabytes and half a minute at epsilon 1e-6, and more memory than there is at this one."""
+    """The count of an unreleased variant takes no memory at the smallest budget."""
     eps, delta = Fraction(1, 10**9), Fraction(1, 10**100)
     k = tsgd_bound(eps, delta)
     assert k > 10**11 and unreleased_count(eps, delta) == pytest.approx(k / 2 + 1e18 / k, rel=1e-6)
@@ -141,7 +141,7 @@ def real_log(request: pytest.FixtureRequest, logs: Path) -> tuple[str, Variants]
 
 
 def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) -> list[Variants]:
-    """Seeded releases without the empty ones, whose similarity is undefined (the papers leave them out as well)."""
+    """Return seeded releases that are not empty, as the papers do."""
     found = []
     for seed in range(10 * runs):
         released = openly.release(variants, "travas", epsilon=epsilon, delta=delta, seed=seed).variants

@@ -1,4 +1,4 @@
-"""The inductive miner: every cut and fall-through on a log made for it, its laws, and equality with pm4py."""
+"""The inductive miner: each cut and fall-through, its laws, and pm4py's results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logs = st.dictionaries(
 
 
 def log(text: str) -> Variants:
-    """``abc ab*3``: variants of activities of one letter, with counts; ``-`` is the trace without events."""
+    """Return variants of text such as ``abc ab*3``; ``-`` is the empty trace."""
     counts: Counter[tuple[str, ...]] = Counter()
     for word in text.split():
         trace, _, count = word.partition("*")
@@ -132,7 +132,7 @@ def by_pm4py(variants: Variants, noise: float) -> str:
 
 
 def random_log(draw: random.Random) -> Variants:
-    """Traces without any order, or a process with skipped, repeated and swapped activities."""
+    """Return traces without order, or a process with skips, repeats and swaps."""
     activities = "abcdefgh"[: draw.randint(1, 8)]
     order = draw.sample(activities, len(activities))
     free = draw.random() < 0.5

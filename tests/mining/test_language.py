@@ -1,4 +1,4 @@
-"""Derivatives agree with languages by enumeration, and the judge with its definition."""
+"""Derivatives agree with enumerated languages, and the judge with its definition."""
 
 from __future__ import annotations
 

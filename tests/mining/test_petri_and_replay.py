@@ -69,7 +69,7 @@ def test_tokens_by_hand() -> None:
     assert tokens(tree, "abc") == (0, 0, 4, 4)
     assert tokens(tree, "ac") == (1, 1, 3, 3)  # the token before b remains, the one before c is missing
     assert tokens(tree, "ab") == (1, 1, 3, 3)  # the final token is missing, the one before c remains
-    assert tokens(tree, "abcx") == (0, 0, 4, 4)  # activities that the net has not say nothing
+    assert tokens(tree, "abcx") == (0, 0, 4, 4)  # activities that the net lacks are ignored
     assert tokens(sequence(A, choice(SILENT, B), C), "ac") == (0, 0, 4, 4)  # a silent transition fires
     assert tokens(sequence(A, parallel(B, C)), "acb", "abc") == (0, 0, 12, 12)
     assert tokens(tree, "ac", "abc") == (1, 1, 7, 7)

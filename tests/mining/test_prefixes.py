@@ -1,4 +1,4 @@
-"""The tree of prefixes: what walking through every case gives, however many lengths are looked at together."""
+"""The tree of prefixes equals a walk through every case, in any block of lengths."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_tree_is_that_of_a_walk_through_every_case(counts: dict[tuple[str, .
 
 @pytest.mark.slow
 def test_long_cases_that_share_a_beginning_are_looked_at_together() -> None:
-    """One case of a million equal events took half a minute for each entropy, and as long for the model."""
+    """Long cases with a common beginning take one step together, not one per event."""
     long = [("a",) * 100_000, ("a",) * 90_000, ("a",) * 80_000 + ("b",) * 30_000]
     log = Variants.from_sequences(long, [1, 2, 3])
     with mock.patch.object(np, "unique", wraps=np.unique) as steps:

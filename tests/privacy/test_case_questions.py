@@ -1,4 +1,4 @@
-"""Questions over events have the sensitivity they are charged for, and show a method nothing but public codes."""
+"""Queries over events have their charged sensitivity, and see public codes alone."""
 
 import datetime
 import itertools
@@ -140,7 +140,7 @@ def test_a_declared_domain_keeps_neighbours_neighbours(raw: list[Case], extra: C
 def test_a_domain_that_holds_sequences_leaves_nothing_out_of_them(
     sequences: list[str], declared: str | None, length: int | None
 ) -> None:
-    """Where each label occurs, and so may not: exactly then."""
+    """A domain holds sequences exactly if it keeps every label in its place."""
     domain, labels = Domain.of(None if declared is None else list(declared), length), sorted(set("".join(sequences)))
     lengths = np.array([len(one) for one in sequences], dtype=np.int64)
     codes = np.array([labels.index(label) for one in sequences for label in one], dtype=np.int64)
@@ -151,7 +151,7 @@ def test_a_domain_that_holds_sequences_leaves_nothing_out_of_them(
 @pytest.mark.slow
 @given(raw=cases)
 def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:
-    """The same vector whatever else is in the log: the sums of the log are those of its cases."""
+    """The sums of a log are those of its single cases, whatever else is in it."""
     with noise_off(), patch("veilog.privacy.cases._BLOCK", 3):
         together = summed(raw, 5, 16)
         alone = sum(summed([one], 5, 16) for one in raw)
@@ -162,7 +162,7 @@ TABLES = ([3, 0, 0], [0, 2, 1, 0], [0, 5])
 
 
 def several(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Every case in all cells of its events, so in many of each table, and in some of these more than once."""
+    """Return every case in all cells of its events, and in some cells more than once."""
     rows = np.concatenate([block.owners, np.arange(len(block))])
     columns = np.concatenate(
         [block.codes + 1 + 3 * (block.attributes["colour"] + 1), 7 + (block.attributes["kind"] + 1)]
@@ -287,12 +287,12 @@ def test_one_case_changes_the_selection_of_few_values(raw: list[Case], extra: Ca
 
 
 listed_twice = st.lists(st.tuples(st.integers(0, 4), st.lists(st.none() | st.integers(0, 4), max_size=3)), min_size=1)
-"""Of each case the place of its own attribute, and of its events the places of theirs, in ``LISTED``."""
+"""Places in ``LISTED`` of each case's own attribute and of its events' attributes."""
 LISTED = ["x", "y", "x", None, "y"]
 
 
 def in_one_list(raw: list[tuple[int, list[int | None]]], values: list[str | None], pieces: int = 1) -> EventLog:
-    """A log whose texts are places in one list, as Arrow keeps them, in so many chunks."""
+    """Return a log whose texts are places in one list, as Arrow keeps them, in chunks."""
     log = log_of([(None, [("a", 0, None, None)] * len(places)) for _, places in raw])
     chosen = [[place for _, places in raw for place in places], [place for place, _ in raw]]
     columns = []
@@ -312,7 +312,7 @@ def in_one_list(raw: list[tuple[int, list[int | None]]], values: list[str | None
 def test_a_text_that_a_dictionary_holds_twice_is_one_value(
     pieces: int, raw: list[tuple[int, list[int | None]]], most: int, above: int
 ) -> None:
-    """Answers are those to the same log with every text written out, so one case changes them as little."""
+    """Texts that a dictionary holds twice have the answers of texts written out."""
     twice, answers = in_one_list(raw, LISTED, pieces), []
     written = [twice.events, twice.cases]
     for i, table in enumerate(written):
@@ -351,7 +351,10 @@ def test_activities_that_a_dictionary_holds_twice_are_one() -> None:
 
 @pytest.mark.slow
 def test_a_single_value_is_released_with_probability_delta() -> None:
-    """As for partitions, at epsilon and delta divided by the values a case may add; false-alarm rate 1e-4."""
+    """A single value is released with probability delta; false-alarm rate 1e-4.
+
+    As for partitions, epsilon and delta are divided by the number of values that a case may add.
+    """
     raw: list[Case] = [("u", [])]
     source = noise.seeded(5)
     k = noise.tsgd_bound(Fraction(1, 2), Fraction(1, 10))
@@ -369,7 +372,7 @@ def test_a_value_beyond_those_counted_is_never_released() -> None:
 
 
 def test_features_see_public_codes_only() -> None:
-    """Neither labels nor names nor counts: an activity or a value that is not asked for is -1."""
+    """Features see no labels, names or counts; other activities and values are -1."""
     seen: list[Cases] = []
 
     def look(block: Cases) -> tuple[list[int], list[int], list[int]]:
@@ -422,7 +425,7 @@ def test_with_a_delta_sums_of_events_have_the_noise_that_it_pays_for() -> None:
     assert (charge.epsilon, charge.delta) == (Fraction(3, 5), Fraction(1, 10**6))
 
 
-# Several that are paid for together -----------------------------------------------------------------------------------
+# Several queries that are charged together ---------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -430,7 +433,7 @@ def test_with_a_delta_sums_of_events_have_the_noise_that_it_pays_for() -> None:
 def test_one_case_changes_each_of_several_sums_by_no_more_than_the_noise_is_made_for(
     raw: list[Case], extra: Case, bound: int, resolution: int
 ) -> None:
-    """Of any two questions, the second of which asks in other units."""
+    """The bound holds for both of two sums, of which the second has other units."""
 
     def twice(log: list[Case]) -> list[np.ndarray]:
         with noise_off():

@@ -1,4 +1,4 @@
-"""The curator's answers have the sensitivity they are charged for, and the account adds up."""
+"""The curator's answers have their charged sensitivity, and the account adds up."""
 
 import math
 from collections import Counter
@@ -78,7 +78,7 @@ def test_one_case_changes_the_concentration_by_no_more_than_it_is_charged_for(
 
 @pytest.mark.slow
 def test_the_noise_of_the_concentration_has_the_scale_that_is_charged() -> None:
-    """Mean absolute value of 4000 draws within 7 standard errors of scale 14 (false-alarm rate below 1e-11)."""
+    """The mean of 4000 draws fits scale 14 within 7 errors (false alarm below 1e-11)."""
     source = noise.seeded(5)
     variants = Variants.from_dict({("a",): 30, ("b",): 10})
     answers = [Curator(variants, randomness=source).concentration(1, Fraction(3, 10), "0.5") for _ in range(4000)]
@@ -117,7 +117,7 @@ def test_one_case_changes_one_variant_of_partitions_by_one(
 @pytest.mark.slow
 @given(cases=traces)
 def test_an_assignment_is_asked_for_single_sequences(cases: list[tuple[str, ...]]) -> None:
-    """The same bin whatever else is in the log: the whole log's histogram is the sum over its cases."""
+    """The histogram of a log is the sum over its cases, each with its own bin."""
     with noise_off():
         together = bins(log(cases))
         alone = sum(bins(log([case])) for case in cases)
@@ -144,8 +144,9 @@ def test_sparse_bins_are_valid_and_above_the_threshold(size: int, keep_above: in
 @pytest.mark.slow
 @pytest.mark.parametrize("keep_above", [0, 2])
 def test_sparse_and_dense_histograms_have_one_distribution(keep_above: int) -> None:
-    """Chi-squared over which of 5 bins survive (2 occupied, 3 empty) and, for one empty bin, with which count.
+    """Sparse and dense histograms have one distribution, of survivors and of counts.
 
+    Chi-squared tests compare which of 5 bins survive (2 occupied, 3 empty) and, for one empty bin, with which count.
     The seeds are fixed; the false-alarm rate for fresh ones is 1e-4 each.
     """
     variants = log([("a",)] * 2 + [("a", "b", "c")] * 4)
@@ -354,7 +355,10 @@ def test_a_share_has_a_denominator_of_at_most_a_million() -> None:
 
 
 def test_a_failure_that_is_rounded_up_is_charged_as_no_more_than_the_delta_that_was_given() -> None:
-    """The largest noise has a probability that is rounded up when it is charged; this delta is between the two."""
+    """A charge is never above the given delta, although its probability is rounded up.
+
+    This delta is between the exact and the rounded one.
+    """
     delta = Fraction(noise.tsgd_tail(Fraction(1), 9)(400)[1], 2**400)
     assert noise.tsgd_bound(Fraction(1), delta) == 9 and noise.tsgd_failure(Fraction(1), 9) > delta
     curator = Curator(log([("a",)]))

@@ -1,6 +1,8 @@
-"""What is public by the owner's word is so of the log that the owner knows: not of what is left of it where cases are
-cut to other facts, left out with other subsets, or drawn from those of a person, which may change by a single case
-though the facts do not."""
+"""Facts that are public by the owner's word are those of the whole log.
+
+The kernel may cut cases to other facts, leave them out with other subsets, or draw them from a person's. What is left
+can then change by a single case although the facts do not.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,7 @@ def test_the_window_is_that_of_the_log_where_events_are_left_out(activities: tup
 
 
 def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
-    """Which of two cases counts, one with a label of its own, longer and earlier, is drawn: a fact must not be."""
+    """A fact does not depend on the draw of one of a person's two different cases."""
     log = log_of([("p", [("a", 10)]), ("p", [("b", 1), *[("a", 2)] * 6]), ("q", [("a", 10)])])
     drawn = set()
     for seed in range(20):

@@ -1,4 +1,4 @@
-"""A value that a question cannot take says nothing: a fixed error, and all that was reserved is spent."""
+"""A value that a query cannot take gives a fixed error, and all reserved is spent."""
 
 from __future__ import annotations
 

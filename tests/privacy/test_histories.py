@@ -1,4 +1,4 @@
-"""Questions about persons: what one person adds to the sums, whoever else is there, and what is charged for that."""
+"""Queries about persons: what one person adds to the sums, and the charge."""
 
 import itertools
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from veilog.privacy.unit import Unit, bounded
 MOST = 3
 UNIT = Unit("person", MOST, "Patient")
 Case = tuple[str, str, int]
-"""Whose it is, its activities, and the hour at which it starts."""
+"""Person, activities, and hour of the start."""
 CASE = st.tuples(st.sampled_from(["p", "q", "r", ""]), st.text("abc", min_size=1, max_size=4), st.integers(0, 40_000))
 FEWEST = {"epsilon": 60, "unit": "Patient", "max_cases": MOST, "window": "log", "times": 0.2, "persons": 0.4}
 
@@ -99,7 +99,10 @@ def test_a_release_makes_three_questions_and_each_has_a_bound() -> None:
 @settings(deadline=None)
 @given(cases=st.lists(CASE, max_size=14), more=st.lists(CASE, min_size=1, max_size=12), place=st.integers(0, 14))
 def test_a_person_changes_the_sums_by_no_more_than_the_bound(cases: list[Case], more: list[Case], place: int) -> None:
-    """However many cases it has and wherever they stand, also cases of it that name nobody."""
+    """A person with any number of cases changes the sums by the bound at most.
+
+    Their places in the log do not matter, nor do cases of it without a person.
+    """
     own = [("new", names, hour) for _, names, hour in more]
     together = cases[:place] + own[:2] + [("", *own[0][1:])] + cases[place:] + own[2:]
     for asked in OF_A_RELEASE:

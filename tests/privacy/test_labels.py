@@ -1,4 +1,4 @@
-"""Finding activities privately: the sensitivity, the threshold, and both inequalities of its guarantee, enumerated."""
+"""Private activities: sensitivity, threshold and both inequalities, enumerated."""
 
 import itertools
 import math
@@ -71,7 +71,10 @@ def test_a_case_with_many_labels_adds_no_more_than_any_other(labels: int) -> Non
 
 @pytest.mark.slow
 def test_what_a_case_has_beyond_its_labels_that_count_is_never_found() -> None:
-    """A case of 100,000 labels of its own was told by one of them in 9 of 100 releases, at a delta of 0.001."""
+    """A case of 100,000 labels of its own shows none beyond those that count.
+
+    Once, one of them was found in 9 of 100 releases, at a delta of 0.001.
+    """
     names = [f"{i:06d}" for i in range(100_000)]
     case = Variants.from_sequences([tuple(names)])
     epsilon, delta = Fraction(1), Fraction(1, 1000)
@@ -155,8 +158,11 @@ def chances(weights: tuple[int, ...], threshold: int, epsilon: Fraction) -> list
 @pytest.mark.parametrize("new", [0, 1, 2, 3])
 @pytest.mark.parametrize("old", [0, 1, 2, 3])
 def test_what_is_found_is_private(old: int, new: int, epsilon: Fraction, delta: Fraction) -> None:
-    """All sets of labels that may be found, of a log and of it with one case more that has ``old`` of its labels and
-    ``new`` ones of its own: the hockey-stick divergence at epsilon is at most delta, both ways."""
+    """One more case has a hockey-stick divergence of at most delta, both ways.
+
+    All sets of labels that may be found are enumerated. The case has ``old`` labels of the log and ``new`` ones of its
+    own.
+    """
     d = old + new
     if d == 0:
         return
@@ -166,7 +172,7 @@ def test_what_is_found_is_private(old: int, new: int, epsilon: Fraction, delta: 
         before = chances(known, threshold, epsilon)
         grown = tuple(w + share * (i < old) for i, w in enumerate(known))
         after = chances((*grown, *[share] * new), threshold, epsilon)
-        before += [0.0] * new  # what nobody has is never found
+        before += [0.0] * new  # labels that no case has are never found
         apart = back = 0.0
         for found in itertools.product((0, 1), repeat=3 + new):
             p, q = (math.prod(c if f else 1 - c for c, f in zip(side, found, strict=True)) for side in (before, after))
@@ -178,8 +184,10 @@ def test_what_is_found_is_private(old: int, new: int, epsilon: Fraction, delta: 
 
 @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
 def test_many_labels_of_its_own_do_not_give_a_case_away(epsilon: Fraction, delta: Fraction) -> None:
-    """Any number of new labels d: at least one is found with probability at most delta, and none with probability at
-    least exp(-epsilon)."""
+    """Any number of new labels of a case keeps both inequalities.
+
+    At least one is found with probability at most delta, and none with probability at least exp(-epsilon).
+    """
     threshold = label_threshold(epsilon, delta)
     for d in (*range(1, 40), 100, 1000, MOST):
         chance = chances((WEIGHT // d,), threshold, epsilon)[0]
@@ -197,7 +205,7 @@ def test_without_a_delta_nothing_can_be_found() -> None:
 
 @pytest.mark.slow
 def test_labels_are_found_as_often_as_the_noise_says() -> None:
-    """2000 times from a log with labels about the threshold; chi-square tests at a false-alarm rate of 1e-9 each."""
+    """Labels about the threshold are found as often as stated (false alarm 1e-9)."""
     epsilon, delta = Fraction(1), Fraction(1, 20)
     threshold = label_threshold(epsilon, delta)
     at = round(threshold / WEIGHT)
@@ -213,8 +221,10 @@ def test_labels_are_found_as_often_as_the_noise_says() -> None:
 
 @pytest.mark.slow
 def test_the_question_asks_what_it_is_charged_for() -> None:
-    """The noise and the threshold of the question are those of the epsilon and delta that it charges: a label near the
-    threshold is found with the chance that follows, at a false-alarm rate of 1e-9."""
+    """The query's noise and threshold are those of its charged epsilon and delta.
+
+    A label near the threshold is found with the chance that follows, at a false-alarm rate of 1e-9.
+    """
     epsilon, delta = Fraction("0.5"), Fraction("0.3")
     threshold = label_threshold(epsilon, delta)
     log, runs, found = Variants.from_dict({("a",): 400, ("b",): round(threshold / WEIGHT) + 1}), 1500, 0
@@ -242,7 +252,7 @@ def test_a_label_that_nobody_has_is_never_found_and_a_frequent_one_is(cases: lis
 
 
 def test_events_have_the_found_labels_alone_also_where_they_were_asked_about_before() -> None:
-    """Asked for the window of the log first, events kept labels that were not found, and variants did not."""
+    """Events keep only the found labels, also if the window was asked for first."""
     frame = pd.DataFrame({"case": [str(i) for i in range(400)], "activity": "a", "timestamp": "2024-01-01"})
     rare = pd.DataFrame({"case": ["0"], "activity": ["b"], "timestamp": ["2024-01-02"]})
     log = veilog.read(pd.concat([frame, rare]))
@@ -283,7 +293,7 @@ def test_a_sample_finds_no_labels_of_its_own() -> None:
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(9), Fraction(40)])
 def test_either_end_of_the_numbers_of_labels_decides_in_its_turn(epsilon: Fraction) -> None:
-    """Cases with most labels where epsilon is small, with one where it is large; the threshold fits the one of them."""
+    """The threshold fits cases with most labels (small epsilon) and with one (large)."""
     delta = Fraction(1, 10**6)
     threshold = label_threshold(epsilon, delta)
     assert all(_holds(threshold, d, epsilon, delta) for d in (1, 2, MOST))

@@ -1,4 +1,4 @@
-"""Parts of the cases: each case is in exactly one subset of a rule, for what it is itself; and a release says which."""
+"""Subsets: each case is in exactly one of a rule, by itself, and releases name it."""
 
 import calendar
 import datetime
@@ -34,14 +34,14 @@ WARDS = ["A", "B", "none", None]
 
 @dataclass(frozen=True)
 class Case:
-    """A case as the tests know it: for each event its day (None: unknown) and ward, and a ward of its own."""
+    """A case of these tests: day (or None) and ward of each event, and its own ward."""
 
     events: tuple[tuple[datetime.datetime | None, str | None], ...]
     ward: str | None = None
 
 
 def log(cases: list[Case]) -> EventLog:
-    """The log with these cases, named by their places; the ward is an attribute of events and of cases."""
+    """Return the log of these cases; the ward is an attribute of both levels."""
     rows = [(i, *event) for i, case in enumerate(cases) for event in case.events]
     events = {
         CASE_INDEX: pa.array([i for i, _, _ in rows], pa.int64()),
@@ -109,7 +109,10 @@ def test_a_case_more_changes_one_subset_by_that_case(cases: list[Case], one: Cas
 
 
 def test_where_an_attribute_is_changes_no_subset() -> None:
-    """A column of cases, and one of events that says the same, or differs in a case."""
+    """An attribute of cases and one of events that agrees give the same subset.
+
+    An attribute that differs within a case gives none.
+    """
     rows = [("1", "A"), ("1", "A"), ("2", "B"), ("3", "A")]
     frame = pd.DataFrame(
         [{"case": c, "activity": "a", "time": f"2024-01-0{i + 1}", "case:ward": w} for i, (c, w) in enumerate(rows)]
@@ -196,7 +199,7 @@ def test_one_attribute_is_one_rule_however_it_is_spelled() -> None:
 
 @pytest.mark.slow
 def test_every_day_is_in_one_month_week_quarter_and_year() -> None:
-    """Over a leap year and the turns of two years, at their first and last microseconds."""
+    """Every day is in one subset over a leap year, at its first and last microsecond."""
     days = [datetime.datetime(2023, 12, 20, tzinfo=datetime.UTC) + i * DAY for i in range(400)]
     times = [time for day in days for time in (day, day + DAY - datetime.timedelta(microseconds=1))]
     cases = [Case(((time, None),)) for time in times]
@@ -254,7 +257,10 @@ def test_a_subset_by_an_attribute_takes_the_columns_for_granted() -> None:
 
 @pytest.mark.slow
 def test_a_release_of_a_subset_is_that_of_a_log_of_its_cases() -> None:
-    """Of which the same is public: what the owner takes from the log is of all of it."""
+    """A release of a subset equals one of a log of its cases with equal public facts.
+
+    The facts that the owner takes from the log are those of all of it.
+    """
     whole = _hospital()
     subset = Partition.of("urgency=2")
     public = veilog.Domain(whole.variants.labels, int(whole.variants.lengths.max()))

@@ -1,4 +1,4 @@
-"""A person with several cases: what is bounded, what the guarantee then says, and that the arithmetic holds."""
+"""Persons with several cases: the bounds, the guarantee and its arithmetic."""
 
 import datetime
 import json
@@ -127,7 +127,7 @@ def test_whether_two_cases_are_of_one_person_does_not_depend_on_a_third(
 
 
 def xes(names: list[object]) -> str:
-    """A log in which the last case comes first, so that its type would name the column."""
+    """Return XES with the last case first, so that its type would name the column."""
     kinds = {int: "int", float: "float", bool: "boolean"}
     traces = [
         f"<trace><string key='concept:name' value='c{i}'/>"
@@ -217,7 +217,10 @@ def test_nor_does_it_in_a_file_or_frame_that_is_made_of_the_log(
     extra: tuple[dict[str, object], dict[str, object]],
     first: bool,
 ) -> None:
-    """Readers have a column for values of each type, and the first that came had the name of the attribute."""
+    """Neither does a file or a frame of the log name persons by another case's type.
+
+    Readers have a column for values of each type, and the first of them had the name of the attribute.
+    """
     folder = tmp_path_factory.getbasetemp()
 
     def told(cases: list[tuple[dict[str, object], dict[str, object]]]) -> list[object]:
@@ -341,7 +344,7 @@ def test_what_a_person_costs_is_never_below_the_chain_of_cases(most: int, epsilo
 
 @pytest.mark.parametrize("most", [2, 3])
 def test_frequent_variants_protect_a_person_exactly_as_stated(most: int) -> None:
-    """The outputs of k-TSGD on counts m and m + most are enumerated: (epsilon, delta) of the person holds."""
+    """Enumerated outputs of k-TSGD keep (epsilon, delta) of a person's ``most`` cases."""
     epsilon, delta = Fraction(3, 2), Fraction(1, 20)
     eps, failure = Unit("person", most).of_one_case(epsilon, delta)
     k = noise.tsgd_bound(eps, failure)
@@ -375,7 +378,7 @@ def test_the_largest_epsilons_are_fine_without_a_delta_and_for_a_case() -> None:
 
 
 def test_a_delta_grows_with_all_that_is_asked_also_what_has_none() -> None:
-    """Two questions of 1/2, of which one has a delta: a person of 4 has it 1 + e + e**2 + e**3 times."""
+    """For two queries of 1/2, a person of 4 has a delta 1 + e + e**2 + e**3 times."""
     log = Variants.from_dict({("a",): 9})
     curator = Curator(log, unit=Unit("person", 4))
     curator.count("0.5")

@@ -1,4 +1,4 @@
-"""Histograms that are paid for together: what they cost, what they draw, and that none is asked beyond them."""
+"""Histograms that are charged together: charge, noise, and no query beyond them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ from veilog.privacy.mechanisms.mechanism import DiscreteGaussian
 ONE = Fraction(1)
 MILLIONTH = Fraction(1, 10**6)
 FALSE_ALARM = 1e-6
-"""Of each statistical test here."""
+"""False-alarm rate of each statistical test here."""
 
 
 def lost(epsilon: float, mu: float) -> float:
-    """The delta of a Gaussian mechanism by integration of its privacy loss, which is N(mu**2 / 2, mu**2)."""
+    """Return the delta of a Gaussian mechanism by integration of its privacy loss.
+
+    The loss is N(mu**2 / 2, mu**2).
+    """
     loss = np.linspace(epsilon, max(epsilon, mu**2 / 2) + 40 * mu, 400_001)
     density = stats.norm.pdf(loss, mu**2 / 2, mu) * -np.expm1(epsilon - loss)
     return float(np.trapezoid(density, loss))
@@ -51,7 +54,7 @@ def test_a_millionth_of_epsilon_of_delta_and_of_the_strength_is_kept_back(epsilo
 
 @pytest.mark.parametrize("epsilon", [0.5, 10.0, 500.0])
 def test_a_strength_that_floats_cannot_tell_from_none_loses_hardly_anything(epsilon: float) -> None:
-    """The two parts of its delta may be the same number, or differ by the error of floats in either direction."""
+    """A tiny strength has a delta near none, whatever the rounding of its two parts."""
     for power in range(1, 20):
         mu = 2.0**-power
         assert _log_delta(epsilon, mu) <= stats.norm.logcdf(mu / 2 - epsilon / mu)
@@ -61,7 +64,7 @@ def test_a_strength_that_floats_cannot_tell_from_none_loses_hardly_anything(epsi
 @pytest.mark.parametrize("weights", [[1], [1] * 12, [1] * 30, [1, 2, 3, 4, 5]])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2)])
 def test_by_their_exact_loss_the_rounds_cost_no_more_than_is_charged(weights: list[int], epsilon: Fraction) -> None:
-    """The discrete laws themselves, composed by dp-accounting, in which nothing of the proof is used."""
+    """The discrete laws, composed by dp-accounting without our proof, cost no more."""
     rounds = gaussian_rounds([Fraction(weight) for weight in weights], epsilon, MILLIONTH)
     whole = pld.identity(1e-4)
     for one in rounds.noises:
@@ -132,7 +135,7 @@ def first_bin(sequences: Sequences) -> np.ndarray:
 
 
 def test_bins_above_a_threshold_are_as_many_as_noise_makes_them_and_the_count_is_there() -> None:
-    """Among 2**40 bins, of which one has 200 cases: the number of survivors is binomial, so about Poisson."""
+    """Survivors of 2**40 bins are as many as noise makes, and the real count is there."""
     rounds = curator(200).rounds([ONE] * 20, ONE, MILLIONTH)
     law = rounds.noises[0]
     above = 0

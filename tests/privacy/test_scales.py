@@ -1,7 +1,7 @@
-"""Every noisy question adds the noise that it is charged for: its answers follow the exact law, and its charge is what
-was asked. Half the noise, a forgotten factor or an epsilon used twice is seen here.
+"""Every noisy query adds the noise that it is charged for.
 
-Chi-square tests with fixed seeds, each at a false-alarm rate of 1e-9 for other seeds.
+Its answers follow the exact law, and its charge is the requested one. Half the noise, a forgotten factor or an epsilon
+used twice shows here. Chi-square tests have fixed seeds, each at a false-alarm rate of 1e-9 for other seeds.
 """
 
 import math
@@ -37,7 +37,7 @@ LOG = Variants.from_dict({("a", "b"): 500, ("b",): 30, ("c",): 4})
 
 
 def follows(drawn: IntArray, probability: Callable[[int], float], reach: int) -> None:
-    """Whether the numbers have these probabilities: cells of single numbers in [-reach, reach], and the two tails."""
+    """Assert that the numbers have these probabilities, by single cells and two tails."""
     n = len(drawn)
     chances = np.array([probability(x) for x in range(-reach, reach + 1)])
     tail = (1 - chances.sum()) / 2
@@ -242,7 +242,7 @@ def test_a_sample_holds_each_case_with_its_rate() -> None:
 
 
 def failure(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The delta that k-TSGD noise has whose k was found for this one: no more, and as a rule less."""
+    """Return the delta of k-TSGD noise for this one: no more, and usually less."""
     found = noise.tsgd_failure(epsilon, noise.tsgd_bound(epsilon, delta))
     assert delta / 10 < found <= delta
     return found
@@ -449,7 +449,10 @@ def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
 
 @pytest.mark.slow
 def test_a_step_that_all_take_part_in_sums_what_all_cases_have() -> None:
-    """Each case has a gradient of 3, evenly in its row of the weights and in the bias; the noise is of 18 a number."""
+    """A step that all take part in sums what all cases have.
+
+    Each case has a gradient of 3, evenly in its row of the weights and in the bias; the noise is of 18 a number.
+    """
 
     def rows(columns: Any) -> Any:
         return [[Outer(columns, np.full((len(columns), 1), 100.0), 2)]]

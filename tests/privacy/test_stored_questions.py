@@ -1,4 +1,4 @@
-"""A log in pieces on disk gets the very answers that it gets in memory, whatever the pieces."""
+"""A log in pieces on disk gets the answers that it gets in memory."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ def features(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def rounds_of_sums(events: EventQuestions) -> list[list[int]]:
-    """Two questions that are paid for together."""
+    """Return the answers of two queries that are charged together."""
     rounds = events.rounds([Fraction(1, 3), Fraction(2, 3)], 1, "1e-6")
     return [rounds.sums(features, 100, bound, codings=CODINGS, resolution=4).tolist() for bound in (9, 20)]
 

@@ -1,4 +1,4 @@
-"""The curator's sums: contributions are bounded exactly, noise has the scale that is charged."""
+"""The curator's sums bound contributions exactly, with noise of the charged scale."""
 
 from collections import Counter
 from fractions import Fraction
@@ -27,7 +27,7 @@ def log(cases: list[tuple[str, ...]]) -> Variants:
 
 
 def letters(sequences: Sequences) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How often each letter occurs, "d" counting three times and negatively."""
+    """Return how often each letter occurs; "d" counts three times and negatively."""
     names = np.array(["abcd".index(label) for label in sequences.labels], dtype=int)
     rows = np.repeat(np.arange(len(sequences)), sequences.lengths)
     columns = names[sequences.codes] if len(names) else np.zeros(0, dtype=int)
@@ -96,7 +96,7 @@ def exact_euclidean(cases: list[tuple[str, ...]], bound: int, resolution: int) -
 def test_with_a_delta_one_case_changes_the_sums_by_at_most_the_bound_in_the_euclidean_norm(
     cases: list[tuple[str, ...]], extra: tuple[str, ...], bound: int, resolution: int
 ) -> None:
-    """Also where several entries of a case are at one place: they are added up before the norm is taken."""
+    """Several entries of a case at one place are added up before the norm is taken."""
     difference = exact_euclidean([*cases, extra], bound, resolution) - exact_euclidean(cases, bound, resolution)
     assert sum(int(value) ** 2 for value in difference) <= (bound * resolution) ** 2
     counted = Counter(extra)
@@ -134,7 +134,7 @@ def test_a_vector_above_the_euclidean_bound_is_scaled_down_to_it(
 def test_with_a_delta_sums_cost_no_more_than_is_charged_by_their_exact_loss(
     bound: int, resolution: int, epsilon: float
 ) -> None:
-    """The discrete law that is drawn, moved by all that a case may add, as another accountant has it."""
+    """The discrete law, moved by a case's bound, costs no more by another accountant."""
     curator = Curator(log([("a",)]), randomness=noise.seeded(3))
     curator.sums(letters, 4, bound, epsilon, delta="1e-6", resolution=resolution)
     (charge,) = curator.guarantee().charges
@@ -142,7 +142,7 @@ def test_with_a_delta_sums_cost_no_more_than_is_charged_by_their_exact_loss(
     assert str(charge.plain().sensitivity) == f"{bound} (L2, clipped)"
     (drawn,) = charge.mechanism.noises
     deviation, moved = drawn.variance**0.5, bound * resolution
-    unit = max(1, moved // 4)  # wide noise is as good as continuous, and is told on a coarser grid
+    unit = max(1, moved // 4)  # wide noise is as good as continuous, and takes a coarser grid
     loss = (
         pld.from_discrete_gaussian_mechanism(deviation, sensitivity=moved, value_discretization_interval=1e-3)
         if deviation < 1000
@@ -171,7 +171,7 @@ def test_euclidean_bounds_are_refused_from_where_their_squares_do_not_fit(bound:
 
 
 def test_noise_has_the_scale_of_bound_over_epsilon() -> None:
-    """The mean of |noise| of the discrete Laplace distribution is 2a / (1 - a**2), with a = exp(-1/scale)."""
+    """The mean of |noise| is 2a / (1 - a**2), with a = exp(-1/scale)."""
     variants = log([("a",)])
     curator = Curator(variants, randomness=noise.seeded(3))
     answer = curator.sums(lambda s: (np.zeros(0, int),) * 3, 20_000, 6, Fraction(1, 2), resolution=4)
@@ -205,7 +205,7 @@ def test_nonsense_is_refused_and_nothing_is_charged(arguments: dict) -> None:
 
 
 def test_noise_as_wide_as_fits_is_drawn_and_wider_is_refused() -> None:
-    """At 200 / 2**62 of epsilon a unit noise is cut with less than exp(-200): no less than that will do."""
+    """Unit noise is cut with less than exp(-200) at an epsilon of 200 / 2**62 or more."""
     least = Fraction(200, 2**62)
     check_sums(1, 1000, 10, least * 10_000)
     with refused(ParameterError, "noise-scale-too-large"):
@@ -214,7 +214,7 @@ def test_noise_as_wide_as_fits_is_drawn_and_wider_is_refused() -> None:
 
 @pytest.mark.parametrize(("row", "column"), [(1, 0), (2, 0), (-1, 0), (0, 4), (0, 5), (0, -1)])
 def test_an_entry_that_is_nowhere_counts_for_nobody(row: int, column: int) -> None:
-    """A row after the last case, a column after the last sum: neither is added nor told of."""
+    """A row after the last case or a column after the last sum adds nothing."""
     one = np.ones(1, dtype=np.int64)
     curator = Curator(log([("a",)]))
     answer = curator.sums(lambda s: (row * one, column * one, one), 4, 1, 900)
@@ -244,7 +244,7 @@ def test_entries_are_those_of_cases_and_sums_that_there_are_with_values_cut_on_e
 
 
 def test_the_norm_that_is_bounded_is_the_one_that_is_named() -> None:
-    """A case with 3 and 4 has 7 by one norm and 5 by the other, and 7 by both where they are added up."""
+    """A case with 3 and 4 has 7 by L1 and 5 by L2, but 7 by both at one place."""
     rows, values = np.zeros(2, dtype=np.int64), np.array([3, 4])
     apart, together = np.array([0, 1]), np.zeros(2, dtype=np.int64)
     for norm, columns, kept in (("L1", apart, [2, 2]), ("L2", apart, [3, 4]), ("L2", together, [5])):

@@ -1,4 +1,4 @@
-"""Which answers are compared with noise alone, and the level that noise of any size hardly ever exceeds."""
+"""Totals are compared with the level that noise of any size hardly ever exceeds."""
 
 import math
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from veilog.privacy.mechanisms.mechanism import Laplace
 
 @pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1, 3), Fraction(10), Fraction(10**9), Fraction(10**17)])
 def test_noise_of_any_size_has_a_level(scale: Fraction) -> None:
-    """That of one discrete Laplace is known: P(X > t) = exp(-d t) / (1 + exp(d)) for whole t >= 0 and d = 1 / scale."""
+    """For a discrete Laplace, P(X > t) = exp(-d t) / (1 + exp(d)), d = 1 / scale."""
     level = exceeded_by_noise([AnswerTotal(0, 1, Laplace(scale), True)], 0.01)
     assert math.isfinite(level)
     decay = float(1 / scale)
@@ -38,7 +38,7 @@ ASKED: dict[str, tuple[Callable[[Curator], Any], int, int, bool]] = {
     "euclidean sums": (lambda curator: curator.sums(lengths, 2, 5, "1/2", delta="1e-6"), 11, 2, False),
     "count of a sample": (lambda curator: curator.subsample(Fraction(1)).count("1/2"), 7, 1, True),
 }
-"""Questions with the total of the exact answer, how many numbers it has, and whether it counts cases."""
+"""Queries with their exact total, the number of their answers, and True if these count cases."""
 
 
 @pytest.mark.parametrize("question", ASKED)
@@ -57,7 +57,7 @@ def test_a_noisy_answer_is_noted_with_its_total_its_numbers_and_its_noise(questi
 def test_answers_that_count_cases_stand_out_of_their_noise_together(
     question: str, cases: int, times: int, alone: bool
 ) -> None:
-    """Six cases are within the noise of each answer, and beyond that of nine answers. Sums do not count cases."""
+    """Six cases stand out of the noise of nine counts together, but not of one alone."""
     curator = Curator(Variants.from_dict({("a",): cases} if cases else {}))
     assert curator.noise_only is None
     with noise_off():

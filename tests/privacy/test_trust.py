@@ -1,6 +1,6 @@
-"""What a review demonstrated with two neighbouring logs, each shown not to be so any more.
+"""Faults that a review showed with two neighbouring logs are gone.
 
-The numbers are the rows of that review: 1 persons, 2 labels, 6 errors and charges, 7 functions of questions, 8 what is
+The numbers are the rows of that review: 1 persons, 2 labels, 6 errors and charges, 7 functions of queries, 8 what is
 the owner's, 10 the range of noise, 12 charges that are none, 13 printed numbers, 14 the unit, 15 numbers that no float
 holds and the empty log. The other rows are tested where they belong: reading, gradients, checkpoints, the pages.
 """
@@ -41,7 +41,7 @@ PERSON = "case:person"
 
 
 def people(cases: dict[str, int]) -> EventLog:
-    """A log in which each person has so many cases; everybody's but the last person's are alike."""
+    """Return a log with these cases of each person, all alike but the last person's."""
     names = [name for name, n in cases.items() for _ in range(n)]
     last = list(cases)[-1]
     rows = [
@@ -115,7 +115,7 @@ def test_row_2_a_label_of_one_case_is_published_by_the_owners_word_alone(method:
 
 @pytest.mark.slow
 def test_row_2_a_label_of_one_case_is_not_found_privately_but_for_delta() -> None:
-    """At delta 1e-6 a label of one case is found once in a million runs: 300 runs show it with a chance of 3e-4."""
+    """At delta 1e-6 a label of one case is found once in a million runs, not in 300."""
     log = Variants.from_dict({("a", "b"): 400, ("secret", "a"): 1})
     for seed in range(300):
         curator = Curator(log, domain=Domain("privately", 4), randomness=noise.seeded(seed))
@@ -124,7 +124,7 @@ def test_row_2_a_label_of_one_case_is_not_found_privately_but_for_delta() -> Non
         assert curator._variants.to_dict() == {("a", "b"): 400, ("a",): 1}
 
 
-# 6: charge first, and say nothing -------------------------------------------------------------------------------------
+# 6: charge first, and reveal nothing ---------------------------------------------------------------------------------
 
 
 def _raises(block: Any) -> Any:
@@ -170,7 +170,7 @@ def test_row_6_what_goes_wrong_in_a_function_is_paid_for_and_says_nothing_of_the
 
 
 def test_row_6_a_bin_that_is_none_counts_nobody_and_is_paid_for() -> None:
-    """In place of a refusal that told whether a case is there."""
+    """A bin that is none counts no case and is charged, since a refusal would reveal."""
     answers = []
     for log in (SMALL, Variants.from_dict({**SMALL.to_dict(), ("b", "b"): 1})):
         curator = Curator(log, domain=LABELS, randomness=noise.seeded(5))
@@ -193,7 +193,7 @@ def test_row_6_a_vector_beyond_all_bounds_is_cut_and_paid_for() -> None:
 
 @pytest.mark.slow
 def test_row_6_a_release_that_fails_in_a_question_costs_its_ledger_what_was_asked(tmp_path: Any) -> None:
-    """What was charged before the failure is not given back."""
+    """Charges before a failure stay spent."""
     log = people({f"p{i}": 1 for i in range(90)})
     path = tmp_path / "kept.ledger"
     original = METHODS["travas"].run
@@ -232,7 +232,7 @@ def _above_the_mean(block: Any) -> Any:
 
 
 def _as_the_log_codes_it(block: Any) -> Any:
-    """The place of the first label among those of the log: a new label moves that of everybody else."""
+    """Return the place of the first label in the log, which a new label moves for all."""
     return np.minimum(block.codes[block.offsets[:-1]], 2)
 
 
@@ -310,7 +310,7 @@ SHIPPED: dict[str, tuple[dict[str, Any], ...]] = {
 
 
 def _plain(answer: Any, cases: int) -> list[Any]:
-    """What a function says of each case, in things that compare."""
+    """Return the results of a function for each case, in things that compare."""
     if isinstance(answer, tuple) and len(answer) == 3:
         found: list[dict[int, int]] = [{} for _ in range(cases)]
         for row, column, value in zip(*(np.asarray(part).tolist() for part in answer), strict=True):
@@ -442,7 +442,7 @@ def test_row_13_what_is_printed_is_not_less_than_what_is_spent() -> None:
     assert f"{float(exact):g}" == "1", "what used to be printed"
 
 
-# 14: a unit is what its name says -------------------------------------------------------------------------------------
+# 14: a unit is what its name states ----------------------------------------------------------------------------------
 
 
 def test_row_14_the_unit_person_does_not_pass_over_a_column_of_that_name() -> None:
@@ -478,7 +478,10 @@ def test_row_15_a_whole_number_that_no_float_holds_is_a_value_like_any_other(num
 @pytest.mark.slow
 @pytest.mark.parametrize("method", sorted(SHIPPED))
 def test_row_15_an_empty_log_is_released_like_any_other(method: str) -> None:
-    """The same charges and conditions as a log of one case; both may come out empty or refuse for want of cases."""
+    """An empty log has the charges and conditions of a log of one case.
+
+    Both may come out empty, or be refused because they lack cases.
+    """
     one = HOSPITAL.only(np.array([0]))
     empty = one.only(np.zeros(0, dtype=np.int64))
     assert empty.cases.num_rows == 0

@@ -1,4 +1,4 @@
-"""Cases that name nobody: that a policy looks at each by itself, what it guarantees for whom, and who is told of it."""
+"""Cases without a person: a policy for each alone, its guarantee, and its readers."""
 
 from collections import Counter
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_own_adds_at_most_so_many_cases_of_a_person_or_one_that_names_nobody(
 
 @pytest.mark.parametrize("column", ["patient", "case:patient"])
 def test_a_case_that_names_two_people_is_left_out_whatever_the_column_is_called(tmp_path: Path, column: str) -> None:
-    """Of case:patient the first counted, so B, named second in ten cases, was in all of them at one case a person."""
+    """A case with two persons is left out, whichever is first and whatever the column."""
     rows = [f"c{i},a,2024-01-01,A{i}\nc{i},b,2024-01-02,B" for i in range(10)]
     one = "d,a,2024-01-01,C\nd,b,2024-01-02,C"
     (tmp_path / "log.csv").write_text("\n".join([f"case,activity,time,{column}", *rows, one]))

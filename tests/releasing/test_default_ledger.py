@@ -1,4 +1,4 @@
-"""Releases for which no ledger is named are entered in that of the user, or listed by it as not counted."""
+"""Releases without a named ledger are in the user's, or listed there uncounted."""
 
 import stat
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Before the budget is spent: twins are asked, never the log, and whatever is asked of the log is charged."""
+"""Before epsilon is spent, forecasts use twins; queries of the log are charged."""
 
 from __future__ import annotations
 
@@ -128,8 +128,11 @@ def test_an_interval_is_wider_where_twins_differ() -> None:
 
 @pytest.mark.nightly
 def test_with_many_activities_it_is_said_how_many_survive_and_in_how_many_cases() -> None:
-    """Of 624 activities 42 were left, which was said when it was paid for. Here a made-up log of 120 (seed 11) is
-    released (seed 1) beside what was expected of three others of its public sizes."""
+    """The forecast of surviving activities and cases is right to a factor of 2.
+
+    A made-up log of 120 activities (seed 11) is released (seed 1) beside the forecast of three others of its public
+    sizes.
+    """
     sizes = Sizes(cases=1000, length=30.0, activities=120)
     log = twin_of(sizes, 11)
     planned = plan("evolve", epsilon=1, activities=log.labels)

@@ -1,4 +1,4 @@
-"""Whatever names a log will do wherever a log is wanted: it is read once, at the boundary."""
+"""Whatever names a log will do wherever a log is wanted, and is read once."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -101,6 +101,6 @@ def test_training_reads_a_file(place: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("call", [veilog.read, veilog.validate, veilog.read_variants])
 def test_a_log_that_was_read_is_not_said_to_be_none(call: Callable[[Any], Any]) -> None:
-    """It said "no log but of the type EventLog", and to give a pm4py EventLog."""
+    """A log that was already read is named as such in the error."""
     with refused(veilog.InputError, "log-already-read"):
         call(LOG)

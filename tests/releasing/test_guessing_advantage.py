@@ -1,4 +1,4 @@
-"""A guessing advantage as the budget of a release: asked for, stated, refused where it makes no sense."""
+"""A guessing advantage as the budget: requested, stated, or refused as nonsense."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ WITH_EPSILON = sorted(name for name, m in METHODS.items() if m.takes_epsilon and
 
 
 def said_of_guessing(guarantee: Guarantee) -> tuple[str, str, str] | None:
-    """The code of what a guarantee says of guessing, of whom and how much; None where it says nothing."""
+    """Return code, unit and advantage of a guarantee's message, or None."""
     said = (m for m in guarantee.messages if m.code.startswith("guarantee-guessing"))
     return next(((m.code, str(m.values["unit"]), str(m.values["advantage"])) for m in said), None)
 

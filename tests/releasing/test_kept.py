@@ -1,4 +1,4 @@
-"""Paid releases that wait beside their ledger until a file of theirs is written and entered."""
+"""Charged releases wait beside their ledger until a file is written and entered."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def test_they_are_those_of_the_methods() -> None:
     call = [sys.executable, str(ROOT / "tools" / "keywords.py"), "--check"]
     told = subprocess.run(call, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
-    # Amun's own guessing advantage is one that every method is told.
+    # Amun's own guessing advantage is an option of every method.
     own = {in_python(p.name) for m in METHODS.values() for p in m.parameters if not m.package}
     own |= {option.name for option in OPTIONS.values() if option.keyword}
     assert set(Keywords.__annotations__) == own

@@ -1,4 +1,4 @@
-"""What is given as another kind of thing than is wanted: taken where it is unambiguous, else refused in words."""
+"""Arguments of another kind are taken where unambiguous, and else refused."""
 
 import datetime
 from typing import Any

@@ -1,4 +1,4 @@
-"""A release is written piece by piece, and its file is that of its log written at once."""
+"""A release written piece by piece gives the file of its log written at once."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ SUFFIXES = [".xes", ".xes.gz", ".csv", ".tsv.gz", ".parquet"]
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces and row groups of which a small release has many, none a multiple of the other."""
+    """Make pieces and row groups small, neither being a multiple of the other."""
     monkeypatch.setattr(event_log, "_PIECE", 37)
     monkeypatch.setattr(parquet, "_GROUP", 101)
 

@@ -1,4 +1,4 @@
-"""What a guarantee means: against closed forms, enumerated and worst mechanisms, privacy losses, and riskcal."""
+"""A guarantee's meaning equals closed forms, worst mechanisms, losses and riskcal."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pairs_in(losses: Any) -> list[tuple[float, float]]:
 
 
 def best_rate(present: list[float], absent: list[float], rate: float) -> float:
-    """The largest true positive rate at a false positive rate, by the lemma of Neyman and Pearson."""
+    """Return the largest true positive rate at a false one (Neyman and Pearson)."""
     order = sorted(range(len(present)), key=lambda i: present[i] / absent[i] if absent[i] else math.inf, reverse=True)
     hit = 0.0
     for i in order:
@@ -46,7 +46,7 @@ def best_rate(present: list[float], absent: list[float], rate: float) -> float:
 
 
 def two_points(epsilon: float, delta: float) -> tuple[list[float], list[float]]:
-    """The mechanism that every (epsilon, delta)-private pair is computed from, with the case and without."""
+    """Return the mechanism behind (epsilon, delta) pairs, with and without the case."""
     yes = math.exp(epsilon) / (1 + math.exp(epsilon))
     present = [delta, 0.0, (1 - delta) * yes, (1 - delta) * (1 - yes)]
     return present, [present[1], present[0], present[3], present[2]]
@@ -76,7 +76,10 @@ def test_the_bounds_are_what_the_two_point_mechanism_attains(epsilon: float, del
 @pytest.mark.slow
 @given(budgets)
 def test_it_lies_between_the_guessing_advantage_and_twice_that(budget: tuple[float, float]) -> None:
-    """The one is a difference of rates, the other the largest rise of a belief at the worst prior."""
+    """The gap lies between the guessing advantage and twice that.
+
+    One is a difference of rates, the other the largest rise of a belief at the worst prior.
+    """
     advantage = meaning_of_pairs([budget]).membership_test_gap
     belief = float(advantage_of(*budget))
     assert advantage / 2 <= belief * (1 + 1e-12)
@@ -108,8 +111,11 @@ def test_the_largest_epsilon_gives_certainty_and_no_overflow() -> None:
 
 
 def constraints(k: int, epsilon: float, delta: float) -> Iterator[tuple[list[float], float]]:
-    """(epsilon, delta)-privacy between the log without the case and that with each of k values, in both directions, as
-    inequalities on their distributions over 2 k releases: rows of M(D), M(D + 1), ..., M(D + k)."""
+    """Yield (epsilon, delta)-privacy as inequalities on laws over 2 k releases.
+
+    They are for the log without the case and with each of k values, in both directions: rows of M(D), M(D + 1), ...,
+    M(D + k).
+    """
     outputs = range(2 * k)
     events = [s for size in range(1, 2 * k + 1) for s in combinations(outputs, size)]
     for value in range(1, k + 1):
@@ -126,7 +132,10 @@ def constraints(k: int, epsilon: float, delta: float) -> Iterator[tuple[list[flo
 def test_no_mechanism_gives_a_secret_away_more_often_and_the_worst_one_does_as_often(
     k: int, epsilon: float, delta: float
 ) -> None:
-    """Linear programming over all mechanisms: the guess after release o, and after o + k, is the value o."""
+    """By linear programming the worst mechanism reveals as much as the bound.
+
+    The guess after release o, and after o + k, is the value o.
+    """
     limits = [*constraints(k, epsilon, delta)]
     right = np.zeros((k + 1, 2 * k))
     for value in range(k):
@@ -143,7 +152,7 @@ def test_no_mechanism_gives_a_secret_away_more_often_and_the_worst_one_does_as_o
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_two_values_are_two_steps_apart(epsilon: float) -> None:
-    """Between two values lies the log without the case: neither one step's advantage, nor all of twice the epsilon."""
+    """Two values are two steps apart, with the log without the case between them."""
     pair = [(epsilon, 0.0)]
     apart = 2 * largest(pair, 0.5) - 1
     assert apart == pytest.approx(1 - math.exp(-epsilon), rel=1e-9)
@@ -204,7 +213,7 @@ def test_losses_of_a_pair_say_what_the_pair_says(epsilon: float, delta: float) -
 
 
 def test_losses_of_randomised_response_give_its_closed_form() -> None:
-    """Of 3 values the true one with probability 2/3 and each other one with 1/6; the losses lie between grid points."""
+    """Losses of randomised response over 3 values give its closed form."""
     pairs = pairs_in(pld.from_randomized_response(0.5, 3, value_discretization_interval=1e-3))
     for rate in (0.001, 0.01, 0.1, 1 / 6):
         assert 4 * rate * (1 - 1e-12) <= largest(pairs, rate) <= 4 * rate * 1.01
@@ -235,7 +244,7 @@ def test_losses_that_differ_by_direction_bound_both(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [1, 10, 100])
 def test_losses_of_many_questions_say_less_than_their_sum(times: int) -> None:
-    """The loss of a discrete Laplace answer to a count is its epsilon or minus that, so a binomial one of several."""
+    """Losses of several counts mean less than their sum, as a binomial law has it."""
     pairs = pairs_of([LaplaceLoss(Fraction(1, 10), 1)] * times)
     right = 1 / (1 + math.exp(-0.1))
     law = stats.binom.pmf(range(times + 1), times, right)
@@ -275,9 +284,11 @@ LOSSES = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LOSSES)
 def test_riskcal_says_the_same_of_losses(name: str) -> None:
-    """Of losses that are continuous or lie on the grid, and do not lean to one direction more than a sample's do. Of
-    others riskcal 1.5 is no oracle: 0.67 in place of 0.04 for randomised response at a rate of 1 %, and too little for
-    some pairs whose two directions differ."""
+    """riskcal agrees for losses that are continuous or on the grid, and symmetric.
+
+    For others riskcal 1.5 is no oracle: 0.67 in place of 0.04 for randomised response at a rate of 1 %, and too little
+    for some pairs whose two directions differ.
+    """
     losses = LOSSES[name]()
     analysis = pytest.importorskip("riskcal.analysis")
     pairs = pairs_in(losses)

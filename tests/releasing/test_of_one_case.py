@@ -1,4 +1,4 @@
-"""What is said of one of something is said of one: of a log of one case, and where one activity is known."""
+"""Sentences about one thing are in the singular: one case, one activity."""
 
 from __future__ import annotations
 

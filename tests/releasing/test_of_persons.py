@@ -1,4 +1,4 @@
-"""What is asked before a release, of people: questions bounded by person, and the release for them that follows."""
+"""Queries before a release for persons are bounded by person, like the release."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_suggestion_for_people_costs_a_person_its_share_and_leaves_the_rest(fo
 @pytest.mark.slow
 @pytest.mark.parametrize("ask", ["suggest", "twin"])
 def test_what_is_asked_of_people_sees_so_many_cases_of_each(ask: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another visit of a person who has two does not change what any question looks at."""
+    """Another visit of a person who has two changes no query's input."""
     seen: list[int] = []
     whole = Curator.__init__
 

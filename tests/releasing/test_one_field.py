@@ -1,4 +1,4 @@
-"""A new option for releases is one field: the command, Python, JSON and the form have it from there."""
+"""A new option for releases is one field, used by command, Python, JSON and form."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_one_field_is_in_the_help_and_read_by_the_command(copy: Path, tmp_path: 
 
 
 def test_an_option_is_refused_by_work_that_has_no_use_for_it() -> None:
-    """A training of a request with times made a model without any, and did not tell."""
+    """A training refuses options that it does not use, such as times."""
     asked = {"epsilon": 1, "delta": "1e-6", "activities": "log"}
     for more in ({"times": 0.3}, {"subset": "month=2024-03"}, {"attributes": ["ward"]}):
         with pytest.raises(ParameterError) as refused:

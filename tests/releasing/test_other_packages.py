@@ -1,4 +1,4 @@
-"""What a release says of a method that another package adds, and of one that breaks."""
+"""Releases by a method of another package, and by one that breaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner is told about times and attributes that are released; and that nobody else is."""
+"""Notes about released times and attributes are confidential."""
 
 import json
 from dataclasses import replace
@@ -32,14 +32,14 @@ def with_times(known: int) -> EventLog:
 
 
 def noted(log: EventLog, **more: object) -> dict[str, OwnerMessage]:
-    """What the owner is told, by its codes; and nobody else."""
+    """Return the data owner's notes by code, and assert that no one else sees them."""
     wanted: dict[str, object] = {"epsilon": 1, "activities": "log", **more}
     released = veilog.release(log, "evolve", **wanted)  # type: ignore[arg-type]
     told = json.dumps({**released.to_json(), "owner_only": None})
     assert not any(str(note) in told for note in released.owner_only.notes)
     for language in ("de", "fr", "nl"):
         with spoken(language):
-            # A page has an account for every release, so what is said without one is on none.
+            # A page has an account for every release, so no page has the notes without one.
             assert not [
                 note
                 for note in released.owner_only.notes
@@ -130,7 +130,7 @@ def test_times_of_a_release_without_times_are_said_to_be_artificial(tmp_path: Pa
 def test_the_owner_is_told_of_texts_that_a_spreadsheet_program_would_run_and_they_are_written_as_they_are(
     tmp_path: Path,
 ) -> None:
-    """A number, a dash and a label with a sign inside are none; what was put before others would change their names."""
+    """Texts that a spreadsheet would run are reported, and written unchanged."""
     labels = ["=1+1", "-1", "-", "a=b", "@SUM(A1)"]
     cases = {(label,): 400 for label in labels}
     released = veilog.release(veilog.Variants.from_dict(cases), "evolve", epsilon=1, activities=labels, seed=1)

@@ -1,4 +1,4 @@
-"""A plan is a request that was read once: it refuses what needs no data, and says itself again in every way."""
+"""A plan is a parsed request: it refuses without data, and prints itself again."""
 
 import datetime
 import json
@@ -270,7 +270,7 @@ def test_the_cost_of_labels_that_are_found_privately_is_in_it() -> None:
 
 @pytest.mark.parametrize("times", [None, "0.3"])
 def test_the_cost_of_attributes_is_in_it_and_leaves_so_much_less_for_the_rest(times: str | None) -> None:
-    """A dry run foresaw 0.459 for steps of which 0.204 were asked, and the whole budget without the attributes."""
+    """The cost of a plan with attributes is that of the release."""
     declared = veilog.Domain("log", "log", {"age group": ("0-39", "40-79", "80+")})
     planned = veilog.plan("laplace", epsilon="0.8", domain=declared, attributes=["age group"], times=times, depth=3)
     told, done = planned.cost, planned.run(hospital(60, seed=3)).guarantee
@@ -339,7 +339,7 @@ def test_json_that_is_no_plan_is_refused(values: dict[str, Any]) -> None:
 
 
 def test_epsilon_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From the request to the plan; from there on it is a fraction. The curator checks what its questions are given."""
+    """Epsilon is parsed once, from the request to the plan, and then is a fraction."""
     from veilog.releasing import request as requests
 
     seen: list[object] = []
@@ -367,7 +367,10 @@ def test_a_bound_on_the_length_is_asked_for_as_python_takes_it() -> None:
 
 
 def test_the_values_of_the_column_that_tells_persons_are_not_looked_for() -> None:
-    """They are names. Where they are public, as of a staff whose log it is, they may be declared and released."""
+    """Values of the column of persons are not looked for, because they are names.
+
+    Where they are public, as of a staff, they may be declared and released.
+    """
     given: dict[str, Any] = {"epsilon": 1, "delta": "1e-6", "activities": "log", "max_cases": 2}
     for unit, attribute in (("patient", "patient"), ("patient", "case:patient"), ("case:patient", "patient")):
         with refused(ParameterError, "attribute-names-people"):

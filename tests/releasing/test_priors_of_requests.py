@@ -1,4 +1,4 @@
-"""Priors of a release: which files they are, what the guarantee assumes of them, and who has no use for them."""
+"""Priors of a release: their files, the guarantee's assumption, and unfit methods."""
 
 import json
 from pathlib import Path
@@ -52,7 +52,10 @@ def test_a_proven_release_needs_no_word_and_a_seeded_one_does() -> None:
 
 
 def test_a_file_of_a_proven_release_in_the_ledger_needs_no_word(tmp_path: Path) -> None:
-    """One byte more and it is a file like any other; so it is for another ledger, and where the release had a seed."""
+    """A file of a proven release in the ledger is no public prior; a changed one is.
+
+    So is one for another ledger, and one of a release with a seed.
+    """
     ledger, path = tmp_path / "ledger", tmp_path / "earlier.xes"
     earlier = veilog.release(OTHERS, "evolve", epsilon=1, activities="log", ledger=ledger)
     earlier.save(path)
@@ -72,7 +75,7 @@ def test_a_file_of_a_proven_release_in_the_ledger_needs_no_word(tmp_path: Path) 
 
 
 def test_a_release_made_of_a_foreign_file_hands_its_condition_on(file: Path) -> None:
-    """What it says may hang on that file, and the next release on what it says."""
+    """A release made of a foreign file passes its condition on to the next release."""
     first = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=file, ledger=False)
     second = veilog.release(LOG, "evolve", epsilon=1, activities="log", prior=first, ledger=False)
     assert "prior-is-public" in codes_of(second)

@@ -1,4 +1,4 @@
-"""Methods ranked for a use case: by what was measured where epsilon times the cases is alike, and only by that."""
+"""Methods are ranked by measurements with a like product of epsilon and cases."""
 
 import json
 from fractions import Fraction
@@ -20,7 +20,7 @@ LOG = Variants.from_dict({("a", "b"): 700, ("a", "c"): 200, ("a", "b", "c"): 100
 
 
 def told(**changes: Any) -> dict[str, Any]:
-    """Three logs of 1,000 cases and one of a million, at epsilon 1; b is better where there are few cases."""
+    """Return results on three logs of 1,000 cases and one of a million; b suits few."""
 
     def numbers(**few_and_many: tuple[float, float]) -> dict[str, dict[str, dict[str, float]]]:
         return {

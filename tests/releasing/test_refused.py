@@ -1,4 +1,4 @@
-"""What is given wrongly in Python is an error of ours, with what was meant, before anything is asked or written."""
+"""Wrong arguments in Python raise our errors, with advice, before any query."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ NUMBERS: dict[str, Any] = {"method": "laplace", "epsilon": 1, "depth": 2}
 def test_what_is_wrong_with_a_declared_number_is_said_before_anything_is_paid(
     wrong: Callable[[veilog.Ledger], object], said: str, tmp_path: Path
 ) -> None:
-    """Each was told after the log had been asked, and what that cost was lost; some by an error of Python."""
+    """A wrong declared number is refused before anything is spent."""
     book = veilog.Ledger.open(tmp_path / "a.ledger", create=True)
     with refused(veilog.ParameterError, said):
         wrong(book)
@@ -146,14 +146,14 @@ def _with_range(book: veilog.Ledger, name: str, low: float, high: float) -> veil
 
 @pytest.mark.slow
 def test_more_variants_than_a_noisy_number_of_cases_are_as_many() -> None:
-    """They were refused after the answer had been paid for, by chance."""
+    """Variants beyond a noisy number of cases are cut to it, and not refused."""
     twins = [veilog.twin(Variants.from_dict({("a",): 3}), epsilon=1, variants=3, seed=seed) for seed in range(20)]
     assert min(twin.sizes.cases for twin in twins) < 3
     assert all(twin.sizes.variants == min(3, twin.sizes.cases) for twin in twins)
 
 
 def test_a_suggestion_of_a_log_without_activities_or_of_very_many_is_made() -> None:
-    """It was paid for and refused."""
+    """A suggestion for no activities, or for thousands of them, is made."""
     many = [f"a{number}" for number in range(6_000)]
     for log, said in ((Variants.from_dict({}), "log"), (PATHS, many)):
         found = veilog.suggest(log, epsilon=1, domain=veilog.Domain.of(said), seed=1)
@@ -161,7 +161,7 @@ def test_a_suggestion_of_a_log_without_activities_or_of_very_many_is_made() -> N
 
 
 def test_a_bound_on_lengths_that_is_more_than_any_case_has_cuts_nothing() -> None:
-    """It was an error of Python, after the release had been paid for, where numpy's numbers do not hold it."""
+    """A bound on lengths beyond numpy's numbers cuts nothing, and raises nothing."""
     domain = veilog.Domain.of("log", 10**26)
     found = veilog.release(LOG, "laplace", epsilon=1, depth=2, domain=domain, seed=1)
     assert not {"cases-cut", "cases-cut-to-one-event"} & {note.code for note in found.owner_only.notes}
@@ -170,7 +170,7 @@ def test_a_bound_on_lengths_that_is_more_than_any_case_has_cuts_nothing() -> Non
 
 @pytest.mark.slow
 def test_dates_are_in_the_years_that_files_have() -> None:
-    """A range of a billion days gave dates before the year 1, which no file takes, in a release that was paid for."""
+    """Released dates are in the years 1 to 9999, also for a range of a billion days."""
     frame = LOG.to_pandas()
     frame["case:born"] = pd.Timestamp("1960-05-01", tz="UTC")
     domain = veilog.Domain("log", attributes={"born": (-1e9, 0)})

@@ -1,4 +1,4 @@
-"""Cases drawn by the noisy answers of a release: what they are, what a model holds, and what is refused."""
+"""Cases drawn by a release's noisy answers: their model, its content, refusals."""
 
 import json
 import subprocess
@@ -200,7 +200,7 @@ def recorded(request: ReleaseRequest, log: Log, tape: Tape) -> AnswerRecorder:
 @pytest.mark.slow(but=3)
 @pytest.mark.parametrize("case", [name for name in CASES if name not in ("prior", "prior-tree", "person")])
 def test_a_record_depends_on_the_log_by_its_answers_alone(case: str) -> None:
-    """White box: a log of others with the same answers gives the same record, to the last number."""
+    """White box: a log of others with the same answers gives the same record."""
     given = {"epsilon": 3, "domain": DECLARED, "allow_no_protection": True} | CASES[case]
     request, other = plan(given.pop("method"), **given), ruled_hospital(90, seed=5)
     tape = Tape(LOG, other, request.public)
@@ -217,8 +217,7 @@ def test_a_record_depends_on_the_log_by_its_answers_alone(case: str) -> None:
 @pytest.mark.slow(but=3)
 @pytest.mark.parametrize("case", CASES)
 def test_a_file_holds_charged_answers_and_nothing_else(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """White box: beside random words each entry is the answer to a question, in its order, and every question was
-    charged."""
+    """White box: a file holds random words and charged answers, and nothing else."""
     asked: list[int] = []
     question = AnswerRecorder.question
 
@@ -248,7 +247,7 @@ def test_a_file_holds_charged_answers_and_nothing_else(case: str, monkeypatch: p
 
 
 def test_no_noise_is_drawn_from_recorded_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every word is handed out once: to the method, which records it, or to a mechanism."""
+    """Each random word is used once: by the method, which records it, or as noise."""
     handed: list[tuple[int, ...]] = []
 
     def operating_system() -> noise.Randomness:
@@ -335,7 +334,7 @@ def test_what_a_sample_costs_is_nothing(tmp_path: Path) -> None:
 
 
 def test_another_version_is_noticed(tmp_path: Path) -> None:
-    """What does not give the release again would put answers to what they were not about."""
+    """A model of another version is refused, because its answers would not fit."""
     made = released()
     found = made.model
     found.facts = replace(found.facts, digest="0" * 16)  # type: ignore[attr-defined]

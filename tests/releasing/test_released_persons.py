@@ -1,4 +1,4 @@
-"""Releases with made-up persons: what is refused, what is the same in all cases of a person, and what is said."""
+"""Releases with synthetic persons: refusals, equal values per person, and remarks."""
 
 from pathlib import Path
 from typing import Any

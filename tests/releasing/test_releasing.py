@@ -1,4 +1,4 @@
-"""A release: its log, its metadata, its refusals, and that nothing of the original is in it but what was asked for."""
+"""A release holds nothing of the original but its answers."""
 
 import datetime
 import inspect
@@ -67,7 +67,7 @@ def test_an_unseeded_release_does_not_repeat_itself() -> None:
 
 
 def test_the_json_holds_no_statistic_of_the_original() -> None:
-    """The same fields and, but for the released counts themselves, the same values for a very different log."""
+    """The JSON of two very different logs differs in the released counts alone."""
     other = Variants.from_dict({("x",) * 9: 12_345, ("y", "z"): 777})
     first = released().to_json()
     second = openly.release(other, "travas", epsilon=1, delta="1e-3").to_json()
@@ -102,7 +102,7 @@ def test_an_empty_release_is_not_written(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name, m in veilog.METHODS.items() if m.certified and not m.full_log])
 def test_a_log_without_cases_is_released_like_any_other(method: str) -> None:
-    """Whether there is a case must not show: one case more or less, and the one is refused and the other is not."""
+    """A log without cases is released like one with a case, so that none shows."""
     delta = "1e-3" if veilog.METHODS[method].needs_delta else 0
     domain = Domain.of(["a", "b"], 4)
     made = [
@@ -142,7 +142,7 @@ def test_no_parameter_of_a_method_has_the_name_of_one_of_release(method: veilog.
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["evolve", "laplace"])
 def test_a_part_without_events_is_released_with_the_facts_of_the_log(tmp_path: Path, method: str) -> None:
-    """That it is refused would tell that nobody is in it, which no fact of the log says."""
+    """A subset without cases is released, because a refusal would reveal that."""
     ledger = Ledger.open(tmp_path / "l", create=True)
     released = openly.release(hospital(50, 1), method, epsilon=1, subset="month=1990-01", ledger=ledger)
     assert released.guarantee.proven and released.guarantee.epsilon == 1
@@ -163,7 +163,7 @@ def test_with_declared_facts_a_part_without_cases_is_released_like_any_other_and
 
 @pytest.mark.parametrize("last", ["9999-12-31", "9999-12-30", "9000-01-01"])
 def test_a_window_of_the_log_that_is_too_wide_is_refused_before_anything_is_paid(tmp_path: Path, last: str) -> None:
-    """Also where days end, which was an error of Python after the order of activities had been paid for."""
+    """A window of the log that is too wide is refused before anything is spent."""
     rows = [f"c{i},a,2024-01-0{1 + i % 9}T10:00:00Z" for i in range(20)]
     (tmp_path / "log.csv").write_text("\n".join(["case,activity,time", *rows, f"x,a,{last}T01:00:00Z"]) + "\n")
     log = veilog.read(tmp_path / "log.csv")

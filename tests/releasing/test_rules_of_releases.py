@@ -1,4 +1,4 @@
-"""Rules of a release: every released case obeys them, whatever the method; what is said of them, and to whom."""
+"""Every released case obeys the rules, for all methods, with their remarks."""
 
 import json
 from pathlib import Path
@@ -93,7 +93,7 @@ def test_a_wide_log_and_little_epsilon_obey() -> None:
 
 @pytest.mark.slow
 def test_rules_that_a_log_obeys_do_not_cost_similarity() -> None:
-    """The mean of some seeds; 0.005 is what may be lost. Releases of a tree differ more by seed."""
+    """Rules that a log obeys cost at most 0.005 of similarity on average."""
     variants = LOG.variants
 
     def similarity(method: str, seed: int, rules: Any) -> float:

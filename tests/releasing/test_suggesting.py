@@ -1,4 +1,4 @@
-"""A suggestion: sees the log through paid questions only, leaves the rest of the budget, and fits the measured logs."""
+"""A suggestion sees the log by charged queries, leaves the rest, and fits."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_anything_is_spent(
 
 @pytest.mark.nightly
 def test_a_wide_log_is_not_called_promising() -> None:
-    """400 activities and 30 events a case drown in noise, which the number of cases alone does not tell."""
+    """A log of 400 activities and 30 events a case is not called promising."""
     log = variants_only(300, 400, 30)
     found = veilog.suggest(log, epsilon=1, activities=400, seed=1)
     assert found.by_rule and not found.promising
@@ -226,7 +226,7 @@ def test_a_wide_log_is_not_called_promising() -> None:
 
 @pytest.mark.slow
 def test_activities_are_declared_as_for_a_release() -> None:
-    """As the command takes them: log, names, or how many; it took a number alone, and the others in a domain."""
+    """Activities are declared as for a release: log, names, or a number."""
     log = hospital(60, seed=1)
     names = log.variants.labels
     for given, domain in (("log", veilog.Domain.of("log")), (names, veilog.Domain.of(names))):

@@ -1,4 +1,4 @@
-"""Losses are coded values for the data owner alone, first and before; noise alone shows in the answers themselves."""
+"""Losses are confidential values, before and after; noise alone shows in answers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_list_that_drops_most_events_is_a_coded_loss_before_and_after() -> Non
 
 @pytest.mark.slow
 def test_an_activity_in_the_wrong_case_is_named_with_the_one_that_is_meant() -> None:
-    """It spent the whole budget on an activity that nobody has."""
+    """An activity in the wrong case is named with the likely intended one."""
     wrong = f" {NAMES[0].upper()}"
     found = coded(plan("evolve", epsilon=1, activities=[wrong, *NAMES[1:]]).losses(LOG))
     absent = found["declared-activities-absent"]
@@ -111,7 +111,7 @@ def test_losses_reach_nobody_but_the_owner(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("numbers", [1, 12, 400])
 def test_noise_alone_exceeds_its_level_no_more_often_than_stated(numbers: int) -> None:
-    """2,000 sums of noise, seed 7: at a rate of 1 in 20, 1 in 20 is above, but for chance and the approximation."""
+    """Noise alone exceeds its level in 1 of 20 sums, as stated (2,000 sums, seed 7)."""
     for noise in (Laplace(Fraction(7)), gaussian_rounds((Fraction(1),), Fraction(1), Fraction(1, 10**6))):
         sums = noise.draw(2000 * numbers, seeded(7)).reshape(2000, numbers).sum(axis=1)
         level = exceeded_by_noise([AnswerTotal(0, numbers, noise, True)], 0.05)
@@ -125,7 +125,7 @@ def empty() -> Variants:
 
 @pytest.mark.slow
 def test_a_release_of_no_cases_is_known_by_its_answers() -> None:
-    """Of 30 releases (seeds 0 to 29) none is missed, where 1 in 100 may be; of 300 cases none is taken for noise."""
+    """Releases of no cases are recognised: at least 29 of 30, and none of 300 cases."""
     planned = plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=NAMES, max_length=20))
     noise = [planned.seeded(seed).run(empty()) for seed in range(30)]
     assert MISSED == 0.01 and sum(released.noise_only is True for released in noise) >= 29

@@ -1,4 +1,4 @@
-"""The first screen: the level, whom it protects, what was spent, what is checked and what is to be confirmed."""
+"""The first screen: level, protected persons, epsilon spent, and checks."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_nothing_is_ticked_that_no_function_verifies(code: str) -> None:
 
 @pytest.mark.slow
 def test_ticks_are_made_in_one_place() -> None:
-    """A template or a module with a tick of its own would be one that nothing verifies."""
+    """Ticks are made in one place, because no other place verifies them."""
     ticks = re.compile("[☑✓✔✅]|&#(?:x2611|9745|10003);")
     sources = [path for kind in ("py", "html", "jinja") for path in (ROOT / "src" / "veilog").rglob(f"*.{kind}")]
     found = {path.name for path in sources if ticks.search(path.read_text())}
@@ -101,7 +101,7 @@ def test_json_has_what_was_checked_and_what_is_to_be_confirmed() -> None:
 
 
 def test_a_list_of_activities_is_never_ticked() -> None:
-    """The program cannot know that it was not copied from the log, which nothing tells it."""
+    """A list of activities is never ticked, as it may be copied from the log."""
     copied = veilog.release(VARIANTS, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=2)
     assert states(decision_of(copied, VARIANTS))["activities-declared"] == "to-confirm"
     assert "activities-with-noise" not in states(decision_of(copied, VARIANTS))
@@ -132,11 +132,11 @@ PERMISSIONS = {
         r"\b(?:u mag|mag|mogen) (?:\w+ )*(?:verstuurd|verzonden|versturen|delen|gedeeld|gepubliceerd)\b", re.I
     ),
 }
-"""That something may, or must not, be sent or published: who answers for the data decides that, and not the program."""
+"""Phrases of permission to send or publish, which the data's owner decides alone."""
 
 
 def texts_of(path: Path) -> list[str]:
-    """The texts of a source that a user can see: of a module its strings, but those that describe the code."""
+    """Return the texts of a source that a user can see, without its docstrings."""
     if path.suffix != ".py":
         return [path.read_text()]
     nodes = list(ast.walk(ast.parse(path.read_text())))
@@ -147,7 +147,7 @@ def texts_of(path: Path) -> list[str]:
 
 @pytest.mark.nightly
 def test_no_text_gives_a_permission() -> None:
-    """Neither a page nor a report, a dossier, the command or the docs say that something may be sent or published."""
+    """No page, report, dossier, command or doc permits sending or publishing."""
     package = ROOT / "src" / "veilog"
     sources = [path for kind in ("py", "html", "jinja", "js") for path in package.rglob(f"*.{kind}")]
     sources.append(ROOT / "README.md")
@@ -164,7 +164,7 @@ def test_no_text_gives_a_permission() -> None:
 
 @pytest.mark.slow
 def test_no_translation_gives_a_permission() -> None:
-    """Of the sentences that are still said."""
+    """No translation of a current sentence gives a permission."""
     package = ROOT / "src" / "veilog"
     sources = [path for suffix in ("py", "html") for path in package.rglob(f"*.{suffix}")]
     said_now = "\n".join(text for path in sources for text in texts_of(path))
@@ -395,7 +395,10 @@ def test_figures_are_powers_and_do_not_break() -> None:
 
 @pytest.mark.parametrize(("epsilon", "delta"), [("0.4", "1e-4"), ("1", "8e-5"), ("1", "2e-4")])
 def test_no_public_level_is_better_than_what_all_cases_give_without_its_limit(epsilon: str, delta: str) -> None:
-    """travas releases a tenth of 1,050 cases most of which are alone, and delta endangers all of them."""
+    """No public level is better than that of all cases, without a stated limit.
+
+    travas releases a tenth of 1,050 cases most of which are alone, and delta endangers all of them.
+    """
     alone = {("a", f"{i // 30}", f"{i % 30}"): 1 for i in range(784)}
     log = Variants.from_dict({**alone, ("a", "b"): 60, **{("a", "b", f"{i}"): 2 for i in range(103)}})
     assert log.cases == 1_050

@@ -1,4 +1,4 @@
-"""A dossier: every section of the template, every question answered, and nothing of the original for outside."""
+"""Dossiers have every section and answer of the template, nothing confidential."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ TEMPLATE = (
     *("2.1.a", "2.1.b", "2.2.a", "2.2.b", "2.3.a", "2.3.b", "2.3.c", "2.3.d", "2.3.e"),
     *("3.1", "3.2", "3.3", "4.1.a", "4.1.b", "4.1.c", "4.2.a", "4.2.b", "4.2.c", "5.1", "5.2", "6"),
 )
-"""The sections of the template for impact assessments (version 1.0, 2026), in its order."""
+"""Sections of the template for impact assessments (version 1.0, 2026), in order."""
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def tables(made: Dossier, number: str) -> list[DossierTable]:
 
 
 def says_no(made: Dossier, number: str) -> bool:
-    """Whether a section says something in bold, and has neither numbers nor a check nor a record to go on."""
+    """Return True if a section has bold text, but no number, check or record."""
     found = blocks(made, number)
     boxes = {box for block in found if isinstance(block, Points) for box in block.boxes if number == "0.1"}
     strong = any(isinstance(block, Text) and block.strong for block in found)
@@ -153,7 +153,7 @@ UNPROVEN = [
     *("pripel", "sacofa", "sapa", "df-laplace", "dpim", "utravas", "libra", "amun", "tlkc", "pretsa"),
     "travag",
 ]
-"""Methods of which nothing is proven as their papers have them; those of the others are calibrated right."""
+"""Methods that prove nothing as published; those of the others are calibrated right."""
 ASKED: dict[str, dict[str, Any]] = {
     "tlkc": {"k": 5, "l": 2},
     "pretsa": {"k": 5},

@@ -1,4 +1,4 @@
-"""The directly-follows map: right numbers, everything joined from start to end, nothing on top of another."""
+"""The directly-follows map: right numbers, all joined, and nothing overlapping."""
 
 from __future__ import annotations
 
@@ -117,8 +117,10 @@ def test_names_that_differ_at_their_ends_are_told_apart() -> None:
 
 
 def lacking(frame: pd.DataFrame, lines: Iterable[FlowLine], shown: Iterable[str], number: str = "count") -> list[str]:
-    """The activities shown whose most frequent way in, or out, is not drawn, by counts that pandas makes of the events
-    of a log, in the order of its cases."""
+    """Return the shown activities without their most frequent way in or out.
+
+    The counts are those that pandas makes of the events of a log, in the order of its cases.
+    """
     frame = frame[["case", "activity"]].assign(before=frame.groupby("case").activity.shift(1).fillna(START))
     ends = frame.groupby("case").activity.last().to_frame("before").assign(activity=END)
     counted = pd.concat([frame, ends]).groupby(["before", "activity"]).size()
@@ -166,7 +168,7 @@ def test_a_random_log_keeps_them_too_and_so_do_two(cases: dict[tuple[str, ...], 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "receipt", "made up"])
 def test_every_activity_shown_has_the_way_in_and_out_that_pandas_counts(name: str, logs: Path) -> None:
-    """Of the 117 "Admission IC" of Sepsis the map had one, from ER Registration; 46 come from IV Antibiotics."""
+    """Every shown activity has the most frequent way in and out, by pandas' counts."""
     log = hospital(500, seed=3) if name == "made up" else veilog.read(logs / f"{name}.xes.gz")
     frame = log.to_pandas().rename(columns={"case:concept:name": "case", "concept:name": "activity"})
     original = steps_of(log.variants)
@@ -214,7 +216,7 @@ def test_steps_come_back_from_the_store_as_they_went() -> None:
 
 
 def test_in_each_of_two_logs_every_activity_is_reached() -> None:
-    """What is most frequent in both together may be what only one of them has."""
+    """In each of two logs every activity is reached, whatever both have together."""
     usual = {("a", "b", "c"): 400, ("b", "c"): 40}
     many = {(f"x{i}", f"x{i}", f"y{i}"): 100 for i in range(2)}
     one = steps_of(Variants.from_dict({**usual, **many, ("a", "d", "c"): 3}))

@@ -1,4 +1,4 @@
-"""What is stated of other releases of the same data: nothing is ticked that the ledger itself contradicts."""
+"""Statements about other releases: no tick that the ledger contradicts."""
 
 from fractions import Fraction
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The record of a release for the registry: as its schema wants it, and read back as it was."""
+"""The registry's record of a release fits its schema, and is read back the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report: what stands on it, what does not, and that nothing in a log can break it or lead out of it."""
+"""Reports: their content, what they leave out, and no way out for a log's text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ VOID = {"meta", "img", "input", "br", "link"}
 
 
 class Page(HTMLParser):
-    """The tags, attributes and text of a page; fails where tags are not closed in their order."""
+    """Tags, attributes and text of a page; fails where tags are not closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ def test_the_chances_follow_bayes_and_are_never_understated(proven: veilog.Relea
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (1.0, 1e-4), (0.1, 1e-6)])
 def test_the_chances_are_means_for_the_noise_that_a_delta_buys(epsilon: float, delta: float) -> None:
-    """Of Gaussian noise of this epsilon and delta, odds change by more than e^epsilon with far more than delta."""
+    """Chances are means: with Gaussian noise odds exceed e^epsilon beyond delta."""
 
     def beyond(mu: float) -> float:
         return float(norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(-mu / 2 - epsilon / mu))
@@ -195,7 +195,7 @@ def test_outside_no_number_or_name_of_the_original_is_found() -> None:
 def test_outside_how_many_activities_there_are_is_told_only_as_far_as_it_is_public(
     activities: str | list[str], told: int | None
 ) -> None:
-    # Only numbers that are said of activities count: that of some cases or steps may be the same by its noise.
+    # Only numbers about activities count: that of some cases or steps may be the same by its noise.
     wide = Variants.from_dict({("arrive", "leave"): 100, **{("arrive", f"Dr. {i:03}"): 2 for i in range(300)}})
     released = veilog.release(wide, "evolve", epsilon=1, delta="1e-4", activities=activities, max_length=4)
     text = page_of(released).text
@@ -374,7 +374,7 @@ def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
 
 
 def in_containers(log: EventLog) -> EventLog:
-    """The log as releases said it before: in containers, with numbers for keys, and without remarks."""
+    """Return the log in the older form: containers, numbers as keys, no remarks."""
 
     def boxed(number: int, operation: Attribute) -> Attribute:
         return Attribute(str(number), None, "container", operation.children)
@@ -472,7 +472,7 @@ def test_sepsis_has_a_page(logs: Path) -> None:
 
 @pytest.mark.nightly
 def test_it_says_of_how_many_cases_durations_are_and_where_these_are_too_few(released: veilog.Release) -> None:
-    """Noise makes a case or two of nothing, whose mean of months would read like a fact."""
+    """Durations state their number of cases, and a warning where these are too few."""
     said = page_of(released).at["durations-of"]
     many = len(spans(released.log).first)
     assert many >= FEW and numbers(said) == [str(many)]

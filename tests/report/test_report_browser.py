@@ -1,4 +1,4 @@
-"""Both versions of a report in a browser: nothing is fetched, nothing fails, everything fits on a phone."""
+"""Both reports in a browser fetch nothing, fail nowhere, and fit a phone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CUT = """() => {
   }
   return found;
 }"""
-"""What is wider than the screen, or is cut off where it does not fit."""
+"""Elements that are wider than the screen, or are cut off."""
 
 pytestmark = [pytest.mark.skipif(not CHROMIUM.exists(), reason="there is no Chromium"), pytest.mark.slow]
 
@@ -129,7 +129,7 @@ def test_in_print_pages_are_numbered_rows_are_whole_and_what_is_folded_is_open(
 
 
 def texts_drawn(pdf: bytes) -> int:
-    """How often a PDF draws text."""
+    """Return how often a PDF draws text."""
     found = 0
     for packed in re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL):
         try:

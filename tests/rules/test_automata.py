@@ -1,4 +1,4 @@
-"""Automata of constraints: they accept what the constraints mean, and find traces near to others that all accept."""
+"""Automata accept what their constraints mean, and find the nearest valid traces."""
 
 import itertools
 

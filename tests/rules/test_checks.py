@@ -1,4 +1,4 @@
-"""Rules that cannot be obeyed are found before anything is asked, with the rules that contradict each other."""
+"""Rules that no case can obey are found before any query, with their conflict."""
 
 import time
 from typing import Any
@@ -121,7 +121,7 @@ INTRICATE = [
 
 
 def test_only_what_is_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search that is given up proves nothing, neither that rules can be obeyed nor that they cannot."""
+    """A search that is given up proves nothing, so nothing is refused by it."""
     rules, never = ReleaseRules.of(INTRICATE), ReleaseRules.of([*INTRICATE, {"activity": "D", "at_most": 0}])
     assert rules is not None
     assert never is not None

@@ -1,4 +1,4 @@
-"""Rules on attributes: conditions on values of all types, and values that are exchanged until no rule is broken."""
+"""Rules on attributes: conditions of all types, and values exchanged to obey them."""
 
 import datetime
 from typing import Any
@@ -20,7 +20,7 @@ def condition(text: str) -> ValueCondition:
 
 
 def holds(text: str, **columns: Any) -> list[bool | None]:
-    """Where a condition holds; None where there is no value."""
+    """Return the truth of a condition for each row; None without a value."""
     values = {name: ColumnValues.of(pa.array(column)) for name, column in columns.items()}
     known, true = condition(text).holds(values.__getitem__)
     return [bool(t) if k else None for k, t in zip(known, true, strict=True)]
@@ -116,7 +116,7 @@ def test_nothing_is_changed_where_all_rules_hold() -> None:
 
 
 def test_exchanged_dates_keep_their_distance_from_the_start_of_the_case() -> None:
-    """Cases start a day apart; a date that is given to another case moves by as many days."""
+    """A date that is given to another case moves with that case's start."""
     off = np.array([-5, 1, -7, -9] * 10)
     births = (np.arange(40) + off) * DAY
     admissions = np.arange(40) * DAY

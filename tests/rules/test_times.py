@@ -1,4 +1,4 @@
-"""Rules on times: which events they pair, and times that are moved until all of them hold."""
+"""Rules on times: the events that they pair, and times moved until all hold."""
 
 from typing import Any
 

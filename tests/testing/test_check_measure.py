@@ -1,4 +1,4 @@
-"""The contracts for what other packages add: our own parts keep them, and what breaks one is named."""
+"""Our own parts keep the contracts for packages, and each breach is named."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_our_measures_keep_the_contract(name: str) -> None:
 
 
 def share(pair: Pair) -> float:
-    """A measure that is right: the share of the original's activities that the release has."""
+    """Return the share of the original's activities that the release has."""
     original, released = pair.variants
     if not original.labels:
         raise ParameterError("The original log has no activities.", parameter="original")

@@ -1,4 +1,4 @@
-"""Every method of ours keeps the contract by which others are checked, and what breaks it is named."""
+"""Our methods keep the contract for others, and each breach of it is named."""
 
 import dataclasses
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def peeks(curator: Curator, request: Request, settings: Settings) -> Variants:
 
 
 def looks(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """The same without saying so."""
+    """Release the number of raw cases without asking for a peek."""
     answer = counted(curator, request.epsilon)
     return answer.with_counts(answer.counts + curator._variants.cases)
 
@@ -60,7 +60,7 @@ def ranks(curator: Curator, request: Request, settings: Settings) -> Variants:
 
 
 def keeps(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Releases what a function of a question was shown: how often each length is among the raw cases."""
+    """Release what a query's function was shown: the lengths of the raw cases."""
     seen: list[int] = []
 
     def by_length(sequences: Any) -> Any:

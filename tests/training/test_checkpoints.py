@@ -1,4 +1,4 @@
-"""A checkpoint goes on with one run, of one log and one request, once; and never gives back steps that were taken."""
+"""A checkpoint resumes one run of one log and request, once, and loses no step."""
 
 import shutil
 import signal
@@ -85,7 +85,7 @@ def test_a_run_is_gone_on_with_where_it_was(path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_file_counts_steps_before_they_are_taken(path: Path) -> None:
-    """At no call has a run taken more steps than the file says, whenever it might be killed."""
+    """The file never counts fewer steps than a run has taken."""
     keeper = CheckpointFile(path)
     keeper.begin(LOG, REQUEST)
     save = saver(keeper, gap=5)
@@ -307,7 +307,7 @@ def copied(folder: Path, name: str) -> None:
 
 
 def during(patch: pytest.MonkeyPatch, number: int, act: Callable[[], object]) -> list[int]:
-    """Have something done in the step of this number; gives the numbers of the steps that were taken."""
+    """Do something in the step of this number, and return the steps taken."""
     taken: list[int] = []
     step = Training.step
 
@@ -323,7 +323,7 @@ def during(patch: pytest.MonkeyPatch, number: int, act: Callable[[], object]) ->
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Iterator[Path]:
-    """A folder with a run that was stopped after five steps, and a copy of its checkpoint."""
+    """Return a folder with a run stopped after five steps, and a copy of it."""
     with pytest.MonkeyPatch.context() as patch:
         during(patch, 5, lambda: signal.raise_signal(signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
@@ -380,7 +380,7 @@ def test_a_copy_is_refused_from_the_moment_on_that_another_went_on(
 
 @pytest.mark.slow
 def test_a_run_whose_copy_goes_on_comes_to_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the copy is made while it runs: only one of the two is charged, and only that one gives a model."""
+    """Only one of a run and its copy is charged and gives a model, even in parallel."""
     models: list[Model] = []
 
     def another() -> None:
@@ -397,7 +397,7 @@ def test_a_run_whose_copy_goes_on_comes_to_no_result(tmp_path: Path, monkeypatch
 
 @pytest.mark.slow
 def test_two_runs_from_copies_at_the_same_moment_are_one(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have seen that the mark is right before either takes over: the second to take over is refused."""
+    """Two runs from copies at the same moment are one: the second is refused."""
     take_over, taken = Reservation.take_over, during(monkeypatch, 0, lambda: None)
     models: list[Model] = []
 

@@ -1,4 +1,4 @@
-"""A model file gives back the model, or an error in words: never anything else, whoever wrote it."""
+"""A model file gives the model or an error in words, whatever its bytes."""
 
 import dataclasses
 import json
@@ -189,7 +189,7 @@ def test_a_forged_file_with_a_right_checksum_is_refused(path: Path, lie: str) ->
 
 @pytest.mark.nightly
 def test_random_changes_of_facts_give_a_model_or_words(path: Path) -> None:
-    """Whatever is put in place of whatever: an error of ours, or a model that can be drawn from."""
+    """Random changes of facts give an error of ours, or a model that can be drawn."""
     content = modelfile.read(path, "model")
     rng = random.Random(1)
     others: list[Any] = [None, True, -1, 0, 10**25, 1e300, "", "\x00", [], {}, "1/3", [[]], -0.0]
@@ -276,7 +276,7 @@ def test_a_release_from_a_model_carries_its_guarantee(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cases", [1, 5, 50, 1_050])
 def test_the_level_of_what_is_drawn_is_that_of_the_training(cases: int, tmp_path: Path) -> None:
-    """Drawing is post-processing: the level of one training was good for 5 cases, and none for 1,050."""
+    """The level of drawn cases is that of the training, whatever their number."""
     proven = Curator(Variants.from_dict({("a",): 3}))
     proven.count("1")
     own = dataclasses.replace(proven.guarantee(), delta=1e-3)

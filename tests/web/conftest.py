@@ -1,4 +1,4 @@
-"""Shared by tests of the pages: a browser at the server of each module, and a log that it brought."""
+"""Fixtures for tests of the pages: a browser per module, and its log."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Who is let in: token, cookie, Host, Origin, sessions, and what every answer carries."""
+"""Access: token, cookie, Host, Origin, sessions, and headers of every answer."""
 
 import re
 from collections.abc import Iterator
@@ -258,7 +258,7 @@ def test_the_names_of_a_server_for_others() -> None:
 
 
 def spend(server: Served, client: httpx.Client, log: str, content: bytes) -> None:
-    """What a worker does to the ledger of this browser's releases."""
+    """Charge the ledger as a worker does for this browser's releases."""
     found = server.store.any_job(_newest(server, log))
     assert found is not None
     table = server.settings.folder / "spend.csv"
@@ -280,7 +280,10 @@ def planned(client: httpx.Client, log: str, epsilon: str = "0.1") -> str:
 
 @pytest.mark.nightly
 def test_every_browser_sees_the_sums_of_a_log_and_no_name_of_anothers_file(server: Served) -> None:
-    """A second browser saw an account of its own, in which nothing was spent: a private window was a new budget."""
+    """Every browser sees the sums of a log, and no name of another's file.
+
+    So a private window is no new budget.
+    """
     with server.browser() as owner, server.browser() as other:
         mine = upload(owner, SMALL, "ward-7-psychiatry.csv").headers["location"]
         read_at_once(server, mine)

@@ -1,4 +1,4 @@
-"""End to end in a browser: a log goes in, a release comes out, and nothing is asked of any other machine."""
+"""End to end in a browser: a log, a release, and no request to another machine."""
 
 import json
 import os
@@ -33,7 +33,7 @@ MOST_CLICKS, MOST_SCREENS = 10, 4
 SCREEN = 900
 LONGEST = 3 * SCREEN
 AXE = "axe_playwright_python"
-"""The package that brings axe, which is not ours to copy: the rules of WCAG 2 that a program can check."""
+"""Package of axe, which is not ours to copy: the testable rules of WCAG 2."""
 FOUND = """async () => (await axe.run({resultTypes: ["violations"]})).violations.map(
   (found) => [found.id, found.impact, ...found.nodes.slice(0, 3).map((node) => node.html.slice(0, 300))])"""
 OPENED = "document.querySelectorAll('details:not([open])').forEach((e) => { e.open = true; e.dataset.ours = '' })"
@@ -50,7 +50,7 @@ LACKING = """() => [...document.querySelectorAll('[data-map]')].flatMap((map) =>
     }));
   });
 })"""
-"""The activities on a map that lack their most frequent way in or out, of those that are drawn or may be."""
+"""Activities on a map that lack their most frequent way in or out."""
 OUTSIDE = """() => [...document.querySelectorAll('[data-map] .box')].flatMap((box) => {
   const around = box.querySelector('rect').getBoundingClientRect();
   return [...box.querySelectorAll('text')].map((text) => [text.textContent, text.getBoundingClientRect()])
@@ -146,7 +146,10 @@ class Visit:
             self.page.locator(".doing").wait_for(state="detached", timeout=PATIENCE)
 
     def look(self) -> None:
-        """No page is wider than the window, and axe finds nothing on it, in both schemes and widths."""
+        """Assert that the page fits the window, and that axe finds nothing on it.
+
+        It is checked in both schemes and widths.
+        """
         axe = util.find_spec(AXE) is not None
         self.walk()
         self.page.evaluate(OPENED)
@@ -172,7 +175,7 @@ class Visit:
         raise AssertionError(f"{words!r} is not reached")
 
     def walk(self) -> None:
-        """All that can be pressed or filled in is reached by the keyboard alone, and is seen to have the focus."""
+        """Assert that the keyboard alone reaches every control, with a visible focus."""
         self.page.locator(".skip").focus()
         reached = dict.fromkeys(self.page.evaluate(PLACED)[:1])
         for _ in range(400):
@@ -238,7 +241,7 @@ def visit_without_script(
 
 @pytest.fixture
 def patients(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """Those of each test are others: releases of a log count on one account, whoever makes them."""
+    """Return patients of each test's own, because releases of a log share an account."""
     path = tmp_path / "patients.xes"
     files.write(hospital(300, seed=crc32(request.node.name.encode()) % 1000), path)
     return path
@@ -251,7 +254,7 @@ def released_by_command(log: Path, folder: Path, *options: str) -> bytes:
 
 
 def filter_a_map(page: sync_api.Page) -> None:
-    """Fewer activities and paths and all of them again, times in place of counts, and one activity alone."""
+    """Show fewer and all activities and paths, times for counts, and one activity."""
     assert page.evaluate(OUTSIDE) == [], "names lie in their boxes"
     picture = page.locator("[data-map] svg").first
     whole = float(picture.get_attribute("width") or 0)
@@ -288,7 +291,7 @@ def filter_a_map(page: sync_api.Page) -> None:
 
 
 def move_the_budget(page: sync_api.Page) -> None:
-    """Type it, slide it, and ask for one that protects nobody, for which a word has to be typed."""
+    """Type and slide the budget, up to one without protection, which needs a word."""
     plan, number, slider = page.locator("#plan"), page.get_by_label("Budget ε", exact=True), page.get_by_role("slider")
     ground = plan.locator("[data-right]")
     number.fill("0.5")
@@ -431,7 +434,7 @@ def test_every_page_is_walked_with_keys_and_looked_at_in_both_schemes(
 
 
 def wide_log(path: Path, activities: int = 624, cases: int = 1_143) -> Path:
-    """As many activities and cases as a hospital's log has, by Zipf's law; a diagnosis is no person."""
+    """Return a log with the activities and cases of a hospital's, by Zipf's law."""
     rng = np.random.default_rng(1)
     often = 1 / np.arange(1, activities + 1) ** 1.05
     lengths = np.clip(rng.lognormal(3.4, 1.2, cases).astype(int), 1, 1_814)
@@ -448,7 +451,10 @@ def wide_log(path: Path, activities: int = 624, cases: int = 1_143) -> Path:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["sepsis", "wide"])
 def test_no_page_has_more_than_three_screens(chromium: sync_api.Browser, tmp_path: Path, name: str) -> None:
-    """Of a real log, and of one of 624 activities, which is warned of before anything is spent and still released."""
+    """No page has more than three screens, for a real log and one of 624 activities.
+
+    The latter has a warning before anything is spent, and is still released.
+    """
     wide = name == "wide"
     path = wide_log(tmp_path / "wide.csv") if wide else real_log(name)
     with served(tmp_path / "data", workers=1) as own:
@@ -494,7 +500,7 @@ def test_no_page_has_more_than_three_screens(chromium: sync_api.Browser, tmp_pat
 
 
 def real_log(name: str) -> Path:
-    """A public log that tests are told the folder of."""
+    """Return a public log from the folder that VEILOG_LOGS names."""
     folder = os.environ.get("VEILOG_LOGS")
     if folder is None:
         pytest.skip("VEILOG_LOGS names no folder of real logs")
@@ -518,7 +524,7 @@ def test_a_budget_of_one_log_refuses_no_other(visit: Visit, tmp_path: Path) -> N
 
 @pytest.mark.nightly
 def test_the_button_back_spends_no_more_than_was_asked_for(visit: Visit, patients: Path) -> None:
-    """Ten times the budget was spent once, because the form came back with what it begins with."""
+    """The back button spends no more than requested, as the form keeps its values."""
     page = visit.page
     visit.bring(patients)
     log = page.url
@@ -544,7 +550,7 @@ def test_the_button_back_spends_no_more_than_was_asked_for(visit: Visit, patient
     assert page.get_by_text("Release 2").count() == 0
     page.get_by_label("Budget of all releases together, ε").fill("0.15")
     page.get_by_role("button", name="Set it").click()
-    page.get_by_role("heading", name="0 of ε = 0.15 is left").wait_for()  # with a seed nothing bounds what was told
+    page.get_by_role("heading", name="0 of ε = 0.15 is left").wait_for()  # with a seed nothing bounds the release
     assert page.locator("meter.budget").is_visible()
     page.goto(f"{log}/release")
     sync_api.expect(page.locator("#plan [data-says=refused]")).to_be_visible(timeout=PATIENCE)
@@ -718,7 +724,7 @@ def test_nothing_is_wider_than_the_window_whatever_things_are_called(visit: Visi
 def test_the_page_of_a_release_says_what_holds_when_it_is_opened_again(
     chromium: sync_api.Browser, patients: Path, tmp_path: Path
 ) -> None:
-    """The only release of these data is that until there is another one, on a ledger that others share, too."""
+    """The page of a release is the only one's until another release is made."""
     with served(tmp_path / "data", workers=1, ledger=tmp_path / "all.ledger") as shared:
         for visit in visiting(shared, chromium):
             page = visit.page

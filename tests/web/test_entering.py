@@ -1,4 +1,4 @@
-"""How a browser is let in, what its cookie is worth, and for how long; and that nobody else comes in with it."""
+"""Entering: how a browser gets in, what its cookie allows, and for how long."""
 
 import asyncio
 import re
@@ -84,7 +84,7 @@ def test_two_browsers_are_two_sessions_and_one_browser_stays_one(server: Served)
 
 
 def test_a_cookie_that_was_planted_is_worth_nothing_after_entering(server: Served) -> None:
-    """Whoever plants it, on another port of this host, would read what is brought with it."""
+    """A cookie planted by another port of this host is worth nothing after entering."""
     with server.browser() as attacker, server.stranger() as victim:
         victim.cookies.update(attacker.cookies)
         assert enter(victim, TOKEN).status_code == 303
@@ -143,7 +143,7 @@ def browser_of(app: Access, host: str, port: int = 8400) -> httpx.AsyncClient:
 
 
 async def opened(client: httpx.AsyncClient, code: str) -> httpx.Response:
-    """What a browser does with an address that holds a code: the page that answers leads on by itself."""
+    """Open an address with a code as a browser does; the page leads on by itself."""
     page = await client.get("/", params={"code": code})
     onward = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', page.text)
     return await client.get(onward[1]) if onward else page
@@ -168,7 +168,7 @@ def test_a_code_lets_one_browser_in_for_a_while(tmp_path: Path, seconds: float) 
 
 
 def test_a_browser_from_another_site_finds_its_logs_too(tmp_path: Path) -> None:
-    """It sends no cookie with its first request; so the cookie is not replaced before it was seen."""
+    """A browser from another site keeps its session, though it first sends no cookie."""
     app = make_app(settings_of(tmp_path / "data", host="localhost"))
 
     async def visits() -> None:
@@ -243,7 +243,7 @@ def test_nobody_else_can_listen_where_the_host_of_the_pages_leads() -> None:
 
 
 def told_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasting: bool) -> tuple[str, str, Access, int]:
-    """What a server that is started prints, and with which address it starts a browser."""
+    """Return what a starting server prints, and the address for its browser."""
     started: Queue[str] = Queue()
     told: list[str] = []
     apps: list[Access] = []
@@ -259,7 +259,7 @@ def told_by(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lasting: bool) -> t
 
 
 def test_what_is_printed_and_what_starts_a_browser_hold_codes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments of processes are open to all users of a machine: what they read there is worth nothing any more."""
+    """Printed addresses hold codes that work once, as other users can read arguments."""
     printed, started, app, port = told_by(tmp_path, monkeypatch, lasting=False)
     codes = [address.partition("?code=")[2] for address in (printed, started)]
     assert TOKEN not in printed + started and len(set(codes)) == 2 and all(codes)

@@ -1,4 +1,4 @@
-"""How Chromium enters: the host of the pages, what other ports get of it, and what its profile keeps of the token."""
+"""Chromium enters: the pages' host, other ports, and the token in its profile."""
 
 import contextlib
 import threading
@@ -43,7 +43,7 @@ def enter(page: sync_api.Page, server: Served) -> None:
 
 @contextlib.contextmanager
 def attacker(planted: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """A server of somebody else on this machine, at another port: it plants cookies, and notes those that come."""
+    """Run a foreign server on another port, which plants cookies and notes those sent."""
     heard: list[str] = []
 
     class Other(BaseHTTPRequestHandler):
@@ -95,7 +95,7 @@ def test_the_pages_are_reached_at_a_host_of_their_own_and_no_other_port_gets_the
 
 @pytest.mark.nightly
 def test_the_profile_of_a_browser_keeps_nothing_of_the_token(tmp_path: Path, server: Served) -> None:
-    """Neither its history nor its sessions, icons or forms; the codes that it keeps are used up."""
+    """The profile keeps nothing of the token, and only codes that are used up."""
     with profile(tmp_path / "profile") as context:
         page = context.new_page()
         enter(page, server)

@@ -1,4 +1,4 @@
-"""Refusals of the library on a page: they speak of the fields of a form, which has no options."""
+"""Refusals on a page name the fields of a form, which has no options."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Forms come back as they were left, also in another tab, and what was sent is done once."""
+"""Forms come back as they were left, in every tab, and each is done once."""
 
 import html
 import re
@@ -58,7 +58,7 @@ def test_another_method_keeps_budget_people_and_its_own_parameters(client: httpx
 
 @pytest.mark.slow
 def test_settings_lead_to_the_check_and_a_mistake_to_its_field(server: Served, client: httpx.Client, log: str) -> None:
-    """The form opens without a complaint; what is lacking is said when it is sent, with a link to where it is given."""
+    """A mistake is reported when the form is sent, with a link to its field."""
     page = client.get(f"{log}/release")
     assert 'id="problem"' not in page.text and 'role="alert"' not in page.text
     asked = {"method": "evolve", "epsilon": "1"}
@@ -81,7 +81,10 @@ def test_settings_lead_to_the_check_and_a_mistake_to_its_field(server: Served, c
 def test_a_job_that_is_tried_again_with_changes_opens_with_all_that_it_asked(
     server: Served, client: httpx.Client, log: str
 ) -> None:
-    """However long: of an address that was cut the part was missing, and the release would have been of all cases."""
+    """A job tried again opens with all that it asked for, however long that is.
+
+    A cut address would lose the subset, and the release would be of all cases.
+    """
     labels = "\n".join(f"activity {n}: {'x' * 40}" for n in range(100))
     asked = {**LAPLACE, "labels": "list", "activities": labels, "max_length": "9", "subset": "month=2024-01"}
     address = send(client, f"{log}/release", f"{log}/jobs", **asked).headers["location"]
@@ -135,7 +138,7 @@ def test_the_same_release_from_several_tabs_at_once_is_made_once(
 def test_a_release_of_the_log_as_it_was_read_before_is_another_one(
     server: Served, client: httpx.Client, log: str
 ) -> None:
-    """Other columns are other cases; whose a case is said to be changes nothing that is read."""
+    """Other columns make another release; another column of persons does not."""
     first = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     send(client, log, f"{log}/columns", person="case")
     read_as(server, log, {"person": "case"})

@@ -1,4 +1,4 @@
-"""The pages in the language that a browser asks for, or that was chosen; what jobs write, and what scripts say."""
+"""Pages in the browser's or the chosen language, with those of jobs and scripts."""
 
 import html
 import json
@@ -266,7 +266,7 @@ def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:
 
 @pytest.mark.parametrize("parameter", PARAMETERS, ids=PARAMETERS)
 def test_what_a_parameter_cannot_be_is_said_in_the_language(parameter: str) -> None:
-    """Its refusals are English, as on the command line, and have the value in them that was given."""
+    """Refusals of a parameter are translated, with the given value in them."""
     held = PARAMETERS[parameter]
     beyond = [int(bound) + step for bound, step in ((held.minimum, -1), (held.maximum, 1)) if bound is not None]
     for value in ("?", *map(str, beyond)):
@@ -291,7 +291,7 @@ def test_a_page_that_says_what_went_wrong_says_it_in_its_language(client: httpx.
 
 
 def test_what_a_ledger_refuses_is_among_what_pages_translate() -> None:
-    """Its refusals have numbers in them; pages say them in their language."""
+    """Refusals of a ledger are translated, with their numbers."""
     account = Account(1, "ward", "case", (Fraction(3), Fraction(0)), ())
     spent = account.with_release((Fraction(1), Fraction(0)), None)
     other = replace(spent, entries=(replace(spent.entries[0], unit="Patient"),))

@@ -1,4 +1,4 @@
-"""What one browser may have on a server: it cannot fill the disk, or the queue, of all others."""
+"""Limits of one browser: it cannot fill the disk, or the queue, of all others."""
 
 from __future__ import annotations
 

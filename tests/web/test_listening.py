@@ -108,7 +108,7 @@ def bounded_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -
 
 
 def is_dropped(connection: socket.socket) -> bool:
-    """Whether the server ended a connection without an answer, within a while."""
+    """Return True if the server ends a connection without an answer, in a while."""
     connection.settimeout(60)
     try:
         return connection.recv(100) == b""

@@ -1,4 +1,4 @@
-"""What an owner governs in the browser: budgets, notes, logs that other browsers left, and what is given away."""
+"""The owner's pages: budgets, notes, logs of other browsers, and what is shared."""
 
 import json
 import re
@@ -147,7 +147,7 @@ def test_the_account_has_every_release_with_what_it_cost_and_who_has_it(
 
 @pytest.mark.slow
 def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, client: httpx.Client, log: str) -> None:
-    """Another log of the same browser is about the same people, or it is not: nobody knows."""
+    """A release is shown with the ledger's present state, and other accounts open."""
     address = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     job, entry = address.rpartition("/")[2], spend(server, log)
     data = hospital(60, seed=1)
@@ -197,7 +197,7 @@ def test_who_confirmed_what_is_in_the_dossier_and_in_the_account(
 
 
 def checked(page: httpx.Response) -> str:
-    """What a release has of other releases of the same data in the account: the state of that check."""
+    """Return the state of a release's check of other releases of the same data."""
     (state,) = re.findall(r'<li class="([\w-]+)" data-check="other-releases">', page.text)
     return str(state)
 
@@ -233,7 +233,7 @@ def test_a_release_of_another_log_on_the_account_is_found_from_both(
 
 @pytest.mark.slow
 def test_a_ledger_that_others_share_is_said_to_be_so(tmp_path: Path) -> None:
-    """What another browser or the command released is not lost, and a budget is not of one browser alone."""
+    """A shared ledger is called so, and counts releases of all browsers and commands."""
     place = tmp_path / "shared.ledger"
     with served(tmp_path / "data", ledger=place) as shared, shared.browser() as mine, shared.browser() as theirs:
         log, same = brought(shared, mine), brought(shared, theirs)
@@ -288,7 +288,7 @@ def test_a_file_read_anew_keeps_its_account(server: Served, client: httpx.Client
 
 @pytest.mark.slow
 def test_another_column_of_cases_is_another_kind_of_case(server: Served, client: httpx.Client) -> None:
-    """The worked example in the pages: a release, another choice of columns, and a release on the same account."""
+    """Another column of cases is another kind of case, which does not add up."""
     content = SMALL + b"c0,odd,\n"
     log = str(upload(client, content, "odd.csv").headers["location"])
     swapped = {"on_missing-timestamp": "drop", "activity": "case", "case": "activity"}
@@ -317,7 +317,7 @@ def test_another_column_of_cases_is_another_kind_of_case(server: Served, client:
 
 
 def sums(page: str) -> list[tuple[str, str]]:
-    """What an account says was spent of each unit, or of each kind of case."""
+    """Return the sums of an account by unit, or by kind of case."""
     return re.findall(r'data-sum="([^"]+)">[^<]*ε = ([\d.]+)', page)
 
 
@@ -350,7 +350,7 @@ def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.
 
 
 def missed(page: str) -> list[str]:
-    """How many releases a page says that the ledger does not have."""
+    """Return how many releases of a page the ledger does not have."""
     return re.findall(r'data-says="lost">(?:<b>)?\D*(\d+)', page)
 
 
@@ -442,7 +442,7 @@ def test_nobody_waits_for_the_ledger_of_another(server: Served, client: httpx.Cl
 
 
 def granted(client: httpx.Client) -> str:
-    """The address of the list of all, for whoever typed the token."""
+    """Return the address of the list of everything, after the token is typed."""
     return str(send(client, "/stored", "/stored", token=TOKEN).headers["location"])
 
 

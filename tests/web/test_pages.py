@@ -1,4 +1,4 @@
-"""The pages as text: what stands in them, what can never stand in them, and how heavy they are."""
+"""Pages as text: their content, what they never contain, and their weight."""
 
 import html
 import re
@@ -141,13 +141,13 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
 
 
 def tried(name: str) -> Forecast:
-    """What is expected at all budgets, with texts as long as they may be."""
+    """Return a forecast at all budgets, with texts as long as they may be."""
     found = Expected(Interval(0.7, 0.6, 0.8), Sizes(9, 3.0, 4), 4, durations=Interval(0.1, 0.0, 0.3))
     return Forecast(tuple((epsilon, found) for epsilon in BUDGETS), problem=name)
 
 
 class Reader(HTMLParser):
-    """What a browser would make of a page, as far as these tests ask."""
+    """A page as a browser sees it, as far as these tests need."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -221,7 +221,7 @@ TERMS = {
     "gradients": r"gradients",
     "rényi": r"r[eé]nyi",
 }
-"""Words that somebody who decides about a hospital's data may not know, and how pages say them."""
+"""Words that a decision maker in a hospital may not know, with the pages' words."""
 
 
 @pytest.mark.slow
@@ -300,7 +300,7 @@ def test_every_form_that_changes_something_is_marked(ordinary: dict[str, str]) -
             if 'method="get"' in form and re.search(r'action="/logs/\w+/compare"', form):  # which changes nothing
                 continue
             assert 'method="post"' in form, name
-            if 'action="/language"' in form:  # sent twice it does nothing more, and Origin says that it is ours
+            if 'action="/language"' in form:  # sent twice it does nothing more, and Origin shows that it is ours
                 continue
             assert f'name="once" value="{ONCE}"' in form, name
 
@@ -443,7 +443,7 @@ def test_the_delta_offered_is_below_one_over_the_cases(cases: int) -> None:
 def test_a_form_says_of_a_delta_what_plan_trial_and_account_say(
     cases: int, word: str, settings: ServerSettings, tmp_path: Path
 ) -> None:
-    """It said "good" where its own plan, below it, said "moderate"."""
+    """Form, plan, trial and account name the same level for a delta."""
     path = tmp_path / "beforehand.xes"
     files.write(hospital(60, seed=1), path)
     found = read(path)

@@ -1,4 +1,4 @@
-"""A release that starts from something public: read before anything is asked, and stated by who chooses it."""
+"""A release from a public file: read before any query, and declared by the owner."""
 
 import html
 import json

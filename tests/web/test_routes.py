@@ -1,4 +1,4 @@
-"""What is at which address: the flow from an upload to a release, forms sent twice, and requests that make no sense."""
+"""Addresses: from an upload to a release, repeated forms, and bad requests."""
 
 import datetime
 import html

@@ -270,14 +270,14 @@ def test_the_same_upload_sent_twice_is_one_log(server: Served) -> None:
 
 
 def head_of(server: Served, client: httpx.Client, *headers: str) -> bytes:
-    """How a browser begins to send a log."""
+    """Return the first bytes with which a browser sends a log."""
     cookie = "; ".join(f"{name}={value}" for name, value in client.cookies.items())
     lines = (f"Host: {server.origin[7:]}", f"Origin: {server.origin}", f"Cookie: {cookie}", f"Content-Type: {FORM}")
     return "\r\n".join(("POST /logs HTTP/1.1", *lines, *headers, "", "")).encode()
 
 
 def sent_in_chunks(server: Served, client: httpx.Client, once: str, size: int) -> socket.socket:
-    """A connection on which an upload has begun whose length nothing says, and so much of it has come."""
+    """Return a connection with the begun upload of a log of undeclared length."""
     connection = socket.create_connection(("127.0.0.1", server.settings.port), timeout=30)
     connection.sendall(head_of(server, client, "Transfer-Encoding: chunked"))
     data = body(b"x" * size, before=field("once", once), end=b"")
@@ -342,7 +342,7 @@ def test_what_would_be_refused_in_the_end_is_not_written(tmp_path: Path, full: b
 
 @pytest.mark.slow
 def test_uploads_leave_room_for_the_ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is paid for is entered, however much browsers send."""
+    """Uploads leave room for the ledgers, so that every charge can be entered."""
     room = 100 << 20
     written: list[int] = []
 

@@ -1,4 +1,4 @@
-"""Thousands of requests that nobody means well: no answer is a defect, nothing leaks, nothing is written elsewhere."""
+"""Thousands of hostile requests cause no defect, no leak and no file elsewhere."""
 
 import random
 import socket
@@ -111,7 +111,7 @@ class Fuzzer:
         return quote(self.text().encode("utf-8", "surrogatepass"), safe=self.random.choice(["", "./%", "/"]))[:3000]
 
     def fields(self) -> dict[str, str]:
-        """A form for a release, mostly a good one in which something is not as it should be."""
+        """Return a form for a release, mostly a good one with a fault."""
         method = self.random.choice([*METHODS, self.text()])
         fields = {"once": self.once(), "method": method, "epsilon": self.random.choice(["1", "0.1", self.text()])}
         parameters = [f"p_{p.name}" for p in METHODS[method].parameters] if method in METHODS else ["p_x"]

@@ -1,1 +1,1 @@
-"""What an event log is, how it comes in and goes out."""
+"""Event logs: how they are held, read and written."""

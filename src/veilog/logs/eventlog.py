@@ -1,4 +1,4 @@
-"""EventLog: the events and cases of a log as two Arrow tables, its variants and its statistics."""
+"""Events and cases of a log as two Arrow tables, with variants and statistics."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ACTIVITY = "concept:name"
 TIMESTAMP = "time:timestamp"
 LIFECYCLE = "lifecycle:transition"
 START = "start_timestamp"
-"""What pm4py calls the attribute that says when an event began, of which the timestamp is the end."""
+"""pm4py's name of the attribute with an event's start; the timestamp is its end."""
 CASE_INDEX = "case:index"
 EVENT_INDEX = "event:index"
 NESTED = "xes:nested"
@@ -42,7 +42,7 @@ LABEL_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 @dataclass(frozen=True)
 class Statistics:
-    """The numbers that ``veilog info`` shows. Statistics of raw data: never part of a release."""
+    """Statistics of raw data, as ``veilog info`` shows them: never part of a release."""
 
     cases: int
     events: int
@@ -59,7 +59,7 @@ class Statistics:
 
     @staticmethod
     def of(variants: Variants, start: int | None, end: int | None) -> Statistics:
-        """The numbers of a log that may not be here as a whole; times in microseconds since 1970."""
+        """Return the statistics of a log; times are in microseconds since 1970."""
         cases, lengths, counts = variants.cases, variants.lengths, variants.counts
         return Statistics(
             cases=cases,
@@ -76,7 +76,7 @@ class Statistics:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return the numbers, those of the length together."""
+        """Return the numbers as plain values, those of the length together."""
         return {
             "cases": self.cases,
             "events": self.events,
@@ -96,15 +96,16 @@ class Statistics:
 
 @dataclass(frozen=True, eq=False)
 class EventLog:
-    """An event log: an Arrow table of events, an Arrow table of cases, and what the file said about itself.
+    """An event log: an Arrow table of events, one of cases, and the file's metadata.
 
     ``events`` holds ``case:index`` (row of the case in ``cases``), ``event:index`` (position in the log: the explicit
     order of events), ``concept:name`` (dictionary of activities), ``time:timestamp`` (microseconds in UTC, null where
-    unknown) and one column for each further attribute; its rows are grouped by case and in event order. ``cases``
-    holds ``concept:name`` (the case's name) and one column for each case attribute, a row for each case, also for
-    those without events. A field's metadata holds ``xes:key`` and ``xes:type`` where the column's name or Arrow type
-    does not say it; the column ``xes:nested``, where there is one, holds what does not fit a column (lists,
-    containers, attributes of attributes) as JSON.
+    unknown) and one column for each further attribute. Its rows are grouped by case and in event order.
+
+    ``cases`` holds ``concept:name`` (the case's name) and one column for each case attribute. It has a row for each
+    case, also for those without events. A field's metadata holds ``xes:key`` and ``xes:type`` where they do not follow
+    from the column's name or Arrow type. The optional column ``xes:nested`` holds, as JSON, what does not fit a column:
+    lists, containers and attributes of attributes.
     """
 
     events: pa.Table
@@ -113,13 +114,13 @@ class EventLog:
     findings: tuple[Finding, ...] = ()
     source: str | None = None
     read_together: tuple[Message, ...] = ()
-    """The rules that read all cases at once, so that one case can change how another one is read; and the remedies."""
+    """Rules that read all cases at once, so that one case can change how another one is read; with remedies."""
     attributes_read_together: tuple[Message, ...] = ()
-    """Those of them that matter only where attributes are used: they do not change activities, times or order."""
+    """Those of these rules that matter only where attributes are used: activities, times and order stay the same."""
     read_as: str = ""
-    """How it was read: by which columns and choices its cases have their events and times; empty if nobody knows."""
+    """Columns and choices that gave its cases events and times; empty if unknown."""
     mapped: tuple[Message, ...] = ()
-    """By what public lists activities were grouped on the way in."""
+    """Public lists that grouped the activities when the log was read."""
 
     def __post_init__(self) -> None:
         for name in (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP):
@@ -129,7 +130,7 @@ class EventLog:
             raise InputError("cases-column-missing")
 
     def __len__(self) -> int:
-        """Number of events."""
+        """Return the number of events."""
         return int(self.events.num_rows)
 
     def __repr__(self) -> str:
@@ -172,20 +173,23 @@ class EventLog:
 
     @property
     def shape(self) -> EventLog:
-        """The log without its rows: names and types of its columns, and where it is from."""
+        """Return the log without its rows: names and types of its columns, and its origin."""
         return replace(self, events=self.events.slice(0, 0), cases=self.cases.slice(0, 0), findings=())
 
     def pieces(self, attributes: Collection[str] | None = None) -> Iterator[EventLog]:
-        """The log in pieces of whole cases: this one is a piece."""
+        """Yield the log in pieces of whole cases; this log is a single piece."""
         yield self
 
     def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
-        """What is found in these pieces; ``work`` is told whether a piece is the first."""
+        """Yield the results of ``work`` for each piece; True marks the first piece."""
         yield work(self, True)
 
     @property
     def case_labels(self) -> pa.ChunkedArray:
-        """The names of the cases for display: one without a name is called by its position, as no other case is."""
+        """Return the names of the cases for display.
+
+        A case without a name gets its position, in a form that no other case has as its name.
+        """
         names = self.cases.column(ACTIVITY)
         if not names.null_count:
             return names
@@ -197,7 +201,7 @@ class EventLog:
 
     @cached_property
     def offsets(self) -> IntArray:
-        """The events of case ``i`` are the rows ``offsets[i]`` up to ``offsets[i + 1]``."""
+        """Return the bounds: case ``i`` has the rows ``offsets[i]`` up to the next offset."""
         index = self.events.column(CASE_INDEX).to_numpy()
         sizes = np.bincount(index, minlength=self.cases.num_rows)
         offsets = np.zeros(self.cases.num_rows + 1, dtype=np.int64)
@@ -206,11 +210,11 @@ class EventLog:
 
     @cached_property
     def variants(self) -> Variants:
-        """The variants by activity name, in event order; a case without events is the empty variant."""
+        """Return the variants by activity name; a case without events is an empty one."""
         return self.variants_by((ACTIVITY,))
 
     def variants_by(self, keys: tuple[str, ...]) -> Variants:
-        """Variants by a classifier: the values of these event attributes, joined by ``+`` as XES does."""
+        """Return the variants by a classifier: these attributes, joined by ``+`` (XES)."""
         for key in keys:
             if key not in self.events.column_names:
                 known = [c for c in self.events.column_names if ":index" not in c]
@@ -231,7 +235,7 @@ class EventLog:
 
     @property
     def activity_codes(self) -> tuple[list[str], IntArray]:
-        """The activities' names, and of every event which of them it has."""
+        """Return the activities' names, and the place of every event's activity in them."""
         return _coded(self.events.column(ACTIVITY))
 
     @cached_property
@@ -240,15 +244,17 @@ class EventLog:
 
     @property
     def span(self) -> tuple[int | None, int | None]:
-        """The first and the last timestamp in microseconds since 1970; None where there is none."""
+        """Return the first and last timestamp in microseconds since 1970, or None."""
         times = pc.min_max(self.events.column(TIMESTAMP).cast(pa.int64())).as_py()
         return times["min"], times["max"]
 
     @cached_property
     def artificial_times(self) -> bool:
-        """Whether the timestamps carry the order of events and nothing else: the log says so itself; or, because a
-        table has no place to say it, every case begins with 1970 and its events are an hour apart, as releases are
-        written."""
+        """True if the timestamps carry the order of events and nothing else.
+
+        Either an attribute of the log states it, or the times have the form in which releases are written. A table has
+        no place for the attribute: there every case begins with 1970, and its events are an hour apart.
+        """
         if any(a.key == ARTIFICIAL_TIMES and a.value is True for a in self.metadata.attributes):
             return True
         column = self.events.column(TIMESTAMP)
@@ -259,7 +265,7 @@ class EventLog:
         return bool(np.array_equal(column.cast(pa.int64()).to_numpy(), places * _HOUR))
 
     def only(self, cases: IntArray) -> EventLog:
-        """These cases (rows of ``cases``, each at most once), in the order given, with all that belongs to them."""
+        """Return these cases (rows of ``cases``, each at most once), in the given order."""
         lengths = np.diff(self.offsets)[cases]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(starts[-1]) + np.repeat(self.offsets[:-1][cases] - starts[:-1], lengths)
@@ -269,11 +275,11 @@ class EventLog:
         return replace(self, events=events, cases=self.cases.take(pa.array(cases)))
 
     def to_arrow(self, *, keyed: bool = True) -> pa.Table:
-        """One flat table in pm4py's columns: ``case:...`` attributes repeated on every event, in event order.
+        """Return one flat table in pm4py's columns, with ``case:...`` on every event.
 
-        A case without events has no row in a flat table; the caller who must not lose it uses ``cases``. An event
-        attribute that is called as those of cases gets the prefix ``event:``, as the name alone tells whose it is.
-        Where the columns cannot go on with their metadata (``keyed`` is false), each attribute is one column.
+        The rows are in event order. A case without events has no row in a flat table; callers who must keep it use
+        ``cases``. An event attribute whose name looks like one of cases gets the prefix ``event:``, because the name
+        alone identifies the level. With ``keyed`` false, columns lose their metadata, and each attribute is one column.
         """
         events, cases = self.events, self.cases
         if not keyed:
@@ -296,7 +302,7 @@ class EventLog:
         return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
     def to_pandas(self) -> pd.DataFrame:
-        """A DataFrame that pm4py takes as it is."""
+        """Return a DataFrame that pm4py takes as it is."""
         try:
             import pandas  # noqa: F401
         except ImportError as error:
@@ -310,7 +316,7 @@ class EventLog:
 
 
 def as_array(column: pa.Array | pa.ChunkedArray) -> Any:
-    """Return a column in one piece, its places in one list of values if it has such."""
+    """Return a column in one piece, with one dictionary if it has dictionaries."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return (column.unify_dictionaries() if pa.types.is_dictionary(column.type) else column).combine_chunks()
@@ -322,16 +328,16 @@ def as_dictionary(column: pa.Array | pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def codes_of(column: pa.Array | pa.ChunkedArray) -> IntArray:
-    """Return a number for each value of a column, equal where the values are, -1 for none."""
+    """Return a number for each value of a column, equal for equal values, -1 for none."""
     places = pc.fill_null(as_dictionary(column).indices, -1)
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
-    """A column's values as text, as places in a list that has each text once; a row without a value has no place.
+    """Return a column's values as places in a list that has each text once.
 
-    A dictionary of Arrow may hold a text twice, or hold nothing in one of its places. Codes stand for values only where
-    neither is so, and whether it is may follow from one case.
+    A row without a value has no place. A dictionary of Arrow may hold a text twice, or hold nothing in one of its
+    places. Codes identify values only where neither holds, and one case may decide that.
     """
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
@@ -342,16 +348,17 @@ def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
 
 
 def _each_key_once(table: pa.Table) -> pa.Table:
-    """The table with one column for each attribute, called by its key; of values of several types it is text.
+    """Return the table with one column for each attribute, named by its key.
 
-    Readers give values of each type a column, of which the metadata have the key, and the first that comes has it for
-    its name. Without metadata one case could change which values of all others are found by that name.
+    Values of several types become text. Readers give values of each type a column with the key in its metadata, and the
+    first type takes the key as its name. Without metadata, one case could change which values of all others have that
+    name.
     """
     found: dict[str, list[pa.Field]] = {}
     for field_ in table.schema:
         name = field_.name
         key = (field_.metadata or {}).get(b"xes:key", name.encode()).decode()
-        # What these names stand for does not follow from what comes first. Other keys are how XES is to spell a name.
+        # The meaning of these names does not follow from what comes first. Other keys are XES spellings of a name.
         own = {name, key} & {ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED, LIFECYCLE, START}
         found.setdefault(name if own or not name.startswith(f"{key} (") else key, []).append(field_)
     fields, columns = [], []
@@ -380,7 +387,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
 
 
 def _median(values: IntArray, counts: IntArray) -> float:
-    """The median of values that occur so often."""
+    """Return the median of values with these frequencies."""
     order = np.argsort(values, kind="stable")
     up_to = np.cumsum(counts[order])
     middle = [(int(up_to[-1]) - 1) // 2, int(up_to[-1]) // 2]

@@ -1,4 +1,7 @@
-"""What the columns of a log hold, and which of them name persons, by their names in the usual languages and counts."""
+"""Facts about the columns of a log, and the likely columns of persons.
+
+The names of a column in the usual languages and the counts of its values decide about persons.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +47,11 @@ _REST = re.compile(rf"(?:{_NUMBER}|[0-9]+|[a-z])")
 
 
 def names_persons(column: str) -> bool:
-    """Return whether a column is called after persons, as ``Patient``, ``kunden_nr`` and ``case:PatientID`` are.
+    """Return True if a column's name is one for persons, as ``kunden_nr`` is.
 
-    The name has a word for a person to whom cases belong, and after it nothing but words for a number or a name. Staff
-    (``Resource``, ``Employee``) is none: it works on cases. What persons have (``PatientAge``, ``Customer type``) is
-    none either.
+    ``Patient`` and ``case:PatientID`` are others. The name has a word for a person to whom cases belong, and after it
+    nothing but words for a number or a name. Staff (``Resource``, ``Employee``) does not count, because it works on
+    cases. Properties of persons (``PatientAge``, ``Customer type``) do not count, either.
     """
     words = _words(column)
     if not set(words).isdisjoint(_PROPERTIES):
@@ -61,7 +64,7 @@ def names_persons(column: str) -> bool:
 
 
 def _words(column: str) -> list[str]:
-    """Return the words of a name in small letters without accents: ``patient`` and ``id`` for ``PatientID``."""
+    """Return a name's words without accents: ``patient``, ``id`` of ``PatientID``."""
     text = unicodedata.normalize("NFC", column)
     for umlaut, letters in (("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("Ä", "Ae"), ("Ö", "Oe"), ("Ü", "Ue"), ("ß", "ss")):
         text = text.replace(umlaut, letters)
@@ -72,9 +75,9 @@ def _words(column: str) -> list[str]:
 
 _CASES_OF_ONE = 10
 _USUAL = 0.95
-"""Of the persons, all of whose cases shall count."""
+"""Share of the persons all of whose cases shall count."""
 _AMOUNT = r"^\s*-?[0-9][0-9.' ]*,[0-9]+\s*$"
-"""Numbers with a decimal comma are text."""
+"""Pattern of a number with a decimal comma, which is text."""
 _RESERVED = (ACTIVITY, TIMESTAMP, LIFECYCLE, CASE_INDEX, EVENT_INDEX, NESTED)
 
 
@@ -83,7 +86,7 @@ _WORDS = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])")
 
 @dataclass(frozen=True)
 class AttributeFacts(ToJson):
-    """A column beside activities and times: whose it is, what it holds, how many values, and how many are missing."""
+    """A column beside activities and times: level, kind, values and missing values."""
 
     name: str
     level: Literal["case", "event"]
@@ -93,7 +96,7 @@ class AttributeFacts(ToJson):
 
 
 def attributes_of(log: EventLog) -> tuple[AttributeFacts, ...]:
-    """Return what each further column of the cases and of the events holds."""
+    """Return the facts about each further column of the cases and of the events."""
     found = []
     for level, table in (("case", log.cases), ("event", log.events)):
         for field in table.schema:
@@ -106,7 +109,7 @@ def attributes_of(log: EventLog) -> tuple[AttributeFacts, ...]:
 
 
 def transitions_of(log: EventLog) -> dict[str, int] | None:
-    """Return how many events each transition of a life cycle has, the most frequent first; None without a column."""
+    """Return the events of each life cycle transition, most frequent first, or None."""
     if LIFECYCLE not in log.events.column_names:
         return None
     column = as_array(log.events.column(LIFECYCLE)).cast(pa.string()).drop_null()
@@ -129,24 +132,24 @@ def _kind(kind: pa.DataType) -> str:
 
 @dataclass(frozen=True)
 class PersonColumn(ToJson):
-    """A column that may name persons: how many values it has, for how many cases, and the most cases of one value."""
+    """A column that may name persons: values, cases, and most cases of one value."""
 
     column: str
-    """As ``--unit`` takes it."""
+    """Name of the column, as ``--unit`` takes it."""
     values: int
     cases: int
     most: int
     usual: Annotated[int, InJson(left_out="always")]
-    """What is proposed for ``--max-cases``: the smallest number of cases that 95 % of the persons do not exceed, and at
-    least 2. All of most people's cases count, then; a few people with very many cases, who may be no people at all (a
-    placeholder for all who have no number), do not make the noise of everybody as large as they would need it."""
+    """Proposal for ``--max-cases``: the smallest number of cases that 95 % of the persons do not exceed, and at least
+    2. Most people then keep all their cases. A few values with very many cases, perhaps no people at all (a placeholder
+    for a missing number), do not raise everyone's noise."""
     kept: Annotated[int, InJson(left_out="always")]
-    """Of the cases how many count with that."""
+    """Number of cases that count with that proposal."""
     likely: Annotated[bool, InJson(left_out="always")]
-    """Whether its name and its counts are those of persons: see :func:`person_columns`."""
+    """True if name and counts are those of persons: see :func:`person_columns`."""
 
     def message(self, name: str, *, options: bool) -> OwnerMessage:
-        """Return how many values the column of this shown name has, and the command's options for it, if wanted."""
+        """Return a message with the column's numbers and, on request, command options."""
         numbers = {"values": self.values, "cases": self.cases, "most": self.most}
         if not options:
             return OwnerMessage("person-column", column=name, **numbers)
@@ -158,33 +161,37 @@ class PersonColumn(ToJson):
 
     @property
     def options(self) -> str:
-        """How a release protects persons by it, in the words of the command."""
+        """Return the options of the command for a release that protects these persons."""
         column = self.column if self.column.isidentifier() else repr(self.column)
         return f"--unit {column} --max-cases {self.usual}"
 
 
 def person_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
-    """Return the columns that name persons, by their own names and by their counts, those with the most values first.
+    """Return the columns that name persons, those with the most values first.
 
-    Counts alone prove nothing: a diagnosis and an age have as many values as persons may have. So the column has to be
-    called after persons (:func:`veilog.logs.facts.names_persons`); any other one is a person by the user's word
-    alone. And the counts must be those of persons: attributes of cases, or of events that are constant in each case;
-    text or whole numbers; one value has several cases; and there are more values than the square root of the cases that
-    have one, and at least one for every ten of them. This is a hint, no proof: a person with hundreds of cases, or a
-    column with a name of its own, is missed.
+    Both the name and the counts decide. Counts alone prove nothing: a diagnosis and an age have as many values as
+    persons may have. So the column needs a name for persons (:func:`veilog.logs.facts.names_persons`); any other column
+    is one by the user's word alone. Its counts must be those of persons, too:
+
+    - It is an attribute of cases, or of events and constant in each case.
+    - It has text or whole numbers.
+    - One value has several cases.
+    - There are more values than the square root of the cases that have one, and at least one for every ten of them.
+
+    This is a hint, no proof: a person with hundreds of cases, or a column with a name of its own, is missed.
     """
     return tuple(column for column in unit_columns(log) if column.likely)
 
 
 def staff_columns(log: EventLog | StoredLog) -> tuple[str, ...]:
-    """Return the columns that say by their name who did the work, such as ``org:resource``; none is looked into."""
+    """Return columns whose name is one for staff (``org:resource``), values unread."""
     shape = log.shape
     names = dict.fromkeys((*shape.cases.column_names, *shape.events.column_names))
     return tuple(name for name in names if _STAFF & {word.lower() for word in _WORDS.findall(name)})
 
 
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
-    """Return every column that a user may choose as the person, the likely ones first, then by their values."""
+    """Return every column that can name persons: likely ones first, then by values."""
     found = [
         _of_values(name, log.each(partial(_values, name), (name, name.removeprefix("case:"))))
         for name in _names(log.shape)
@@ -193,7 +200,10 @@ def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
 
 
 def _names(shape: EventLog) -> Iterator[str]:
-    """As ``--unit`` takes them: ``case:`` goes before a case's attribute where its name alone means something else."""
+    """Yield the names as ``--unit`` takes them.
+
+    An attribute of cases gets ``case:`` before it where its name alone means something else.
+    """
     cases, events = shape.cases.schema, shape.events.schema
     of_cases = frozenset(cases.names)
     own = (field for field in events if of_cases.isdisjoint((field.name, field.name.removeprefix("case:"))))
@@ -208,7 +218,7 @@ def _may_name(kind: pa.DataType) -> bool:
 
 
 def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
-    """The values of the cases that have one; None if some case has two."""
+    """Return the values of the cases that have one; None if some case has two."""
     own = name.removeprefix("case:")
     if own in log.cases.column_names:
         return as_array(log.cases.column(own).drop_null())

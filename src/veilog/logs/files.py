@@ -1,4 +1,4 @@
-"""Logs in and out of files: the format goes by the suffix, and a file is written whole or not at all."""
+"""Logs in files: the suffix decides the format, and a file is written whole."""
 
 from __future__ import annotations
 
@@ -24,19 +24,21 @@ from veilog.logs.variants import Variants
 
 
 class HasLog(Protocol):
-    """What has a log, such as a release."""
+    """Object with a log, such as a release."""
 
     @property
     def log(self) -> EventLog: ...
 
 
 AnyLog: TypeAlias = "EventLog | Variants | HasLog | Given"
-"""What somebody may give where a log is wanted: a log, its variants, a release, a DataFrame, a table or a file."""
+"""Input for a log: a log, its variants, a release, a DataFrame, a table or a file."""
 
 
 def as_log(given: AnyLog | StoredLog) -> Any:
-    """Return the log or the variants that somebody gives; what was not read yet is read as :func:`read` does, and
-    several files (a folder, a pattern), which count as one table, as :func:`read_variants` does."""
+    """Return the given log or variants, and read anything else.
+
+    :func:`read` reads it; :func:`read_variants` reads several files (a folder, a pattern), which count as one table.
+    """
     if isinstance(given, EventLog | Variants | StoredLog):
         return given
     held = getattr(given, "log", None)
@@ -50,45 +52,53 @@ def as_log(given: AnyLog | StoredLog) -> Any:
 
 
 def read(source: Given, **options: Unpack[ReadKeywords]) -> EventLog:
-    """The event log in a file (by its suffix), a DataFrame of pandas or polars, an Arrow table, an EventLog of pm4py or
-    a table of Ibis.
+    """Return the event log in a file, a DataFrame, a table or an EventLog of pm4py.
 
-    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not say it; a date and a time of
-    day in two columns are ``timestamp="Date+Time"``. ``start`` is the column of the start, where the timestamp is the
-    end. ``header`` is the line with the names of the columns, 0 where
-    there is none, ``sheet`` one of a workbook, ``object_type`` the type of objects that are the cases of an
-    object-centric log. ``lifecycle`` keeps only the events of that transition (``"complete"``), ``"all"`` every one;
-    ``"intervals"`` makes a start and its end one event, which has a ``start_timestamp``.
-    ``classifier`` names the attributes whose values make an activity (``"concept:name lifecycle:transition"``), or a
-    classifier of the log. ``time_format`` says what ``5/6/2024`` means: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``.
-    ``decimal=","`` has numbers of a CSV read with a comma before their decimals.
-    ``policies`` sets what happens on a finding (``{"bad-timestamp": "drop"}``), ``limit`` bounds the bytes that come
-    out of a compressed file, ``processes`` may be more than 1 for large XES files that are not
-    compressed. A table of Ibis comes here with all
-    its columns, so it is refused beyond five million events; ``index`` names its column that orders events of equal
-    time.
+    A file goes by its suffix. DataFrames are those of pandas or polars, tables those of Arrow or Ibis. A table of Ibis
+    comes here with all its columns, so it is refused beyond five million events.
 
-    ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups; ``level`` and ``top`` as
-    of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names it as a condition.
+    ``case``, ``activity`` and ``timestamp`` name the columns of a table whose names do not reveal them. A date and a
+    time of day in two columns are ``timestamp="Date+Time"``. ``start`` is the column of the start, where the timestamp
+    is the end. ``index`` names the column of a table of Ibis that orders events of equal time.
+
+    ``header`` is the line with the names of the columns, 0 where there is none. ``sheet`` is one of a workbook, and
+    ``object_type`` the type of objects that are the cases of an object-centric log.
+
+    ``lifecycle`` keeps only the events of that transition (``"complete"``); ``"all"`` keeps every one. ``"intervals"``
+    makes a start and its end one event, which has a ``start_timestamp``. ``classifier`` names the attributes whose
+    values make an activity (``"concept:name lifecycle:transition"``), or a classifier of the log.
+
+    ``time_format`` is the meaning of ``5/6/2024``: ``"dd/mm/yyyy"`` or ``"mm/dd/yyyy"``. ``decimal=","`` reads the
+    numbers of a CSV with a comma before their decimals.
+
+    ``policies`` decides about findings (``{"bad-timestamp": "drop"}``). ``limit`` bounds the bytes that come out of a
+    compressed file. ``processes`` may be more than 1 for large XES files that are not compressed.
+
+    ``map`` groups activities: a file (CSV or JSON) or a dict of activities and their groups. ``level`` and ``top`` are
+    those of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names the map as a
+    condition.
     """
     return whole(*asked_for(source, options))
 
 
 def validate(source: Given, **options: Unpack[ReadKeywords]) -> tuple[Finding, ...]:
-    """Everything that reading this log notices, without stopping at the first; what cannot be read at all raises. The
-    ``options`` are those of :func:`read`."""
+    """Return all findings about this log, without stopping at the first.
+
+    A log that cannot be read at all raises an error. The ``options`` are those of :func:`read`.
+    """
     return whole(*asked_for(source, options, collect_all=True)).findings
 
 
 def read_variants(source: Given, **options: Unpack[EngineKeywords]) -> Variants:
-    """The variants alone. CSV and Parquet are never loaded whole: DuckDB groups them within ``memory_limit`` and spills
-    to ``temp_directory``. Everything else goes through :func:`read`.
+    """Return the variants of a log, which may be larger than memory.
 
-    ``"month-*.parquet"`` and a folder stand for several files, which count as one table in the order of their names;
-    the result equals ``read(source).variants``. ``engine`` may be ``"spark"``, ``"duckdb:FILE"`` or a URL that Ibis
-    connects to; for the last two ``source`` is the name of a table. A table of Ibis is grouped where it is. ``index``
-    names the column of a table that orders events of equal time. ``lifecycle`` and ``classifier`` are for files;
-    ``map``, ``level`` and ``top`` are as of :func:`read`.
+    CSV and Parquet are never loaded whole: DuckDB groups them within ``memory_limit`` and spills to ``temp_directory``.
+    Everything else goes through :func:`read`. The result equals ``read(source).variants``.
+
+    ``"month-*.parquet"`` and a folder stand for several files, which count as one table in the order of their names.
+    ``engine`` may be ``"spark"``, ``"duckdb:FILE"`` or a URL that Ibis connects to; for the last two ``source`` is the
+    name of a table. A table of Ibis is grouped where it is. ``index`` names the column of a table that orders events of
+    equal time. ``lifecycle`` and ``classifier`` are for files; ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
     return grouped(*asked_for(source, options, EngineKeywords)).variants
 
@@ -101,14 +111,14 @@ def write(
     overwrite: bool = False,
     spreadsheet_safe: bool = False,
 ) -> None:
-    """Write a log in the format of the suffix, atomically: on any failure nothing is left, or the old file stays.
+    """Write a log in the format of the suffix, as a whole or not at all.
 
-    CSV and workbooks cannot hold cases without events, nor tell apart cases of the same name; such a log is refused
-    unless ``lossy`` accepts that. Compressed files carry neither time nor name, so equal logs give equal bytes. A file
-    that is there is replaced only with ``overwrite``.
+    On any failure the old file stays, or there is none. CSV and workbooks cannot hold cases without events, nor
+    distinguish cases of the same name; such a log is refused unless ``lossy`` accepts that. Compressed files carry
+    neither time nor name, so equal logs give equal bytes. An existing file is replaced only with ``overwrite``.
 
     A spreadsheet runs texts of a CSV that begin with ``=``, ``+``, ``-`` or ``@`` as formulas. ``spreadsheet_safe``
-    writes an apostrophe before them (CSV and TSV only); they are other names then than those of the log.
+    writes an apostrophe before them (CSV and TSV only); the names then differ from those of the log.
     """
     target = path_of(path, "path", "log-comes-first")
     held = _whole(log)
@@ -131,7 +141,7 @@ def write_named(
 
 
 def _whole(log: AnyLog) -> EventLog:
-    """The events that are to be written."""
+    """Return the events to write."""
     if not isinstance(log, EventLog) and callable(getattr(log, "save", None)):
         raise InputError("log-type-unknown", kind=type(log).__name__.lower())
     held = as_log(log)
@@ -150,13 +160,15 @@ def write_pieces(
     eventless: pa.Table | None = None,
     naming: Naming | None = None,
 ) -> None:
-    """Write one log that comes in pieces, for logs larger than memory: as :func:`write`, but one piece at a time.
+    """Write one log that comes in pieces, one piece at a time, as :func:`write` does.
 
-    All pieces have the columns of the first, which also says what the log says about itself; names of cases go on
-    from piece to piece. Parquet says beforehand which cases have no events: it refuses them unless ``eventless`` lists
-    them (columns as in the pieces, and ``case:index``, their places among all cases). CSV refuses them unless
-    ``lossy``. The file is the one that :func:`write` makes of the whole log; numbers in CSV may be formatted otherwise,
-    and XES with nested attributes may say 2.0 without need. ``naming`` gives the whole file its name.
+    This is for logs larger than memory. All pieces have the columns of the first, which also has the metadata of the
+    log. Names of cases go on from piece to piece. A Parquet file lists the cases without events beforehand: it refuses
+    them unless ``eventless`` has them (columns as in the pieces, and ``case:index``, their places among all cases). CSV
+    refuses them unless ``lossy``.
+
+    The file is the one that :func:`write` makes of the whole log. Only the format of numbers in CSV may differ, and XES
+    with nested attributes may declare 2.0 without need. ``naming`` gives the whole file its name.
     """
     target = path_of(path, "path")
     writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
@@ -165,20 +177,25 @@ def write_pieces(
 
 
 def named_after(path: str | os.PathLike[str], name: str) -> Path:
-    """Return the file beside ``path`` that is named after it: ``out-models.xes.gz`` after ``out.xes.gz``."""
+    """Return the file beside ``path``: ``out-models.xes.gz`` beside ``out.xes.gz``."""
     target = Path(path)
     suffix = target.name[len(target.name) - len(suffix_of(target)) :]
     return target.with_name(f"{target.name.removesuffix(suffix)}-{name}{suffix}")
 
 
 def check_target(path: str | os.PathLike[str], *, overwrite: bool = True, spreadsheet_safe: bool = False) -> str:
-    """The format that a log would be written to ``path`` in; :class:`OutputError` if it could not be."""
+    """Return the format in which a log would be written to ``path``.
+
+    Raises:
+        OutputError: When it could not be written.
+
+    """
     _writer(Path(path), overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
     return suffix_of(Path(path)).removesuffix(".gz")
 
 
 def check_texts(path: str | os.PathLike[str], texts: Iterable[str]) -> None:
-    """Raise :class:`OutputError` for a label or a value that the format of ``path`` cannot hold."""
+    """Raise :class:`OutputError` for a text that the format of ``path`` cannot hold."""
     if suffix_of(Path(path)) in (".xes", ".xes.gz"):
         from veilog.logs.xes.writer import escape
 
@@ -189,7 +206,7 @@ def check_texts(path: str | os.PathLike[str], texts: Iterable[str]) -> None:
 def _writer(target: Path, *, overwrite: bool, spreadsheet_safe: bool = False) -> Writer:
     writer = writer_of(target, spreadsheet_safe=spreadsheet_safe)
     if writer is None:
-        check_writable(target)  # of a device its name is not what is wrong
+        check_writable(target)  # the suffix is not the fault of a device
         raise OutputError("file-suffix-unknown", path=os.fspath(target), names=", ".join(SUFFIXES))
     check_writable(target, overwrite=overwrite)
     return writer
@@ -211,7 +228,7 @@ def _compressed(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
 class _Ending:
     """A file that takes nothing more once a write failed or it was closed.
 
-    A GzipFile writes again when it is closed or collected after a failure, and Python prints what goes wrong then.
+    A GzipFile writes again when it is closed or collected after a failure, and Python prints the errors of that.
     """
 
     def __init__(self, file: BinaryIO) -> None:

@@ -1,7 +1,7 @@
-"""What reading a log has noticed: one finding a rule, counted, with an example and its line, and a policy.
+"""Findings while a log is read: rule, count, example with its line, and policy.
 
-A reader never drops, merges or repairs anything without a finding. The policy of a rule says what happens to the
-element concerned: ``fail`` (reading stops with an :class:`InputError`), ``drop`` (it is left out) or ``keep``.
+A reader never drops, merges or repairs anything without a finding. The policy of a rule decides about the element
+concerned: ``fail`` (reading stops with an :class:`InputError`), ``drop`` (it is left out) or ``keep``.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Severity = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One thing that can be wrong with a log: what it is, what may be done about it, what is done by default."""
+    """One possible fault of a log: its name, its severity and the possible policies."""
 
     name: str
     severity: Severity
     default: Policy
     policies: tuple[Policy, ...]
     thing: str = "element"
-    """What it leaves out, where it does."""
+    """Kind of the elements that it drops, if any."""
 
     @property
     def message(self) -> Message:
@@ -90,7 +90,7 @@ RULES: Mapping[str, Rule] = {rule.name: rule for rule in _RULES}
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something noticed while reading, before any policy is applied."""
+    """An observation while reading, before any policy is applied."""
 
     rule: str
     example: str | Message
@@ -100,7 +100,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Finding(ToJson):
-    """How often a rule was met, one example, and the line of that example where there is one."""
+    """Number of times that a rule was met, with an example and its line, if known."""
 
     rule: str
     severity: Severity
@@ -109,7 +109,7 @@ class Finding(ToJson):
     line: int | None
     policy: Policy
     of_this_log: Annotated[Message | None, InJson(left_out="always")] = None
-    """What to do where the rule's advice does not fit this log."""
+    """Advice where that of the rule does not fit this log."""
 
     @property
     def advice(self) -> str:
@@ -117,12 +117,12 @@ class Finding(ToJson):
 
     @property
     def dropped_thing(self) -> str | None:
-        """The kind of what was left out: an event, a case; None where nothing was."""
+        """Return the kind of the dropped elements, such as event or case; None for none."""
         return RULES[self.rule].thing if self.policy == "drop" else None
 
     @property
     def dropped(self) -> str | None:
-        """What was left out, in words: ``22 events dropped: missing-timestamp``."""
+        """Return the dropped elements in words: ``22 events dropped: missing-timestamp``."""
         thing = self.dropped_thing
         if thing is None:
             return None
@@ -131,10 +131,10 @@ class Finding(ToJson):
 
 @dataclass
 class Findings:
-    """Collects findings while a log is read, and applies the policies.
+    """Collector of findings while a log is read, which applies the policies.
 
     ``Findings({"bad-timestamp": "drop"}, path)`` overrides the default policy of a rule. ``collect_all`` turns ``fail``
-    into a finding, for ``validate``, which wants to see them all.
+    into a finding, for ``validate``, which lists them all.
     """
 
     policies: Mapping[str, Policy] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class Findings:
                 )
 
     def copy(self) -> dict[str, Finding]:
-        """What was found so far, to come back to with :meth:`restore`."""
+        """Return the findings so far, for :meth:`restore`."""
         return dict(self._found)
 
     def restore(self, found: dict[str, Finding]) -> None:
@@ -172,18 +172,18 @@ class Findings:
         return self.policies.get(rule, RULES[rule].default)
 
     def note_zones(self, *, told: bool, missing: bool) -> None:
-        """Note whether there are times with a zone, and such without one."""
+        """Note that there are times with a zone, and times without one."""
         self._zones |= {zone for zone, there in ((True, told), (False, missing)) if there}
 
     @property
     def zones(self) -> Literal["told", "missing", "partly"] | None:
-        """Whether times have a zone: all, none, or some of them; None where nobody noted it."""
+        """Return whether all, none or some of the times have a zone; None if unknown."""
         if len(self._zones) == 2:
             return "partly"
         return None if not self._zones else "told" if True in self._zones else "missing"
 
     def read_together(self) -> tuple[Message, ...]:
-        """Return the rules that read all cases at once, as the owner has set them: whatever the log holds, the same."""
+        """Return the rules that read all cases at once, by the policies alone."""
         return (DUPLICATES,) if self.policy("duplicate-case-id") == "drop" else ()
 
     def add(
@@ -195,10 +195,10 @@ class Findings:
         count: int = 1,
         advice: Message | None = None,
     ) -> Policy:
-        """Note ``count`` occurrences of a rule and say what is to be done; raises if the policy is ``fail``. ``advice``
-        stands for that of the rule where this does not fit the log.
+        """Note ``count`` occurrences of a rule and return its policy.
 
-        Under ``collect_all`` a failing rule is noted and ``drop`` (where the rule allows it, else ``keep``) returned.
+        ``advice`` replaces that of the rule where this does not fit the log. A policy of ``fail`` raises. Under
+        ``collect_all`` it is noted instead, and ``drop`` (where the rule allows it, else ``keep``) returned.
         """
         if count < 1:
             raise ValueError("a finding is something that was found")
@@ -224,11 +224,11 @@ class Findings:
         return policy
 
     def add_all(self, notes: Iterable[Note]) -> None:
-        """Add what was noted, in this order."""
+        """Add these notes, in this order."""
         for note in notes:
             self.add(note.rule, note.example, line=note.line, count=note.count)
 
     def result(self) -> tuple[Finding, ...]:
-        """The findings so far: errors first, then warnings, then remarks; by name within."""
+        """Return the findings so far: errors, then warnings, then information, by name."""
         rank = {"error": 0, "warning": 1, "info": 2}
         return tuple(sorted(self._found.values(), key=lambda f: (rank[f.severity], f.rule)))

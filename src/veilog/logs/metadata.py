@@ -1,4 +1,4 @@
-"""What an XES file says about itself beside its events: extensions, globals, classifiers, attributes of the log."""
+"""Metadata of an XES file: extensions, globals, classifiers and log attributes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 ARTIFICIAL_TIMES = "veilog:artificial_timestamps"
-"""Log attribute (boolean): the timestamps carry the order of events and nothing else."""
+"""Log attribute (boolean): the timestamps carry the order of events alone."""
 
 _EXTENSIONS = (
     ("Concept", "concept", "http://www.xes-standard.org/concept.xesext"),
@@ -19,7 +19,7 @@ _EXTENSIONS = (
 
 
 def extensions_of(keys: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
-    """The standard extensions that define attributes with these keys, as (name, prefix, uri)."""
+    """Return the standard extensions that define these keys, as (name, prefix, uri)."""
     prefixes = {key.partition(":")[0] for key in keys if ":" in key}
     return tuple(extension for extension in _EXTENSIONS if extension[1] in prefixes)
 
@@ -28,7 +28,7 @@ def extensions_of(keys: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
 class Attribute:
     """One XES attribute: key, value, type and children.
 
-    ``type`` is one of string, date, int, float, boolean, id, list, container; ``value`` is ``None`` for the last two,
+    ``type`` is one of string, date, int, float, boolean, id, list, container. ``value`` is ``None`` for the last two,
     ``datetime`` (UTC) for date. The values of a list are its ``children``.
     """
 
@@ -40,21 +40,21 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What an XES file says about itself, kept so that writing loses nothing."""
+    """Metadata of an XES file, kept so that writing loses nothing."""
 
     features: str | None = None
     version: str | None = None
     extensions: tuple[tuple[str, str, str], ...] = ()
-    """(name, prefix, uri), in the order of the file."""
+    """Triples of (name, prefix, uri), in the order of the file."""
     globals: tuple[tuple[str, tuple[Attribute, ...]], ...] = ()
-    """(scope, attributes)."""
+    """Pairs of (scope, attributes)."""
     classifiers: tuple[tuple[str, str, str], ...] = ()
-    """(name, keys as written, scope); scope is "event" where the file gives none."""
+    """Triples of (name, keys as written, scope); the default of scope is "event"."""
     attributes: tuple[Attribute, ...] = ()
 
 
 def metadata_to(metadata: Metadata) -> dict[str, Any]:
-    """Return it as JSON can hold it, which :func:`metadata_from` reads."""
+    """Return the metadata as JSON can hold it, for :func:`metadata_from`."""
     return {
         "features": metadata.features,
         "version": metadata.version,
@@ -71,7 +71,10 @@ def _attribute_to(attribute: Attribute) -> list[Any]:
 
 
 def metadata_from(facts: dict[str, Any]) -> Metadata:
-    """Return what :func:`metadata_to` wrote; KeyError, ValueError and the like for anything else."""
+    """Return the metadata that :func:`metadata_to` wrote.
+
+    Raises KeyError, ValueError and the like for anything else.
+    """
     return Metadata(
         features=facts["features"],
         version=facts["version"],

@@ -1,7 +1,7 @@
-"""Object-centric logs (OCEL 2.0 in JSON, XML and SQLite) as a table in which the objects of one type are the cases.
+"""Object-centric logs (OCEL 2.0 in JSON, XML and SQLite), flattened to one type.
 
-Each event becomes a row for each of its objects of that type. Whatever that loses is counted and reported. A database
-is opened to read alone, and only its tables are read.
+The objects of one type are the cases. Each event becomes a row for each of its objects of that type. All losses are
+counted and reported. A database is opened read-only, and only its tables are read.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 
 @dataclass
 class Event:
-    """Something that happened to objects."""
+    """An event with the objects that it happened to."""
 
     name: str
     activity: str | None
     time: str | None
     attributes: dict[str, str | None] = field(default_factory=dict)
     objects: list[str] = field(default_factory=list)
-    """Their names, each once, in the order of the file."""
+    """Names of its objects, each once, in the order of the file."""
     changes: int = 0
-    """Further values of attributes that it has already."""
+    """Number of further values of attributes that it already has."""
 
     def holds(self, name: str, value: object) -> None:
-        """Take the next value of an attribute: the first one stays."""
+        """Take the next value of an attribute; the first one stays."""
         if name in self.attributes:
             self.changes += 1
         else:
@@ -58,20 +58,23 @@ class Event:
 
 @dataclass
 class Thing:
-    """An object: its type, its attributes as they were first, and how much of it has no place in a flat log."""
+    """An object: its type, its first attributes, and the parts that a flat log lacks."""
 
     kind: str | None
     attributes: dict[str, str | None] = field(default_factory=dict)
     changes: int = 0
-    """Later values of attributes."""
+    """Number of later values of attributes."""
     relations: int = 0
-    """To other objects."""
+    """Number of relations to other objects."""
     _since: dict[str, str | None] = field(default_factory=dict)
-    """Since when attributes have these values."""
+    """Times from which on the attributes have these values."""
 
     def holds(self, name: str, value: object, time: str | None = None) -> None:
-        """Take another value of an attribute: the one of the earliest time stays, wherever it stands; of several of one
-        time the first. A value without a time is how the object was at the beginning."""
+        """Take another value of an attribute; the one of the earliest time stays.
+
+        Its place in the file does not matter; of several values of one time, the first stays. A value without a time
+        describes the object at the beginning.
+        """
         if name in self.attributes:
             self.changes += 1
             if _moment(time) >= _moment(self._since[name]):
@@ -80,7 +83,7 @@ class Thing:
 
 
 def _moment(time: str | None) -> datetime:
-    """The moment in UTC; what tells none is later than all that do."""
+    """Return the moment in UTC; text that is no time is later than every time."""
     if not time:
         return _FIRST
     try:
@@ -97,10 +100,13 @@ class ObjectCentricLog:
     events: dict[str, Event] = field(default_factory=dict)
     objects: dict[str, Thing] = field(default_factory=dict)
     unlisted: int = 0
-    """What is told of events and objects that are not listed."""
+    """Number of facts about events and objects that are not listed."""
 
     def kinds(self) -> dict[str, tuple[int, int]]:
-        """Return the types of objects: of how many objects, and in how many events, the most frequent first."""
+        """Return the types of objects with their numbers of objects and events.
+
+        The type with the most objects comes first.
+        """
         objects = Counter(thing.kind for thing in self.objects.values() if thing.kind is not None)
         events: Counter[str] = Counter()
         for event in self.events.values():
@@ -110,15 +116,20 @@ class ObjectCentricLog:
 
 
 def called(name: object, source: Source) -> str:
-    """Return the name of an event or object as text. What is none is refused: all without a name would be one."""
+    """Return the name of an event or object as text.
+
+    Anything that is no name is refused, because all without a name would be one.
+    """
     if isinstance(name, bool) or not isinstance(name, str | int):
         raise InputError("ocel-name-invalid", path=source.path, name=name)
     return str(name)
 
 
 def first_of(name: object, known: Container[str], what: Literal["events", "objects"], source: Source) -> str:
-    """Return the name of the next event or object; one that another has is refused, as both would be one, and what one
-    case holds would stand in another."""
+    """Return the name of the next event or object, and refuse one that another has.
+
+    Both would be one, and the content of one case would stand in another.
+    """
     found = called(name, source)
     if found in known:
         raise InputError("ocel-name-twice", path=source.path, what=what, found=found)
@@ -137,12 +148,12 @@ def in_text(value: object) -> str | None:
 _LARGEST_TEXT = 2 << 30
 _BLOCK = 1 << 20
 _INNER = 3
-"""How deep an event or an object stands: the log has lists of both."""
+"""Depth of an event or an object: the log has lists of both."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def from_json(source: Source) -> ObjectCentricLog:
-    """Return the log in a JSON file; what is no OCEL 2.0 is refused."""
+    """Return the log in a JSON file, and refuse anything but OCEL 2.0."""
     try:
         found = _parsed(source.content(_LARGEST_TEXT))
     except (ValueError, RecursionError) as error:
@@ -172,8 +183,11 @@ def from_json(source: Source) -> ObjectCentricLog:
 
 
 def _parsed(content: bytes) -> Any:
-    """What JSON says. What says a thing twice is an error, as one of the two would be lost, and so is half a character,
-    which no text can hold."""
+    """Return the content of JSON.
+
+    A key that occurs twice is an error, because one value would be lost. Half a character, which no text can hold, is
+    an error, too.
+    """
     text = content.decode(json.detect_encoding(content))
     found = json.loads(text, object_pairs_hook=_once)
     if _HALF.search(text):
@@ -197,7 +211,7 @@ def _word(name: object) -> str:
 
 
 def from_xml(source: Source) -> ObjectCentricLog:
-    """Return the log in an XML file; entities and references to anything outside the file are refused."""
+    """Return the log in an XML file, and refuse entities and external references."""
     reader = _Elements(source)
     with source.stream() as stream:
         while data := stream.read(_BLOCK):
@@ -207,7 +221,7 @@ def from_xml(source: Source) -> ObjectCentricLog:
 
 
 class _Elements:
-    """What the elements of OCEL 2.0 in XML say, one after the other."""
+    """Reader of the elements of OCEL 2.0 in XML, one after the other."""
 
     def __init__(self, source: Source) -> None:
         self.log = ObjectCentricLog()
@@ -249,7 +263,7 @@ class _Elements:
     def _end(self, element: str) -> None:
         self._path.pop()
         if len(self._path) == _INNER - 1:
-            self._at = None  # what stands elsewhere, such as the types of events, belongs to none
+            self._at = None  # other parts, such as the types of events, belong to no event or object
         if element == "attribute" and self._attribute is not None:
             value = "".join(self._text)
             if isinstance(self._at, Thing):
@@ -276,7 +290,7 @@ _TABLES = ("event", "object", "event_map_type", "object_map_type", "event_object
 
 
 def from_sqlite(source: Source) -> ObjectCentricLog:
-    """Return the log in a database; what is no OCEL 2.0 is refused."""
+    """Return the log in a database, and refuse anything but OCEL 2.0."""
     try:
         with contextlib.closing(_connected(source)) as base:
             return _log(base, source)
@@ -340,8 +354,10 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
 
 
 def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: Source) -> Iterator[dict[str, Any]]:
-    """The attributes of events or objects, each type of which has a table of its own, refused where one is missing:
-    what these hold would be lost. Names of tables are the same in upper and lower case in SQLite."""
+    """Yield the attributes of events or objects, from the table of each type.
+
+    A missing table is refused, because its content would be lost. SQLite ignores the case of table names.
+    """
     tables = {name.lower(): name for (name,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     needed = ("ocel_id", "ocel_time")[: 1 + (what == "event")]
     done = set()
@@ -364,14 +380,14 @@ def _rows(base: sqlite3.Connection, what: str, kinds: set[str | None], source: S
 
 
 _EVENT = "ocel:eid"
-"""The column of the name of an event, as pm4py calls it."""
+"""Column with the name of an event, as pm4py calls it."""
 _EVENT_PREFIX = "event:"
 _ATTRIBUTE = " (attribute)"
 
 
 @dataclass(frozen=True)
 class _Flat:
-    """The log as a table, and what has no place in it."""
+    """A log as a table, with the notes about its losses."""
 
     table: pa.Table
     noticed: tuple[Note, ...]
@@ -391,7 +407,10 @@ class _ObjectCentric(TableReader):
         return list(source.once(self._flat).table.column_names)
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
-        """Which type a column has follows from all of its values, so what decides about events stays text."""
+        """Return the table; only columns that decide nothing about events are typed.
+
+        The type of a column follows from all of its values, so the columns that decide about events stay text.
+        """
         text = source.once(self._flat).table
         given = {CASE, ACTIVITY, TIMESTAMP, _EVENT, EVENT_INDEX}.union(() if asked.roles is None else asked.roles.named)
         return pa.table({name: text[name] if name in given else typed(text[name]) for name in text.column_names})
@@ -415,7 +434,7 @@ SQLITE = _ObjectCentric("OCEL 2.0 (SQLite)", (".sqlite",), from_sqlite)
 
 
 def _chosen(log: ObjectCentricLog, source: Source) -> str:
-    """The type whose objects are the cases: the one that is asked for, or the only one."""
+    """Return the type whose objects are the cases: the requested one, or the only one."""
     kinds, wanted = log.kinds(), source.options.object_type
     if wanted is None and len(kinds) == 1:
         return next(iter(kinds))
@@ -440,12 +459,12 @@ def _counted(count: int, what: str) -> str:
 
 
 def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
-    """The objects of an event that are cases."""
+    """Return the objects of an event that are cases."""
     return [name for name in event.objects if name in log.objects and log.objects[name].kind == kind]
 
 
 def _table(log: ObjectCentricLog, kind: str, path: Path) -> pa.Table:
-    """A row for each event and each of its objects of this type, with the attributes of both, all as text."""
+    """Return a row for each event and each of its cases, with all attributes, as text."""
     rows = [(event, name) for event in log.events.values() for name in _of(event, log, kind)]
     columns: dict[str, list[str | None]] = {
         CASE: [name for _, name in rows],
@@ -466,8 +485,11 @@ def _table(log: ObjectCentricLog, kind: str, path: Path) -> pa.Table:
 
 
 def _as_of_event(key: str) -> str:
-    """The column of an attribute of events: by its name alone, whatever others there are. One that would be taken for
-    another column, or for one of objects, is called ``event:`` and so, and so is one that is called so already."""
+    """Return the column of an attribute of events, by its name alone.
+
+    A name that would clash with another column, or with one of objects, gets ``event:`` before it. So does a name that
+    already has this form.
+    """
     bare = key
     while bare.startswith(_EVENT_PREFIX):
         bare = bare.removeprefix(_EVENT_PREFIX)
@@ -475,7 +497,7 @@ def _as_of_event(key: str) -> str:
 
 
 def _as_of_case(key: str) -> str:
-    """The column of an attribute of objects, by its name alone."""
+    """Return the column of an attribute of objects, by its name alone."""
     bare = key
     while bare.endswith(_ATTRIBUTE):
         bare = bare.removesuffix(_ATTRIBUTE)
@@ -483,7 +505,7 @@ def _as_of_case(key: str) -> str:
 
 
 def _left_out(log: ObjectCentricLog, kind: str) -> list[Note]:
-    """What has no place in the flat log."""
+    """Return notes about everything that has no place in the flat log."""
     without = [event for event in log.events.values() if not _of(event, log, kind)]
     seen = {name for event in log.events.values() for name in event.objects}
     idle = [name for name, thing in log.objects.items() if thing.kind == kind and name not in seen]
@@ -510,7 +532,7 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Note]:
 
 
 def _folded(log: ObjectCentricLog, kind: str) -> list[Note]:
-    """What looks otherwise in the flat log than it was: events in several cases, and activities of other objects."""
+    """Return notes about events in several cases, and activities of other objects."""
     several, most = 0, ("", 0)
     others: dict[tuple[str, str | None], list[frozenset[str]]] = defaultdict(list)
     for event in log.events.values():

@@ -1,7 +1,8 @@
-"""What a file that was made of another keeps of how that was read: its releases take that for granted, too.
+"""Provenance of a file that was made of another: how the other file was read.
 
-It is one attribute of the log, in every format that has a place for these; CSV has none. Only codes that veilog
-itself writes are taken from it: what a file says otherwise never reaches what a release says of itself.
+Releases of the file take that for granted, too. The provenance is one attribute of the log, in every format that has a
+place for attributes; CSV has none. Only codes that veilog itself writes are taken from it. Other text in a file never
+reaches the statements of a release about itself.
 """
 
 from __future__ import annotations
@@ -28,29 +29,29 @@ _FIELDS = {
     BY_ADD_ON: {"name", "package"},
     GROUPED: {"how", "digest"},
 }
-"""What a file may say of how it was read, by codes, and the fields of each."""
+"""Codes that a file may contain about its reading, and the fields of each."""
 _LONGEST_VALUE = 400
 _LONGEST_WAY = 10_000
 _NESTED = re.compile(r"[{\[]")
 _MOST_NESTED = 100
 _OWN = frozenset({CASE, ACTIVITY, TIMESTAMP, LIFECYCLE})
-"""Columns whose values were read one by one, whatever they were called."""
+"""Columns whose values were read one by one, under any name."""
 _USUAL = {"case": (CASE, "concept:name"), "timestamp": ("time:timestamp",), "zones": ("told", "missing")}
-"""What says nothing of a file: its columns are called so whatever they were before, and its times are what they are."""
+"""Choices without information about a file: usual columns, and zones of times."""
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """How the log was read that a file was made of."""
+    """Record of how the log behind a file was read."""
 
     together: tuple[Message, ...] = ()
-    """As :attr:`veilog.logs.eventlog.EventLog.read_together`, and so on."""
+    """Rules as in :attr:`veilog.logs.eventlog.EventLog.read_together`; the other fields follow it, too."""
     attributes: tuple[Message, ...] = ()
     mapped: tuple[Message, ...] = ()
     way: str = ""
 
     def __add__(self, other: Provenance) -> Provenance:
-        """Return what was so of one or the other, as of files that are one log."""
+        """Return the provenance of both, as of files that are one log."""
         ways = dict.fromkeys(way for way in (self.way, other.way) if way)
         return Provenance(
             tuple(dict.fromkeys([*self.together, *other.together])),
@@ -60,24 +61,27 @@ class Provenance:
         )
 
     def by(self, columns: Iterable[str]) -> Provenance:
-        """Return the same where these columns say which events there are, and what their cases, activities and times
-        are: how attributes were read matters to every question where they are among them."""
+        """Return the same if these columns define the events of the log.
+
+        They give the cases, activities and times. The way attributes were read matters to every query if attributes are
+        among the columns.
+        """
         return self if _OWN.issuperset(columns) else replace(self, together=(*self.together, *self.attributes))
 
     def of(self, log: EventLog) -> EventLog:
-        """Return a log that was read from such a file, which takes the same for granted."""
+        """Return a log that was read from such a file, with the same provenance."""
         together = tuple(dict.fromkeys([*log.read_together, *self.together]))
         attributes = tuple(dict.fromkeys([*log.attributes_read_together, *self.attributes]))
         return replace(log, read_together=together, attributes_read_together=attributes, mapped=self.mapped)
 
     def of_variants(self, variants: Variants) -> Variants:
-        """Return variants that were read from such a file."""
+        """Return variants that were read from such a file, with the same provenance."""
         together = tuple(dict.fromkeys([*variants.read_together, *self.together]))
         return replace(variants, read_together=together, mapped=self.mapped)
 
 
 def noted(log: EventLog) -> EventLog:
-    """Return the log as it is to be written: what it says about itself has how it was read."""
+    """Return the log as it is written: its metadata contain its provenance."""
     found = Provenance(log.read_together, log.attributes_read_together, log.mapped, _telling(log.read_as))
     if found == Provenance():
         return log
@@ -87,7 +91,7 @@ def noted(log: EventLog) -> EventLog:
 
 
 def parted(metadata: Metadata) -> tuple[Metadata, Provenance]:
-    """Return what a log says about itself without that, and how the log before it was read."""
+    """Return the metadata of a log without the provenance, and the provenance."""
     kept = tuple(attribute for attribute in metadata.attributes if attribute.key != _KEY)
     found = Provenance()
     for attribute in metadata.attributes:
@@ -97,7 +101,7 @@ def parted(metadata: Metadata) -> tuple[Metadata, Provenance]:
 
 
 def _telling(way: str) -> str:
-    """A way of reading without what is the same of all files; empty if nothing is left."""
+    """Return a way of reading without the usual choices; empty if nothing is left."""
     try:
         said: Any = json.loads(way) if way else {}
     except ValueError:
@@ -105,7 +109,7 @@ def _telling(way: str) -> str:
     if not isinstance(said, dict):
         return way
     left = {name: what for name, what in said.items() if what not in _USUAL.get(name, ())}
-    if left.keys() == {"before"}:  # of a file that was made of such a file, which changes nothing
+    if left.keys() == {"before"}:  # a file made of such a file, which changes nothing
         left = left["before"]
     return json.dumps(left, sort_keys=True) if left else ""
 
@@ -124,7 +128,10 @@ def _read(text: object) -> Provenance:
 
 
 def _parsed(text: object) -> Any:
-    """What a text in JSON says; None where it is none, or says what no file can hold: halves of characters."""
+    """Return the content of a text in JSON, or None.
+
+    It is None for a text that is no JSON, and for one with halves of characters, which no file can hold.
+    """
     try:
         said = json.loads(text) if isinstance(text, str) else None
         json.dumps(said, ensure_ascii=False).encode("utf-8")
@@ -134,7 +141,7 @@ def _parsed(text: object) -> Any:
 
 
 def _is_way(way: object) -> bool:
-    """Whether this is a way of reading, or a list of several, as veilog writes it."""
+    """Return True if this is a way of reading, or a list of ways, in veilog's form."""
     if not isinstance(way, str) or len(way) > _LONGEST_WAY or len(_NESTED.findall(way)) > _MOST_NESTED:
         return False
     said = _parsed(way)
@@ -142,7 +149,7 @@ def _is_way(way: object) -> bool:
 
 
 def _known(messages: object) -> tuple[Message, ...]:
-    """These messages, those of them that veilog does not write as one that it does."""
+    """Return these messages; one that veilog does not write becomes ``UNKNOWN``."""
     return tuple(map(_message, messages)) if isinstance(messages, list) else (UNKNOWN,)
 
 

@@ -1,7 +1,7 @@
 """Variants: the multiset of activity sequences of a log, in columns.
 
-All that most methods see of a log. Four arrays hold millions of variants without an object each, and a canonical
-order makes equal multisets equal in memory, whatever order the rows of the log came in.
+Most methods see nothing else of a log. Four arrays hold millions of variants without an object each. A canonical order
+makes equal multisets equal in memory, whatever the order of the log's rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Sequences:
 
     @property
     def lengths(self) -> IntArray:
-        """Number of events of each sequence."""
+        """Return the number of events of each sequence."""
         return np.diff(self.offsets)
 
     def __getitem__(self, index: int) -> tuple[str, ...]:
@@ -51,18 +51,18 @@ class Sequences:
             yield tuple(self.labels[c] for c in row)
 
     def code_tuples(self) -> list[tuple[int, ...]]:
-        """The sequences as tuples of codes: what string-distance libraries take."""
+        """Return the sequences as tuples of codes, which string-distance libraries take."""
         codes = self.codes.tolist()
         bounds = self.offsets.tolist()
         return [tuple(codes[a:b]) for a, b in itertools.pairwise(bounds)]
 
     def rows(self, start: int, stop: int) -> Sequences:
-        """The sequences ``start`` up to ``stop``: views, nothing is copied but the offsets."""
+        """Return the sequences ``start`` up to ``stop`` as views; only offsets are copied."""
         first, last = self.offsets[start], self.offsets[stop]
         return Sequences(self.labels, self.codes[first:last], self.offsets[start : stop + 1] - first)
 
     def take(self, rows: npt.NDArray[np.integer]) -> Sequences:
-        """The sequences of these rows, in this order."""
+        """Return the sequences of these rows, in this order."""
         lengths = self.lengths[rows]
         offsets = np.zeros(len(rows) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -72,7 +72,7 @@ class Sequences:
 
 @dataclass(frozen=True, eq=False)
 class Repeated:
-    """Cases of which many have the same sequence: what holds for a sequence is worked out once.
+    """Cases of which many share a sequence, so that work is done once per sequence.
 
     Case ``i`` is sequence ``owner[i]`` of the ``distinct`` ones.
     """
@@ -89,17 +89,17 @@ class Repeated:
 
     @cached_property
     def counts(self) -> IntArray:
-        """How many cases have each sequence."""
+        """Return the number of cases of each sequence."""
         return np.bincount(self.owner, minlength=len(self.distinct))
 
     @cached_property
     def lengths(self) -> IntArray:
-        """Number of events of each case."""
+        """Return the number of events of each case."""
         return np.asarray(self.distinct.lengths[self.owner])
 
     @cached_property
     def offsets(self) -> IntArray:
-        """Where the events of each case begin, if all cases stand one after the other; and where the last one ends."""
+        """Return where each case begins, one after the other, and where the last ends."""
         return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
 
     @property
@@ -108,20 +108,20 @@ class Repeated:
 
     @property
     def lasts(self) -> IntArray:
-        """The code of the last event of each case; -1 of one without events."""
+        """Return the code of the last event of each case, -1 for a case without events."""
         going = np.flatnonzero(self.distinct.lengths)
         found = np.full(len(self.distinct), -1, dtype=np.int64)
         found[going] = self.distinct.codes[self.distinct.offsets[going + 1] - 1]
         return np.asarray(found[self.owner])
 
     def rows(self, start: int, stop: int) -> Sequences:
-        """The cases ``start`` up to ``stop``, each with a sequence of its own."""
+        """Return the cases ``start`` up to ``stop``, each with a sequence of its own."""
         return self.distinct.take(self.owner[start:stop])
 
 
 @dataclass(frozen=True, eq=False)
 class Variants:
-    """A multiset of activity sequences: labels, codes, offsets and counts; immutable and in canonical order.
+    """A multiset of activity sequences, immutable and in canonical order.
 
     Canonical: labels are sorted and each occurs in some sequence, sequences are distinct and sorted by length and then
     by code, every count is positive. Build one with :meth:`from_dict`, :meth:`from_sequences` or
@@ -133,11 +133,11 @@ class Variants:
     offsets: IntArray
     counts: IntArray
     read_together: tuple[Message, ...] = ()
-    """As of the log that they are of; it says nothing about the multiset, so equality does not look at it."""
+    """Value of the log that they are of; equality ignores it."""
     mapped: tuple[Message, ...] = ()
-    """As of the log that they are of."""
+    """Value of the log that they are of."""
     read_as: str = ""
-    """As of the log that they are of."""
+    """Value of the log that they are of."""
 
     @staticmethod
     def from_arrays(
@@ -146,7 +146,10 @@ class Variants:
         offsets: npt.ArrayLike,
         counts: npt.ArrayLike | None = None,
     ) -> Variants:
-        """Variants from coded sequences in any order, with or without repetitions; one case each without counts."""
+        """Return the variants of coded sequences, in any order and with repetitions.
+
+        Without counts, each sequence is one case.
+        """
         codes_ = np.asarray(codes, dtype=np.int32)
         offsets_ = np.asarray(offsets, dtype=np.int64)
         counts_ = np.ones(len(offsets_) - 1, dtype=np.int64) if counts is None else _whole(counts)
@@ -158,7 +161,7 @@ class Variants:
 
     @staticmethod
     def from_sequences(sequences: Iterable[Sequence[str]], counts: Iterable[int] | None = None) -> Variants:
-        """Variants from sequences of activity names, each standing for ``counts`` cases (one without counts)."""
+        """Return the variants of sequences of names, each with ``counts`` cases, or one."""
         coding: dict[str, int] = {}
         codes: list[int] = []
         offsets = [0]
@@ -171,14 +174,14 @@ class Variants:
 
     @staticmethod
     def from_dict(counts: Mapping[Sequence[str], int]) -> Variants:
-        """Variants from ``{("a", "b"): 25, ...}``."""
+        """Return the variants of ``{("a", "b"): 25, ...}``."""
         return Variants.from_sequences(counts.keys(), counts.values())
 
     def to_dict(self) -> dict[tuple[str, ...], int]:
         return dict(zip(self.sequences, self.counts.tolist(), strict=True))
 
     def __len__(self) -> int:
-        """Number of variants (not of cases)."""
+        """Return the number of variants (not of cases)."""
         return len(self.counts)
 
     def __eq__(self, other: object) -> bool:
@@ -198,12 +201,12 @@ class Variants:
 
     @property
     def sequences(self) -> Sequences:
-        """The distinct sequences without their counts."""
+        """Return the distinct sequences without their counts."""
         return Sequences(self.labels, self.codes, self.offsets)
 
     @property
     def lengths(self) -> IntArray:
-        """Number of events of a case of each variant."""
+        """Return the number of events of a case of each variant."""
         return np.diff(self.offsets)
 
     @property
@@ -215,24 +218,24 @@ class Variants:
         return int((self.lengths * self.counts).sum())
 
     def with_counts(self, counts: npt.ArrayLike) -> Variants:
-        """The same sequences with other counts; those with count 0 are left out."""
+        """Return the same sequences with other counts; those with count 0 are left out."""
         found = Variants.from_arrays(self.labels, self.codes, self.offsets, counts)
         return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
     def of_activities(self, activities: Collection[str]) -> Variants:
-        """Return the cases without events of other activities, and without those that have no event then."""
+        """Return the cases without events of other activities, and without empty cases."""
         keep = np.array([label in activities for label in self.labels], dtype=bool)[self.codes]
         lengths = np.bincount(np.repeat(np.arange(len(self)), self.lengths)[keep], minlength=len(self))
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         return Variants.from_arrays(self.labels, self.codes[keep], offsets, self.counts * (lengths > 0))
 
     def by_frequency(self) -> IntArray:
-        """Indices of the variants, most frequent first; ties in canonical order."""
+        """Return the variants' indices, most frequent first; ties in canonical order."""
         return np.argsort(-self.counts, kind="stable").astype(np.int64)
 
 
 def _whole(counts: npt.ArrayLike) -> IntArray:
-    """Numbers of cases as integers; :class:`InputError` for what is no whole number, which would be rounded."""
+    """Return numbers of cases as integers; :class:`InputError` if one is not whole."""
     found = np.asarray(counts)
     if found.size and found.dtype.kind not in "iu":
         exact = found.astype(object)
@@ -322,7 +325,7 @@ def _merge_equal(codes: Int32Array, lengths: IntArray, counts: IntArray) -> tupl
 
 @dataclass(frozen=True, eq=False)
 class Dafsa:
-    """States 0 (where every sequence starts), 1, ... and transitions in ascending order of (source, code).
+    """States from 0 (the start) on, and transitions in order of (source, code).
 
     Transition ``i`` leads from ``sources[i]`` by the activity ``labels[codes[i]]`` to ``targets[i]``; a target always
     has a higher number than its source.
@@ -333,14 +336,14 @@ class Dafsa:
     codes: IntArray
     targets: IntArray
     final: BoolArray
-    """Of each state, whether a sequence may end there."""
+    """True for the states in which a sequence may end."""
 
     @property
     def states(self) -> int:
         return len(self.final)
 
     def __len__(self) -> int:
-        """Number of transitions."""
+        """Return the number of transitions."""
         return len(self.sources)
 
     @cached_property
@@ -348,15 +351,16 @@ class Dafsa:
         return self.sources * len(self.labels) + self.codes
 
     def annotate(self, sequences: Sequences) -> IntArray:
-        """The transition that each event takes, for sequences that the automaton accepts, in the same labels.
+        """Return the transition that each event of these sequences takes.
 
-        No sequence takes the same transition twice: the automaton has no cycle.
+        The automaton must accept the sequences, and they need the same labels. No sequence takes the same transition
+        twice, because the automaton has no cycle.
         """
         if sequences.labels != self.labels:
             raise InputError("automaton-labels-differ")
         order = np.argsort(-sequences.lengths, kind="stable")
         starts, lengths = sequences.offsets[:-1][order], sequences.lengths[order]
-        # Of the sequences in descending length, those longer than p are the first `longer[p]`.
+        # In descending length, the first `longer[p]` sequences are those longer than p.
         longer = len(lengths) - np.cumsum(np.bincount(lengths, minlength=1))
         state = np.zeros(len(lengths), dtype=np.int64)
         taken = np.empty(len(sequences.codes), dtype=np.int64)
@@ -376,10 +380,13 @@ class Dafsa:
 
     @cached_property
     def _skipped(self) -> IntArray:
-        """Of each transition, how many sequences come before all those through it, among those from its source."""
+        """Return for each transition how many sequences come before those through it.
+
+        They are counted among the sequences from its source.
+        """
         ends = self.final.astype(np.int64).tolist()
         accepted = list(ends)
-        """Of each state, the number of ways to end from there; targets come after their sources."""
+        """Number of ways to end from each state; targets come after their sources."""
         skipped = [0] * len(self)
         bounds = np.searchsorted(self.sources, np.arange(self.states + 1)).tolist()
         targets = self.targets.tolist()
@@ -390,9 +397,10 @@ class Dafsa:
         return np.array(skipped, dtype=np.int64)
 
     def numbers(self, offsets: IntArray, transitions: IntArray) -> IntArray:
-        """The number of each annotated sequence: its place among all accepted ones, sorted by code, from 0 on.
+        """Return the place of each annotated sequence among all accepted ones, from 0 on.
 
-        A perfect hash without collisions: equal sequences, and only these, have equal numbers.
+        The accepted sequences are sorted by code. This is a perfect hash without collisions: equal sequences, and only
+        these, have equal numbers.
         """
         sums = np.zeros(len(transitions) + 1, dtype=np.int64)
         np.cumsum(self._skipped[transitions], out=sums[1:])
@@ -405,7 +413,7 @@ def _not_accepted() -> InputError:
 
 @dataclass
 class _Open:
-    """A state that may still grow: how it was reached, and what leads on from it: code, state, code, state, ..."""
+    """A state that may still grow, with its code and its edges: code, state, code, ..."""
 
     code: int
     final: bool = False
@@ -413,9 +421,9 @@ class _Open:
 
 
 def dafsa(sequences: Sequences) -> Dafsa:
-    """The minimal automaton that accepts these sequences and no others."""
+    """Return the minimal automaton that accepts these sequences and no others."""
     register: dict[tuple[int, ...], int] = {}
-    """States that are closed: what leads on from them (and whether they are final), and their number."""
+    """Closed states: edges (and whether they are final), and their numbers."""
     path = [_Open(-1)]
     previous: tuple[int, ...] = ()
     for word in sorted(sequences.code_tuples()):
@@ -436,7 +444,7 @@ def _common_prefix(one: tuple[int, ...], other: tuple[int, ...]) -> int:
 
 
 def _close(path: list[_Open], keep: int, register: dict[tuple[int, ...], int]) -> None:
-    """Take states off the end of the path until ``keep`` are left; each is replaced by an equal one where there is."""
+    """Close states at the end of the path until ``keep`` are left, reusing equal ones."""
     while len(path) > keep:
         state = path.pop()
         number = register.setdefault((int(state.final), *state.edges), len(register))
@@ -444,7 +452,7 @@ def _close(path: list[_Open], keep: int, register: dict[tuple[int, ...], int]) -
 
 
 def _arrays(labels: tuple[str, ...], states: list[tuple[int, ...]]) -> Dafsa:
-    """Number the states from the start on: they come with every target before its source and the start last."""
+    """Number the states from the start on; targets come first, and the start last."""
     last = len(states) - 1
     states.reverse()
     edges = np.array([len(state) // 2 for state in states], dtype=np.int64)

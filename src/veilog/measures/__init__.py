@@ -1,4 +1,7 @@
-"""What a release kept of its original, and what a log tells about people: one measure a module, all in ``MEASURES``."""
+"""Measures of what a release keeps of its original and of what a log reveals.
+
+Each module holds one measure; ``MEASURES`` lists them all.
+"""
 
 from veilog.measures.comparison import Comparison, compare, verdict_of
 from veilog.measures.measure import MEASURES, Found, Measure, Pair, Progress, Quantity

@@ -1,13 +1,13 @@
-"""Share of released cases that look normal to a detector trained on the original, as SaCoFa's authors measure noise.
+"""Share of released cases that look normal to a detector trained on the original.
 
-An isolation forest (Liu, Ting, Zhou 2008) is trained on the original's cases. A case is described by which activities
-and which directly-follows pairs occur in it, 0 or 1 each (Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich,
-"Semantics-aware mechanisms for control-flow anonymization in process mining", evaluation). The share is the part of the
-released cases that the forest does not call anomalous, at its own threshold (no contamination is assumed).
+SaCoFa's authors measure noise this way (Fahrenkrog-Petersen, Kabierski, van der Aa, Weidlich, "Semantics-aware
+mechanisms for control-flow anonymization in process mining", evaluation). An isolation forest (Liu, Ting, Zhou 2008) is
+trained on the original's cases. The features of a case are the activities and the directly-follows pairs that occur in
+it, 0 or 1 each. The share counts the released cases that the forest does not call anomalous, at its own threshold (no
+contamination is assumed).
 
-Features are those of the original. What only the release has is no feature: no case of the original has it, so no tree
-could split on it, and a trace of new activities looks like an empty one. Read the share beside the directly-follows
-mass that moved.
+Only the original has features. An activity or a pair of the release alone is none, because no tree could split on it.
+So a trace of new activities looks like an empty one. Read the share beside the directly-follows mass that moved.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from veilog.messages import Message
 Matrix = npt.NDArray[np.float32]
 
 _MOST_CASES = 50_000
-"""Training cases, drawn at random where there are more: each tree takes only 256 of them anyway."""
+"""Largest number of training cases, drawn at random; a tree takes only 256."""
 _CELLS = 1 << 27
-"""Largest matrix of cases times features."""
+"""Largest number of cells in the matrix of cases and features."""
 
 
 @dataclass(frozen=True)
 class Normality:
-    """Shares of cases that look normal: of the release, and of the original itself for comparison."""
+    """Shares of cases that look normal, in the release and in the original itself."""
 
     released: float
     original: float
@@ -45,9 +45,9 @@ class Normality:
 def normal_share(
     original: EventLog | Variants, released: EventLog | Variants, *, trees: int = 100, seed: int = 0
 ) -> Normality:
-    """The share of released cases that an isolation forest trained on the original takes for normal.
+    """Return the share of released cases that look normal to an isolation forest.
 
-    Deterministic for a seed, and independent of the order of rows.
+    The forest is trained on the original. The result is deterministic for a seed and independent of the order of rows.
     """
     try:
         from sklearn.ensemble import IsolationForest
@@ -98,7 +98,7 @@ class _Features:
         return codes[:-1] * self._size + codes[1:], inside
 
     def describe(self, variants: Variants) -> Matrix:
-        """A row of zeros and ones for each variant."""
+        """Return a row of zeros and ones for each variant."""
         own = np.array([self._labels.get(label, -1) for label in variants.labels], dtype=np.int64)
         codes = own[variants.codes] if len(variants.codes) else np.zeros(0, dtype=np.int64)
         owner = np.repeat(np.arange(len(variants)), variants.lengths)

@@ -1,9 +1,9 @@
-"""How complex a log is: sizes, lengths, and the entropies of its prefix tree.
+"""Complexity of a log: sizes, lengths and the entropies of its prefix tree.
 
 A. Augusto, J. Mendling, M. Vidgof, B. Wurm, "The connection between process complexity of event sequences and models
-discovered by process mining", Information Sciences 598 (2022). The log is folded into its prefix tree; the tree is cut
-into partitions: a state continues the partition of its parent for one child, every other child opens a new one. With
-e_i events (s_i states) in partition i, E = sum e_i and S = sum s_i,
+discovered by process mining", Information Sciences 598 (2022). The log is folded into its prefix tree, and the tree is
+cut into partitions. One child of a state continues its partition, and every other child opens a new one. With e_i
+events (s_i states) in partition i, E = sum e_i and S = sum s_i,
 
     sequence entropy = E ln E - sum_i e_i ln e_i        normalised: divided by E ln E
     variant entropy  = S ln S - sum_i s_i ln s_i        normalised: divided by S ln S.
@@ -38,7 +38,7 @@ class Complexity:
     variants: int
     activities: int
     mean_length: float | None
-    """Events a case; None without cases."""
+    """Number of events per case; None without cases."""
     variants_per_case: float | None
     sequence_entropy: float
     normalized_sequence_entropy: float | None
@@ -51,7 +51,7 @@ class Complexity:
 
 
 def complexity(log: EventLog | Variants) -> Complexity:
-    """The complexity of a log; a function of its variants alone."""
+    """Return the complexity of a log, a function of its variants alone."""
     variants = log if isinstance(log, Variants) else log.variants
     events, states = _partitions(variants)
     sequence, normal_sequence = _entropy(events)
@@ -72,7 +72,7 @@ def complexity(log: EventLog | Variants) -> Complexity:
 
 
 def length_error(original: EventLog | Variants, released: EventLog | Variants) -> float:
-    """Relative error of the mean number of events a case: |released - original| / original."""
+    """Return |released - original| / original for the mean number of events per case."""
     means = []
     for log, name in ((original, "original"), (released, "released")):
         variants = log if isinstance(log, Variants) else log.variants
@@ -94,7 +94,7 @@ def _entropy(sizes: IntArray) -> tuple[float, float | None]:
 
 
 def _partitions(variants: Variants) -> tuple[IntArray, IntArray]:
-    """Events and states of each partition of the prefix tree."""
+    """Return the events and the states of each partition of the prefix tree."""
     tree = PrefixTree.of(variants)
     states = np.arange(1, len(tree.parents))
     if not len(states):

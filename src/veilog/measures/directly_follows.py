@@ -1,13 +1,14 @@
-"""Distances between the directly-follows graphs of two logs: how often, how long, and which edge.
+"""Distances between two directly-follows graphs: frequencies, times and edges.
 
 The first two are Amun's (Elkoumy, Pankova, Dumas, "Differentially private release of event logs for process mining",
-2023, section 4.1): the one-dimensional earth mover's distance between the two logs' edge annotations taken as samples,
-over the union of the edges with 0 where an edge is missing. Both samples have one value an edge, so the distance is
+2023, section 4.1). Each is the one-dimensional earth mover's distance between the two logs' edge annotations as
+samples. The samples cover the union of the edges, with 0 where an edge is missing. Each has one value per edge, so the
+distance is
 
     EMD = (1/m) sum_i |u_(i) - v_(i)|        u_(1) <= u_(2) <= ... sorted, m edges in the union.
 
-It does not see which edge is which: two logs with no edge in common and equal counts have the distance 0. The third,
-the share of directly-follows mass that moved, does:
+These distances ignore which edge is which: two logs with equal counts and no edge in common have the distance 0. The
+third distance, the share of directly-follows mass that moved, compares the edges themselves:
 
     moved = (1/2) sum_e |u_e / sum(u) - v_e / sum(v)|        0: the same shares; 1: no edge in common.
 """
@@ -27,7 +28,7 @@ from veilog.measures.durations import inside_cases, known_times, timed
 from veilog.measures.measure import Pair, our_measure
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
-"""The papers tabulate the time EMD in months; a month here is a twelfth of 365.25 days."""
+"""Hours of a twelfth of 365.25 days; the papers tabulate the time EMD in months."""
 
 
 _MICROSECONDS_PER_HOUR = 3_600_000_000
@@ -35,7 +36,7 @@ _MICROSECONDS_PER_HOUR = 3_600_000_000
 
 @dataclass(frozen=True, eq=False)
 class _Graph:
-    """Edges as keys ``source * labels + target`` in ascending order, each with a value."""
+    """Edges as ascending keys ``source * labels + target``, each with a value."""
 
     labels: tuple[str, ...]
     keys: IntArray
@@ -44,7 +45,7 @@ class _Graph:
 
 @dataclass(frozen=True)
 class EdgeShare:
-    """One edge and its share of all directly-follows pairs of each log."""
+    """Edge with its share of all directly-follows pairs of each log."""
 
     source: str
     target: str
@@ -54,7 +55,7 @@ class EdgeShare:
 
 @dataclass(frozen=True)
 class Moved:
-    """The share of directly-follows mass that is on other edges, and those edges, the largest change first."""
+    """Share of directly-follows mass on other edges, and the edges by size of change."""
 
     share: float
     edges: tuple[EdgeShare, ...]
@@ -62,9 +63,10 @@ class Moved:
 
 @dataclass(frozen=True)
 class Coverage:
-    """Shares of the original's activities and of its directly-follows pairs that the release has at all.
+    """Shares of the original's activities and pairs that occur in the release.
 
-    Stands beside fitness: a release that keeps one frequent variant has a fitting model and next to no coverage.
+    The coverage stands beside fitness: a release that keeps only one frequent variant has a fitting model and almost no
+    coverage.
     """
 
     activities: float
@@ -72,7 +74,7 @@ class Coverage:
 
 
 def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
-    """How often each activity directly follows another, over all cases."""
+    """Return how often each activity directly follows another, over all cases."""
     graph = _frequencies(log)
     size = len(graph.labels)
     return {
@@ -82,18 +84,23 @@ def edge_frequencies(log: EventLog | Variants) -> dict[tuple[str, str], int]:
 
 
 def frequency_emd(original: EventLog | Variants, released: EventLog | Variants) -> float:
-    """Earth mover's distance between the edge frequencies of two logs, in occurrences; symmetric, 0 for equal logs.
+    """Return the earth mover's distance between the edge frequencies of two logs.
 
-    Two logs without any directly-follows pair are equal in this respect: 0.
+    It is in occurrences, symmetric, and 0 for equal logs. Two logs without any directly-follows pair have the distance
+    0.
     """
     return _emd(*_aligned(_frequencies(original), _frequencies(released)))
 
 
 def time_emd(original: EventLog, released: EventLog) -> float:
-    """Earth mover's distance between the total times of the edges of two logs, in months (``HOURS_PER_MONTH``).
+    """Return the earth mover's distance between the edges' total times, in months.
 
     A pair whose time is unknown adds nothing; its edge is still in the union when it occurs elsewhere. Differences are
-    not cut to whole hours. Raises a :class:`ParameterError` when a log has pairs but no known time at all.
+    not cut to whole hours. A month has ``HOURS_PER_MONTH`` hours.
+
+    Raises:
+        ParameterError: When a log has pairs but no known time at all.
+
     """
     graphs = []
     for log, name in ((original, "original"), (released, "released")):
@@ -105,10 +112,13 @@ def time_emd(original: EventLog, released: EventLog) -> float:
 
 
 def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, largest: int = 10) -> Moved:
-    """The share of directly-follows mass moved to other edges, and the ``largest`` changes by edge.
+    """Return the share of directly-follows mass moved to other edges, and the changes.
 
-    Undefined (:class:`ParameterError`) when exactly one of the logs has no directly-follows pair; 0 when both have
-    none.
+    The ``largest`` changes are listed by edge. The share is 0 when neither log has a directly-follows pair.
+
+    Raises:
+        ParameterError: When exactly one of the logs has no directly-follows pair.
+
     """
     labels, keys, u, v = _joined(_frequencies(original), _frequencies(released))
     total_u, total_v = float(u.sum()), float(v.sum())
@@ -130,9 +140,9 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, 
 
 
 def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) -> Coverage:
-    """The shares of the original's activities and of its directly-follows pairs (as kinds) that the release has.
+    """Return the shares of the original's activities and pairs that the release has.
 
-    1 where the original has none to cover.
+    Each kind of pair counts once. A share is 1 where the original has none to cover.
     """
     first, second = _variants(original), _variants(released)
     known = set(second.labels)
@@ -162,7 +172,7 @@ def _hours(log: EventLog) -> _Graph:
 
 
 def _pair_keys(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """The key of every two neighbouring events, and whether they belong to the same case."""
+    """Return the key of every two neighbouring events, and whether they share a case."""
     wide = codes.astype(np.int64)
     return wide[:-1] * size + wide[1:], inside_cases(offsets, len(wide))
 
@@ -177,7 +187,7 @@ def _graph(labels: tuple[str, ...], keys: IntArray, weights: FloatArray) -> _Gra
 
 
 def _joined(a: _Graph, b: _Graph) -> tuple[tuple[str, ...], IntArray, FloatArray, FloatArray]:
-    """The edges of both graphs by name, with the value of each (0 where it is missing)."""
+    """Return the edges of both graphs by name, with their values (0 where missing)."""
     labels = tuple(sorted(set(a.labels) | set(b.labels)))
     code = {label: i for i, label in enumerate(labels)}
     size = len(labels)
@@ -207,7 +217,7 @@ def _moved(pair: Pair) -> Moved:
 
 
 def _largest_changes(pair: Pair) -> tuple[EdgeShare, ...]:
-    """Return the edges that changed most; none where the logs cannot be compared by them."""
+    """Return the edges that changed most; none where the logs cannot be compared."""
     try:
         return pair.once(_moved).edges
     except ParameterError:

@@ -1,17 +1,17 @@
-"""How long cases last, and how many are under way at a time: what a release kept of both.
+"""Durations of cases and numbers of active cases, in an original and its release.
 
 A case lasts from its earliest to its latest known time; one with a single known time lasts 0. Cases without any known
-time are counted and left out. Durations are compared by the earth mover's distance between the two distributions,
+time are counted and left out. The earth mover's distance compares the two distributions of durations,
 
     EMD = integral |F(x) - G(x)| dx        F, G: share of cases that last at most x
 
-in hours: by how much the average case would have to be made longer or shorter. A case is under way in a bin of time if
-any part of it, its first and last moment included, falls into the bin; with a and r cases in each bin,
+in hours: by how much the average case would have to be made longer or shorter. A case is active in a bin of time if any
+part of it, its first and last moment included, falls into the bin. With a and r cases in each bin,
 
     difference = sum |a - r| / sum a                           0: the same; 1: for example, nothing released
     shape difference = 1/2 sum |a / sum a - r / sum r|         in [0, 1]; blind to the sizes of the logs
 
-All of it is linear in the events, but for sorting the durations, and depends on no order of cases or events.
+All of it is linear in the events, except for sorting the durations. Nothing depends on the order of cases or events.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from veilog.measures.measure import Pair, our_measure
 Clock = Literal["calendar", "since the first event"]
 
 FEW = 30
-"""Below so many released cases, how long they last is an example: noise of a few cases moves their mean."""
+"""Released cases below which their durations are only examples: noise of a few cases moves their mean."""
 MOST_BINS = 1_000
 _SECOND = 1_000_000
 _HOUR = 3_600 * _SECOND
 _BINS = (60, 600, 3_600, 6 * 3_600, 86_400, 7 * 86_400, 28 * 86_400, 364 * 86_400, 3_640 * 86_400)
-"""Seconds; a day is taken for anything from eight months to nearly three years."""
+"""Widths of a bin in seconds; a day serves for eight months to nearly three years."""
 _QUANTILES = 21
 
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """First and last known time (microseconds since 1970 in UTC) of every case that has any."""
+    """First and last known time of every case that has one, in UTC microseconds."""
 
     first: IntArray
     last: IntArray
     without_times: int
-    """Cases without any known time."""
+    """Number of cases without any known time."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Durations:
 
     cases: int
     without_times: int
-    """Cases left out because no time of theirs is known."""
+    """Number of cases left out because they have no known time."""
     minimum: float
     lower_quartile: float
     median: float
@@ -65,12 +65,12 @@ class Durations:
     maximum: float
     mean: float
     quantiles: tuple[float, ...]
-    """At shares of 0, 0.05, 0.1, ... 1 of the cases."""
+    """Quantiles at shares of 0, 0.05, 0.1, ... 1 of the cases."""
 
 
 @dataclass(frozen=True)
 class CaseDurations:
-    """Durations of both logs, and the earth mover's distance between them; all in hours."""
+    """Durations of both logs and the earth mover's distance between them, in hours."""
 
     original: Durations
     released: Durations
@@ -79,23 +79,23 @@ class CaseDurations:
 
 @dataclass(frozen=True)
 class ActiveCases:
-    """Cases under way in each bin of time."""
+    """Numbers of active cases in each bin of time."""
 
     clock: Clock
-    """The calendar; or, for logs that share no time, each log's own time since its first event."""
+    """The calendar, or for logs without a common time, the time since each first event."""
     start: str | None
-    """When the first bin starts (ISO, UTC); None if the clock is not the calendar."""
+    """Start of the first bin (ISO, UTC); None if the clock is not the calendar."""
     bin_seconds: int
     original: tuple[int, ...]
     released: tuple[int, ...]
     difference: float
     """Sum of the differences over the sum of the original; 0 if they are equal."""
     shape_difference: float
-    """The same for shares, halved: 0 to 1, blind to the sizes of the logs."""
+    """Half the sum of the differences between shares: 0 to 1, blind to sizes of logs."""
 
 
 def timed(log: EventLog | Variants, name: str) -> EventLog:
-    """The log, if it has times that mean something; :class:`ParameterError` if not."""
+    """Return the log, or raise :class:`ParameterError` if its times mean nothing."""
     if isinstance(log, Variants):
         raise ParameterError("durations-of-variants", parameter=name, name=name)
     if log.artificial_times:
@@ -104,13 +104,13 @@ def timed(log: EventLog | Variants, name: str) -> EventLog:
 
 
 def known_times(log: EventLog) -> tuple[IntArray, BoolArray]:
-    """Return when every event was, in microseconds since 1970 in UTC (0 where unknown), and whether it is known."""
+    """Return every event's time in UTC microseconds (0 if unknown) and what is known."""
     times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
     return times.fill_null(0).to_numpy(zero_copy_only=False), times.is_valid().to_numpy(zero_copy_only=False)
 
 
 def known_spans(log: EventLog) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the cases that have a known time, and the first and the last one of each."""
+    """Return the cases that have a known time, with the first and last one of each."""
     micros, known = known_times(log)
     bounds = np.concatenate([[0], np.cumsum(known)])[log.offsets]
     cases = np.flatnonzero(np.diff(bounds))
@@ -121,7 +121,12 @@ def known_spans(log: EventLog) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def spans(log: EventLog, name: str = "log") -> Spans:
-    """First and last time of every case; :class:`ParameterError` where a log has cases and no known time at all."""
+    """Return the first and last time of every case that has a known time.
+
+    Raises:
+        ParameterError: When no case has a known time.
+
+    """
     cases, first, last = known_spans(log)
     if not len(cases):
         what = "no known times" if log.number_of_cases else "no cases"
@@ -130,7 +135,7 @@ def spans(log: EventLog, name: str = "log") -> Spans:
 
 
 def inside_cases(offsets: IntArray, events: int) -> BoolArray:
-    """Return of every event but the last whether the next one is of the same case."""
+    """Return for every event but the last True if the next one is of the same case."""
     inside = np.ones(max(0, events - 1), dtype=np.bool_)
     borders = offsets[1:-1] - 1
     inside[borders[(borders >= 0) & (borders < len(inside))]] = False
@@ -140,8 +145,10 @@ def inside_cases(offsets: IntArray, events: int) -> BoolArray:
 def mean_steps(
     codes: IntArray, offsets: IntArray, known: BoolArray, times: IntArray, labels: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Return the pairs of activities that directly follow each other, as first * labels + second in order, how often
-    with known times, and their mean time in hours."""
+    """Return the directly-follows pairs, how often each has known times, and its mean.
+
+    A pair is ``first * labels + second``, in ascending order; its mean time is in hours.
+    """
     inside = known[:-1] & known[1:] & inside_cases(offsets, len(codes))
     pairs = (codes[:-1] * labels + codes[1:])[inside]
     keys, place, counts = np.unique(pairs, return_inverse=True, return_counts=True)
@@ -152,7 +159,7 @@ def mean_steps(
 
 
 def step_durations(log: EventLog) -> dict[tuple[str, str], float]:
-    """Return how many hours lie between two activities that directly follow each other, on average."""
+    """Return the mean hours between every two activities that follow each other."""
     labels, codes = log.activity_codes
     micros, known = known_times(log)
     keys, _, hours = mean_steps(codes.astype(np.int64), log.offsets, known, micros, len(labels))
@@ -161,7 +168,7 @@ def step_durations(log: EventLog) -> dict[tuple[str, str], float]:
 
 
 def case_durations(original: Spans, released: Spans) -> CaseDurations:
-    """How long cases last in both logs, and how far apart that is."""
+    """Return the durations of the cases of both logs, and their distance."""
     a, b = (np.sort(log.last - log.first) for log in (original, released))
     return CaseDurations(
         _summary(a, original.without_times), _summary(b, released.without_times), emd(a, b) / (3_600 * _SECOND)
@@ -169,9 +176,10 @@ def case_durations(original: Spans, released: Spans) -> CaseDurations:
 
 
 def active_cases(original: Spans, released: Spans) -> ActiveCases:
-    """How many cases are under way over time in both logs, in the smallest bins of which ``MOST_BINS`` suffice.
+    """Return the active cases over time in both logs.
 
-    Logs that share no time, as when a release starts in a made-up year, are laid on each other at their first events.
+    The bins are the smallest of which ``MOST_BINS`` suffice. Logs that share no time, as when a release starts in a
+    made-up year, are aligned at their first events.
     """
     starts = [int(log.first.min()) for log in (original, released)]
     ends = [int(log.last.max()) for log in (original, released)]
@@ -222,7 +230,7 @@ def _summary(durations: IntArray, without_times: int) -> Durations:
 
 
 def emd(a: IntArray, b: IntArray) -> float:
-    """Return the earth mover's distance between the distributions of two sorted samples, in their unit."""
+    """Return the earth mover's distance between two sorted samples, in their unit."""
     both = np.sort(np.concatenate([a, b]))
     f = np.searchsorted(a, both[:-1], side="right") / len(a)
     g = np.searchsorted(b, both[:-1], side="right") / len(b)
@@ -230,7 +238,7 @@ def emd(a: IntArray, b: IntArray) -> float:
 
 
 def _iso(micros: int) -> str | None:
-    """The time in ISO form; None before the year 1, where rounding down to a bin can lead."""
+    """Return the time in ISO form; None before the year 1, where a bin may begin."""
     try:
         moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(microseconds=micros)
     except OverflowError:

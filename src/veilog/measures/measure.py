@@ -1,4 +1,6 @@
-"""A measure: what it compares, what its numbers are called and mean, which of them are better, and how they are found.
+"""Measures that compare a release with its original.
+
+A measure has a name, numbers with titles and meanings, a direction for each number and a function that finds them.
 
 >>> def _fewer(pair: Pair) -> float:
 ...     original, released = pair.variants
@@ -6,8 +8,8 @@
 >>> Measure("variant_ratio", _fewer, (Quantity("variant ratio", "released / original", "nearer", best=1.0),)).name
 'variant_ratio'
 
-A package adds one by an entry point of the group ``veilog.measures``; ``veilog.testing.check_measure`` says whether it
-keeps the contract.
+A package adds a measure by an entry point of the group ``veilog.measures``. ``veilog.testing.check_measure`` checks
+that it keeps the contract.
 """
 
 from __future__ import annotations
@@ -32,104 +34,109 @@ if TYPE_CHECKING:
 
 Log: TypeAlias = "EventLog | Variants"
 Progress = Callable[[str, float | None], None]
-"""Called with what is being done and how much of it is done (0 to 1, None where unknown)."""
+"""Callback with the current step and the share of it that is done (0 to 1, None where unknown)."""
 Better = Literal["higher", "lower", "nearer"]
-"""Which value of a quantity keeps more of the original; ``nearer``: the nearer to that of two equal logs."""
+"""Direction in which a quantity keeps more of the original; ``nearer``: nearer to its value for two equal logs."""
 Needs = Literal["variants", "whole logs"]
 Extra = Literal["", "models", "anomalies"]
-"""The optional part of veilog without which a measure has no value; such a measure is taken when it is asked for."""
+"""Extra of veilog that a measure needs; such a measure is taken only on request."""
 Form = Literal["number", "share", "hours"]
 Miner = Literal["veilog", "pm4py"]
-"""Who discovers process models and replays logs on them."""
+"""Program that discovers process models and replays logs on them."""
 
 Reason: TypeAlias = Message | OwnerMessage | VeilogError
-"""Why there is no value: a code with its values, which are a sentence where they are shown."""
+"""Reason for a missing value: a code with its values, a sentence where it is shown."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One number of a measure, and its words: what it is called, what it means, and how it is printed."""
+    """One number of a measure, with its title, its meaning and its form in print."""
 
     title: str
     meaning: str
-    """May hold attributes of the measure's value: ``{0.cases:,}``."""
+    """Sentence that may hold attributes of the measure's value: ``{0.cases:,}``."""
     better: Better
     best: float | None = None
-    """Its value for two equal logs; None where that depends on the log."""
+    """Value for two equal logs; None where that depends on the log."""
     low: float = 0.0
     high: float = math.inf
     of: str = ""
-    """The attribute of the measure's value that it is; the value itself if empty."""
+    """Attribute of the measure's value with the number; the value itself if empty."""
     form: Form = "number"
     unit: str = ""
     plain: tuple[str, str] | None = None
-    """Title and meaning for readers of pages; those that have none are not on the pages of our own measures."""
+    """Title and meaning for pages, which leave out our own measures without these."""
 
     def number(self, value: Any) -> float | int | None:
-        """Return the number that a measure's value has of it."""
+        """Return this number of a measure's value."""
         number: float | int | None = getattr(value, self.of) if self.of and value is not None else value
         return number
 
     def says(self, value: Any) -> str:
-        """Return what it means, for this value of the measure."""
+        """Return the meaning of the number, for this value of the measure."""
         return self.meaning.format(value) if self.of and value is not None else self.meaning
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a measure found: a value, or None and the reason; between which numbers it lies where it is only bounded."""
+    """Result of a measure: a value, bounds of it, or the reason why there is none."""
 
     value: Any
     interval: tuple[float, float] | None = None
     reason: Reason | str | None = None
-    """Another package's may be a sentence."""
+    """Reason why there is no value; another package's may be a sentence."""
 
     @classmethod
     def bounded(cls, low: float, high: float) -> Found:
-        """Of a measure that would take too long to find: the value lies between these for certain."""
+        """Return a result that is only known to lie between two bounds, for certain."""
         first, second = (f"{end:,}" if isinstance(end, int) else f"{end:.4f}" for end in (low, high))
         return cls(None, (low, high), Message("measure-bounded", low=first, high=second))
 
     @property
     def why(self) -> Reason:
-        """The reason, a sentence as a message."""
+        """Return the reason, a sentence as a message."""
         return Message(self.reason or "") if isinstance(self.reason, str | None) else self.reason
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """An original and its release, for measures; what several of them need is computed once."""
+    """An original and its release; shared intermediate results are computed once."""
 
     original: EventLog | Variants
     released: EventLog | Variants
     progress: Progress = field(default=lambda text, fraction: None)
     seconds: float = 300.0
-    """How long discovery and replay of models may take."""
+    """Time limit for the discovery and replay of models."""
     memory: int = 4 << 30
-    """How many bytes a process beside this one may take."""
+    """Memory limit in bytes for a process beside this one."""
     miner: Miner = "veilog"
     control: EventLog | Variants | None = None
-    """People of the same process who were not in the log that was released; None where nobody was held out."""
+    """People of the same process who are not in the released log; None if there are none."""
     second: EventLog | Variants | None = None
     """Another release of the same log."""
     person: str | bool = True
-    """Whose the cases of the original are: told by this column, by the one that seems to (True), or not (False)."""
+    """Column that names the person of a case: this one, the likeliest one (True), or none (False)."""
     exact: bool = True
-    """Whether the similarity of many variants is to be found exactly, which may take minutes; else it is bounded."""
+    """True finds the similarity of many variants exactly, which may take minutes; False bounds it."""
     _known: dict[Callable[[Pair], Any], Any] = field(default_factory=dict, repr=False)
     _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, repr=False)
 
     @property
     def variants(self) -> tuple[Variants, Variants]:
-        """The variants of both; every log has them."""
+        """Return the variants of both logs; every log has them."""
         first, second = (log if isinstance(log, Variants) else log.variants for log in (self.original, self.released))
         return first, second
 
     @property
     def whole(self) -> tuple[EventLog, EventLog]:
-        """Both logs with their events; :class:`ParameterError` where only the variants were given."""
+        """Return both logs with their events.
+
+        Raises:
+            ParameterError: When only the variants were given.
+
+        """
         for log, name in ((self.original, "original"), (self.released, "released")):
             if isinstance(log, Variants):
                 raise ParameterError("measure-of-variants-only", parameter=name, name=name)
@@ -138,7 +145,7 @@ class Pair:
         return self.original, self.released
 
     def once(self, find: Callable[[Pair], T]) -> T:
-        """Return what this function finds of the logs, computed when it is first asked for; so are its errors."""
+        """Return the result of a function of this pair, or raise its error; run it once."""
         if find not in self._known:
             try:
                 self._known[find] = find(self)
@@ -150,34 +157,34 @@ class Pair:
         return known  # type: ignore[no-any-return]
 
     def enter(self, context: contextlib.AbstractContextManager[T]) -> T:
-        """Enter something that is left when all measures have been taken."""
+        """Enter a context that ends when all measures have been taken."""
         return self._open.enter_context(context)
 
     @contextlib.contextmanager
     def closing(self) -> Iterator[Pair]:
-        """Leave at the end what was entered."""
+        """Leave all entered contexts at the end."""
         with self._open:
             yield self
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How a release is compared with its original: a name, its numbers in words, and the function that finds them."""
+    """Comparison of a release with its original: a name, numbers and a function."""
 
     name: str
-    """In JSON, in the columns of experiments and in the docs."""
+    """Name in JSON, in the columns of experiments and in the docs."""
     find: Callable[[Pair], Any]
-    """Returns a number, a value that has the numbers as attributes, or a :class:`Found`; a :class:`VeilogError` is the
-    reason why there is none."""
+    """Function that returns a number, a value with the numbers as attributes, or a :class:`Found`. A
+    :class:`VeilogError` is the reason why there is no value."""
     quantities: tuple[Quantity, ...]
     needs: Needs = "variants"
     extra: Extra = ""
     symmetric: bool = False
-    """Whether it is the same when original and release change places."""
+    """True if the value stays the same when original and release change places."""
     doing: str = ""
-    """What progress says while it is found."""
+    """Text of the progress while the value is found."""
     begin: Callable[[Pair], object] | None = None
-    """Called before any measure is found, for what goes on beside the others."""
+    """Function called before any measure, for work that runs beside the others."""
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -189,7 +196,7 @@ class Measure:
                 raise ParameterError("measure-direction-missing", parameter="better", title=quantity.title)
 
     def found(self, pair: Pair) -> Found:
-        """Return the value for these logs, or why there is none."""
+        """Return the value for these logs, or the reason why there is none."""
         if self.doing:
             pair.progress(self.doing, None)
         try:
@@ -199,7 +206,7 @@ class Measure:
         return value if isinstance(value, Found) else Found(value)
 
     def found_by(self, distribution: str, pair: Pair) -> Found:
-        """Return the value of a measure that another distribution adds: whatever it does costs its own value only."""
+        """Return the value of a measure of another distribution; its errors stay its own."""
         try:
             found = self.found(pair)
             if found.value is None:
@@ -214,18 +221,18 @@ class Measure:
             return Found(None, reason=Message("measure-failed", why=why))
 
     def numbers(self, value: Any) -> dict[str, float | int | None]:
-        """Return the numbers of a value by their attributes (``value`` where it is one itself), as plain numbers."""
+        """Return a value's plain numbers by attribute, or by ``value`` if it is a number."""
         return {quantity.of or "value": _plain(quantity.number(value)) for quantity in self.quantities}
 
 
 @cache
 def our_measures() -> dict[str, Any]:
-    """Return by name where each of our own measures is, and its facts and words."""
+    """Return the place, the facts and the words of each of our own measures, by name."""
     return tables_of(__package__, "measures")
 
 
 def our_measure(name: str, find: Callable[[Pair], Any], begin: Callable[[Pair], object] | None = None) -> Measure:
-    """Return the measure of this name with the facts and the words that ``measures.toml`` has of it."""
+    """Return the measure of this name with its facts and words from ``measures.toml``."""
     facts = {fact: value for fact, value in our_measures()[name].items() if fact != "at"}
     facts["quantities"] = tuple(Quantity(**number) for number in facts.get("quantities", ()))
     return Measure(name, find, begin=begin, **facts)
@@ -241,8 +248,8 @@ def _plain(number: Any) -> float | int | None:
 
 # Every measure by its name -------------------------------------------------------------------------------------------
 
-# Every measure by its name: our own, each imported when it is asked for, and those that other packages add.
+# Our own measures, each imported on its first use, and those of other packages.
 
 
 MEASURES = Registry(Measure, "veilog.measures", {name: facts["at"] for name, facts in our_measures().items()})
-"""In the order in which they are taken, and in which the reasons of those without a value stand."""
+"""Registry in the order in which the measures are taken and the reasons without a value are listed."""

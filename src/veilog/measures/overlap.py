@@ -1,4 +1,4 @@
-"""Which variants original and release have in common, and how many cases follow the others."""
+"""Variants that original and release have in common, and cases of the others."""
 
 from __future__ import annotations
 
@@ -12,24 +12,27 @@ from veilog.measures.measure import Pair, our_measure
 
 @dataclass(frozen=True)
 class VariantCounts:
-    """Variants in both logs, in the release only (false positives), in the original only (false negatives)."""
+    """Numbers of common variants, of added ones and of lost ones.
+
+    An added variant is in the release only (false positive), a lost one in the original only (false negative).
+    """
 
     common: int
     added: int
     lost: int
     added_cases: int
-    """Released cases that follow an added variant."""
+    """Number of released cases that follow an added variant."""
     lost_cases: int
-    """Original cases that follow a lost variant."""
+    """Number of original cases that follow a lost variant."""
 
     @property
     def with_cases(self) -> tuple[str, str]:
-        """The latter two in words."""
+        """Return the two numbers of cases in words."""
         return counted(self.added_cases, "released case"), counted(self.lost_cases, "original case")
 
 
 def overlap(original: Variants, released: Variants) -> VariantCounts:
-    """Return how many variants are common, added and lost, and the cases of the latter two."""
+    """Return the numbers of common, added and lost variants, and of their cases."""
     before = dict(zip(original.sequences, original.counts.tolist(), strict=True))
     common, added, kept = 0, 0, 0
     for sequence, count in zip(released.sequences, released.counts.tolist(), strict=True):

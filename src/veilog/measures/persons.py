@@ -1,7 +1,7 @@
-"""Whose the cases are, where a log tells, and parts of a log that have nobody in common.
+"""Persons of the cases, and parts of a log that have no person in common.
 
-Cases that stand for others (a control, cases that are held out) say nothing of others if the same people have cases
-among the rest: what was seen of their other visits tells of these.
+Cases can stand for others: a control, or cases that are held out. They measure nothing about these others if the same
+people also have cases among the rest. An observation of a person's other visits would reveal these.
 """
 
 from __future__ import annotations
@@ -21,21 +21,29 @@ from veilog.privacy.persons import columns_of_persons, owners
 
 
 def person_of(log: EventLog | Variants) -> str | None:
-    """Return the column that seems to tell whose a case is, of several the one with the most values: a hint (see
-    :func:`veilog.logs.facts.person_columns`); None where there is none, and of variants."""
+    """Return the likeliest column of persons; None if there is none, or for variants.
+
+    Of several columns, the one with the most values counts. It is a hint (see
+    :func:`veilog.logs.facts.person_columns`).
+    """
     found = () if isinstance(log, Variants) else person_columns(log)
     return found[0].column if found else None
 
 
 def column_of(log: EventLog | Variants, person: str | bool) -> str | None:
-    """Return the column that tells whose a case is: this one, or with True the one that seems to; None with False."""
+    """Return the column that names the person of a case, if there is one.
+
+    It is ``person`` itself, with True the likeliest column, and with False None.
+    """
     return person_of(log) if person is True else person or None
 
 
 def persons_of(log: EventLog | Variants, person: str | bool) -> IntArray | None:
-    """Return the person of each case by a number, whatever the order of rows: told by this column, or with True by the
-    one that seems to tell; a case that names nobody is somebody's own. None where no column tells, or nobody has
-    several cases."""
+    """Return the person of each case as a number that does not depend on row order.
+
+    The column is ``person``, or with True the likeliest one. A case without a person counts as a person of its own. The
+    result is None where no column names persons, or no person has several cases.
+    """
     column = column_of(log, person)
     if column is None or isinstance(log, Variants):
         return None
@@ -45,9 +53,11 @@ def persons_of(log: EventLog | Variants, person: str | bool) -> IntArray | None:
 
 
 def check_apart(original: EventLog | Variants, control: EventLog | Variants | None, person: str | bool = True) -> None:
-    """Refuse people as a control who are in the original, too: what a release tells of them is no measure of what it
-    tells of others. They are told by the column of a ``person``, which the original has to have, and cases by their
-    names and all of their events."""
+    """Refuse a control with people who are in the original, too.
+
+    What a release reveals about them does not measure what it reveals about others. The column of a ``person``, which
+    the original must have, identifies people. The name and all events of a case identify cases.
+    """
     if not isinstance(original, EventLog):
         return
     if isinstance(person, str):
@@ -83,7 +93,7 @@ def _check_people(original: EventLog, control: EventLog, column: str) -> None:
 
 
 def has_column(log: EventLog, column: str) -> bool:
-    """Return whether a log has this column of persons."""
+    """Return True if the log has this column of persons."""
     try:
         return bool(columns_of_persons(log, column))
     except ParameterError:
@@ -91,8 +101,10 @@ def has_column(log: EventLog, column: str) -> bool:
 
 
 def _cases_in(log: EventLog) -> set[tuple[str, tuple[str, ...], tuple[int | None, ...]]]:
-    """The cases by all that tells them: their names, and their events with their times. Those without a name or any
-    time are none: names that are numbers occur in every log."""
+    """Return the cases of a log by their names, activities and times.
+
+    Cases without a name or without any time are left out, because names that are numbers occur in every log.
+    """
     labels, codes = log.activity_codes
     times = log.events.column(TIMESTAMP).cast(pa.int64()).to_pylist()
     names = log.cases.column(ACTIVITY).cast(pa.string()).to_pylist()
@@ -103,9 +115,12 @@ def _cases_in(log: EventLog) -> set[tuple[str, tuple[str, ...], tuple[int | None
 
 
 def parted(log: EventLog, person: str, cases: int, generator: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """Return the rows of about so many cases, and of the others, ascending: of people drawn at random, as many as come
-    nearest to that, and at least one on each side. Nobody has cases on both; a case of which it is not known whose it
-    is counts as somebody's own. No case's side depends on the order of rows."""
+    """Return the rows of about ``cases`` cases, and those of the others, ascending.
+
+    Whole persons are drawn at random, as many as come nearest to that number, with at least one on each side. No person
+    has cases on both sides. A case without a person counts as a person of its own. The side of a case does not depend
+    on the order of rows.
+    """
     owner = numbered(log, person)
     size = np.bincount(owner)
     if len(size) < 2:
@@ -113,18 +128,18 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
         raise ParameterError(code, parameter="person", person=person)
     mixed = generator.permutation(len(size))
     off = np.abs(np.cumsum(size[mixed])[:-1] - cases)
-    last = len(off) - 1 - int(off[::-1].argmin())  # of two that are as near the larger part
+    last = len(off) - 1 - int(off[::-1].argmin())  # if two are as near, the larger part
     drawn = np.isin(owner, mixed[: last + 1])
     return np.flatnonzero(drawn), np.flatnonzero(~drawn)
 
 
 def in_order(log: EventLog) -> IntArray:
-    """Return the rows of the cases by their names: an order that is not that of the rows."""
+    """Return the rows of the cases ordered by case name, independent of row order."""
     return np.asarray(pc.sort_indices(log.cases.column(ACTIVITY).cast(pa.string())), dtype=np.int64)
 
 
 def numbered(log: EventLog, column: str) -> IntArray:
-    """The person of each case by a number, those first whose first case is, by the names of cases."""
+    """Return the person of each case as a number, by the person's first case name."""
     encoded = owners(log, column).named.dictionary_encode()
     found = np.array(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
     unknown = found < 0

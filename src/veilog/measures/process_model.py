@@ -1,4 +1,4 @@
-"""What a process model that is discovered from a release is worth on the original."""
+"""Quality on the original of a process model that is discovered from a release."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
 
 
-# What a process model discovered from the release is worth on the original log.
-#
 # The model: inductive miner infrequent (noise threshold 0.2) on the released variants, as a Petri net. Against the
 # original log L:
 #
@@ -40,18 +38,18 @@ if TYPE_CHECKING:
 #   transition that never fired counting 1.
 #
 # All are computed on variants with multiplicities, which changes nothing: replay is the same for equal traces. High
-# fitness alone is worth little, because a model of one frequent variant or of anything at all can have it: see the
+# fitness alone means little, because a model of one frequent variant or of anything at all can have it. See the
 # coverage beside it in :mod:`veilog.measures.comparison`.
 #
-# Our own miner and replay (:mod:`veilog.mining`) find them in this process; where it is asked for, pm4py (extra
-# ``models``) does in a process of its own, and finds the same. Time is limited: what was not reached has its reason.
+# Our own miner and replay (:mod:`veilog.mining`) find them in this process. On request, pm4py (extra ``models``) finds
+# the same in a process of its own. Time is limited: each number that is not reached has its reason.
 
 MEASURES = ("fitness", "precision", "f_score", "generalization")
 
 
 @dataclass(frozen=True)
 class ModelQuality:
-    """Quality of the model discovered from a release; a measure that is None has its reason in ``not_computed``."""
+    """Quality of the model of a release; ``not_computed`` has a reason for each None."""
 
     fitness: float | None = None
     precision: float | None = None
@@ -62,7 +60,7 @@ class ModelQuality:
 
     @classmethod
     def of(cls, values: Mapping[str, float], problem: Message | None, seconds: float) -> ModelQuality:
-        """Return the quality with the F-score that follows, and with one reason for what is not among the values."""
+        """Return the quality of these values, with the F-score and a reason for the rest."""
         known = dict(values)
         if {"fitness", "precision"} <= known.keys():
             known["f_score"] = f_score(known["fitness"], known["precision"])
@@ -73,7 +71,7 @@ class ModelQuality:
 def measured(
     original: Variants, released: Variants, *, noise: float, seconds: float, prefixes: int | None
 ) -> ModelQuality:
-    """Discover a model from the release and replay the original on it; what was reached in time is kept."""
+    """Discover the release's model and replay the original, as far as time allows."""
     started, clock = time.monotonic(), Clock(seconds)
     values: dict[str, float] = {}
     stage, problem = "discovery", None
@@ -97,7 +95,7 @@ _WORKER = "veilog.measures.process_model_worker"
 
 
 class Running:
-    """The measurement under way in its process."""
+    """Measurement under way in another process."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], answers: IO[bytes], words: IO[bytes], seconds: float, memory: int
@@ -107,7 +105,7 @@ class Running:
         self._started = time.monotonic()
 
     def result(self) -> ModelQuality:
-        """Waits until the process has ended or its time is over."""
+        """Wait until the process has ended or its time is over, and return the quality."""
         left = self._seconds - (time.monotonic() - self._started)
         ended = ends_in_time(self._process, left)
         seconds = time.monotonic() - self._started
@@ -132,7 +130,7 @@ class Running:
         return ModelQuality.of(values, reason, seconds)
 
     def _last_words(self) -> str:
-        """The last line that the process wrote about its end: of a traceback the error itself."""
+        """Return the last line that the process wrote: for a traceback, the error itself."""
         self._words.seek(0)
         lines = self._words.read()[-4000:].decode("utf-8", "replace").strip().splitlines()
         return f": {lines[-1].strip()[:200]}" if lines else ""
@@ -142,7 +140,7 @@ class Running:
 def running(
     original: Variants, released: Variants, *, noise: float, seconds: float, memory: int, prefixes: int | None
 ) -> Iterator[Running]:
-    """Starts the measurement beside the caller's work; leaving the block ends it in any case."""
+    """Start the measurement in another process, which ends with the block."""
     if importlib.util.find_spec("pm4py") is None:
         raise MissingExtraError(Message("measuring-models"), extra="models")
     logs = [
@@ -159,30 +157,31 @@ def running(
 
 
 _COSTS = {"log_move_cost": 1 << 16, "model_move_cost": 1 << 16, "silent_move_cost": 1, "sync_move_cost": 0}
-"""Silent moves cost next to nothing, so that none is made in vain; they are not counted."""
+"""Costs of the moves; a silent move costs almost nothing, so that none is in vain, and is not counted."""
 
 
 MOST_STATES = 1_000_000
-"""So many are looked at for one variant."""
+"""Largest number of states visited for one variant."""
 
 
 class TooManyStatesError(VeilogError):
-    """An alignment was not found in so many states."""
+    """No alignment was found within this number of states."""
 
     def __init__(self, states: int) -> None:
         super().__init__("alignment-states-too-many", states=states)
 
 
 def check_alignments() -> None:
-    """Raise :class:`MissingExtraError` where there is no r4pm."""
+    """Raise :class:`MissingExtraError` if r4pm is not installed."""
     if importlib.util.find_spec("r4pm") is None:
         raise MissingExtraError(Message("fitness-by-alignments"), extra="alignments")
 
 
 def aligned_fitness(original: Variants, net: Net, clock: Clock = UNLIMITED) -> float:
-    """Return 1 - changes / (events + visible steps of the shortest way through the net), over all cases.
+    """Return the fitness by alignments over all cases.
 
-    Each variant is aligned once and counts its cases. Where every case is empty and the net has an empty way, 1.
+    It is 1 - changes / (events + visible steps of the shortest way through the net). Each variant is aligned once and
+    weighs its cases. The value is 1 where every case is empty and the net has an empty way.
     """
     aligner = Aligner(net)
     shortest = aligner.changes(())
@@ -195,7 +194,7 @@ def aligned_fitness(original: Variants, net: Net, clock: Clock = UNLIMITED) -> f
 
 
 class Aligner:
-    """A net as r4pm takes it."""
+    """A net in the form that r4pm takes."""
 
     def __init__(self, net: Net) -> None:
         check_alignments()
@@ -203,13 +202,13 @@ class Aligner:
         self._visible = {name for name, one in self._net["transitions"].items() if one["label"] is not None}
 
     def changes(self, trace: Sequence[str]) -> int:
-        """Return the fewest events taken out and activities put in that let the trace fit."""
+        """Return the fewest removed events and added activities that make the trace fit."""
         from r4pm.bindings.conformance.case_centric.alignments import align_trace
 
         options: Any = {"cost_fn": _COSTS, "max_states": MOST_STATES}
         try:
             moves = align_trace(self._net, list(trace), options)["moves"]
-        except TypeError as error:  # as which r4pm raises everything
+        except TypeError as error:  # r4pm raises everything as this
             if "LimitReached" in str(error):
                 raise TooManyStatesError(MOST_STATES) from None
             raise
@@ -251,11 +250,11 @@ def model_quality(
     prefixes: int | None = None,
     by: Miner = "veilog",
 ) -> ModelQuality:
-    """Discover a model from the release and measure it on the original, within ``seconds``.
+    """Discover a model from the release and measure it on the original in ``seconds``.
 
-    With ``prefixes`` the precision is an estimate: over so many prefixes, drawn in proportion to the cases that have
-    them and always the same ones, instead of all. For models of much noise, on which every prefix takes long.
-    ``by`` says whose miner and replay; pm4py's process has ``memory`` bytes.
+    With ``prefixes`` the precision is an estimate from this number of prefixes instead of all. They are drawn in
+    proportion to the cases that have them, and are always the same ones. This helps with models of much noise, on which
+    every prefix takes long. ``by`` names the miner and replay to use; pm4py's process has ``memory`` bytes.
     """
     first, second = (log if isinstance(log, Variants) else log.variants for log in (original, released))
     _check(first, second, noise, seconds, memory, prefixes)
@@ -280,7 +279,7 @@ def _check(
 
 
 def _running(pair: Pair) -> Running:
-    """Return pm4py's measurement under way; it goes on beside the other measures."""
+    """Return pm4py's measurement under way; it runs beside the other measures."""
     first, second = pair.variants
     _check(first, second, 0.2, pair.seconds, pair.memory, None)
     process = running(first, second, noise=0.2, seconds=pair.seconds, memory=pair.memory, prefixes=None)

@@ -1,7 +1,7 @@
-"""The process in which pm4py works: a task as JSON on standard input, answers as lines of JSON on standard output.
+"""Process in which pm4py works: a task as JSON in, answers as lines of JSON out.
 
-Run as ``python -m veilog.measures.process_model_worker`` by :mod:`veilog.measures.process_model`, and by nobody
-else. An answer is written as soon as it is known, so that a kill loses only what was not reached.
+Only :mod:`veilog.measures.process_model` runs it, as ``python -m veilog.measures.process_model_worker``. An answer is
+written as soon as it is known, so that a kill loses only the answers not yet reached.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from veilog.mining.replay import Prefixes, Replayed, Tokens, precision
 
 Trace = tuple[str, ...]
 _DEPTH = 50
-"""How far silent transitions are followed, as pm4py does by itself."""
+"""Longest path of silent transitions to follow, pm4py's own default."""
 _TOKENS = ("missing", "remaining", "consumed", "produced")
 
 
 class Pm4pyReplay:
-    """Token replay on a net with its initial and final marking, which remembers the steps of prefixes."""
+    """Token replay on a net with its two markings, which remembers steps of prefixes."""
 
     clock = UNLIMITED
-    """This process is ended by the one that began it."""
+    """A clock that never stops, because the parent process ends this one."""
 
     def __init__(self, net: Any, initial: Any, final: Any) -> None:
         from pm4py.objects.petri_net.utils.petri_utils import get_places_shortest_path_by_hidden
@@ -60,7 +60,7 @@ class Pm4pyReplay:
         return found
 
     def enabled(self, marking: int) -> set[str]:
-        """Return the activities that the net allows in a marking, by way of silent transitions too."""
+        """Return the activities that the net allows in a marking, also by silent steps."""
         return self._enabled[marking]
 
     def _after(self, marking: int, activity: str) -> int | None:
@@ -97,7 +97,7 @@ class Pm4pyReplay:
 
 
 def log_of(traces: Iterable[Trace]) -> Any:
-    """Traces as pm4py wants them."""
+    """Return traces in the form that pm4py takes."""
     from pm4py.objects.log.obj import Event, EventLog
     from pm4py.objects.log.obj import Trace as Events
 
@@ -106,7 +106,7 @@ def log_of(traces: Iterable[Trace]) -> Any:
 
 def main() -> int:
     task = json.load(sys.stdin)
-    # What pm4py prints must not get between the answers.
+    # The output of pm4py must not get between the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
@@ -144,7 +144,7 @@ def _measure(task: dict[str, Any], answer: Any) -> None:
 
 
 def _net(released: Mapping[Trace, int], noise: float) -> tuple[Any, Any, Any]:
-    """The net that the inductive miner discovers, with its initial and final marking."""
+    """Return the net that the inductive miner discovers, with its two markings."""
     import pm4py
     from pm4py.algo.discovery.inductive.dtypes.im_ds import IMDataStructureUVCL
     from pm4py.algo.discovery.inductive.variants.imf import IMFUVCL

@@ -1,4 +1,4 @@
-"""Rework: how many cases do an activity again, and how often that is at once.
+"""Rework: cases that repeat an activity, and repetitions that follow at once.
 
     cases with rework = share of the cases in which some activity happens at least twice
     self-loops        = share of the directly-follows steps from an activity to itself
@@ -20,18 +20,18 @@ from veilog.measures.measure import Pair, our_measure
 
 @dataclass(frozen=True)
 class Rework:
-    """Both shares, before and after."""
+    """Shares of both kinds of rework, in the original and in the release."""
 
     original: float
     """Share of the original's cases in which some activity happens again."""
     released: float
     loops_original: float
-    """Share of the original's steps that stay at their activity; 0 where there is no step."""
+    """Share of the original's steps that stay at their activity; 0 without steps."""
     loops_released: float
 
 
 def rework(original: EventLog | Variants, released: EventLog | Variants) -> Rework:
-    """Return how much rework both logs have."""
+    """Return the rework of both logs."""
     (first, loops_first), (second, loops_second) = _shares(original, "original"), _shares(released, "released")
     return Rework(first, second, loops_first, loops_second)
 

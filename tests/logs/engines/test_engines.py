@@ -1,4 +1,4 @@
-"""Variants by DuckDB: the same multiset as reading the whole file, within the memory given, whatever the table."""
+"""Variants by DuckDB equal those of the whole file, within memory, for any table."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Variants by Ibis, on DuckDB and on Spark: the same multiset as reading the whole log, or a refusal that says why."""
+"""Variants by Ibis, on DuckDB and Spark, equal those of the log, or are refused."""
 
 import contextlib
 import gc
@@ -225,7 +225,7 @@ def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.Monk
 def test_an_engine_that_takes_spellings_for_one_name_is_not_used(
     monkeypatch: pytest.MonkeyPatch, column: str, collation: str
 ) -> None:
-    """A case x with one named X beside it became one case, on warehouses that no test runs on."""
+    """A collation that takes x and X for one name would merge cases, and is refused."""
     there = on_duckdb(table([("1", "a", 0), ("1", "b", 1)]))
     collated = there.get_backend().con
     monkeypatch.setattr(engines_ibis, "_collates", lambda table: False)
@@ -237,7 +237,7 @@ def test_an_engine_that_takes_spellings_for_one_name_is_not_used(
 
 
 def test_a_collation_of_sqlite_makes_no_event_that_of_another_case(tmp_path: Path) -> None:
-    """Events of x and X at one time were refused as of one case, and an activity of blanks as none."""
+    """Cases x and X of SQLite stay two, and an activity of blanks stays one."""
     with contextlib.closing(sqlite3.connect(tmp_path / "log.db")) as connection:
         connection.execute('CREATE TABLE log ("case" TEXT COLLATE NOCASE, activity TEXT COLLATE RTRIM, time TIMESTAMP)')
         rows = [("x", "a", 0), ("X", "b", 0), ("y", " ", 1)]
@@ -403,7 +403,7 @@ def test_a_collation_of_spark_makes_no_spelling_of_one_case_that_of_others(
 @pytest.mark.parametrize("infinite", ["infinity", "-infinity"])
 @pytest.mark.parametrize("read", [files.read, files.read_variants])
 def test_infinite_times_are_refused_as_those_beyond_the_calendar_are(infinite: str, read: Callable[..., Any]) -> None:
-    """What was said was of Python's dates, and that the engine gave up."""
+    """Infinite times are refused as times outside the years, in words of the user."""
     connection = ibis.duckdb.connect()
     connection.raw_sql(f"CREATE TABLE log AS SELECT '1' c, 'a' a, unnest([TIMESTAMP '{infinite}', '2024-01-01']) t")
     with refused(InputError, "times-outside-years-infinite"):

@@ -1,4 +1,4 @@
-"""Variants of a table in a DuckDB database: by its rows' order, or by an index where a view has none."""
+"""Variants of a table in DuckDB follow its rows' order, or an index for a view."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""Variants by a Postgres that runs: those of the events in memory, with no right but to read, or an error in words."""
+"""Variants by a running Postgres equal those in memory, with a right to read only."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def table(rows: list[tuple[str, str, int]], time: pa.DataType = UTC_TIMES) -> pa
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """One for all tests, with a role that may only read, and a log of a hospital as a file and as a table."""
+    """Serve all tests with a role that may only read, and a log as a file and a table."""
     with served() as running:
         word = SECRET.replace("'", "''")
         running.does(
@@ -75,7 +75,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def ward(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A log in a file, the same in the table ``ward``, and a view ``slow`` of it that takes a minute."""
+    """Write a log to a file and the table ``ward``, with a slow view of a minute."""
     monkeypatch.chdir(tmp_path)
     files.write(hospital(60, 1), tmp_path / "ward.parquet")
     events = pq.read_table(tmp_path / "ward.parquet").select(["case:concept:name", "concept:name", "time:timestamp"])
@@ -92,7 +92,7 @@ def read(server: Server, name: str = "log", database: str = "postgres", **option
 
 @contextmanager
 def meanwhile(does: Callable[[], object]) -> Iterator[None]:
-    """Do something in another thread during the block; its errors are those of the test."""
+    """Run a function in another thread during the block, and raise its errors."""
     failed: list[BaseException] = []
 
     def work() -> None:
@@ -137,7 +137,7 @@ def test_what_postgres_takes_for_the_same_is_not(server: Server) -> None:
     for kind in ("text COLLATE nocase", "citext", 'text COLLATE "en-US-x-icu"', "varchar(9)"):
         server.fill(events, f'"case" {kind}, activity {kind}, time timestamptz, seq bigint')
         assert read(server) == files.read(events.drop_columns(["seq"])).variants, kind
-    # To tell events of the same time apart is asked of characters, too.
+    # Activities of the same time are distinguished by characters, too.
     server.fill(table([("1", "x", 0), ("1", "X", 0)]), '"case" text, activity citext, time timestamptz, seq bigint')
     with refused(InputError, "order-activities-tied", ties=1):
         read(server, index=None)

@@ -1,4 +1,4 @@
-"""Spark as a cluster: a master and two workers in processes of their own, one of which is killed half way."""
+"""Spark as a cluster: a master and two workers, one of which is killed half way."""
 
 import json
 import os
@@ -25,8 +25,8 @@ PARTS = 8
 BRIEF = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For Java that lives for seconds: to compile well takes longer than to run."""
 
-# What somebody runs on a cluster: the session is there, and veilog works in it. It has a process of its own, since a
-# process has one Spark only.
+# The program that a user runs on a cluster: the session is there, and veilog works in it. It has a process of its own,
+# because a process has one Spark only.
 START = '''
 import json, os, signal, sys, threading, time
 from pathlib import Path
@@ -139,7 +139,7 @@ print(json.dumps(found))
 
 @contextmanager
 def daemon(folder: Path, name: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
-    """A process of Spark that serves, until the end of the block, and the file that holds what it says."""
+    """Run a process of Spark during the block, with a file for its output."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -161,7 +161,7 @@ def daemon(folder: Path, name: str, *arguments: str) -> Iterator[tuple[subproces
 
 
 def told(said: Path, pattern: str) -> str:
-    """Wait for what a process says."""
+    """Wait for a pattern in the output of a process, and return its group."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         match = re.search(pattern, said.read_text(errors="replace"))
@@ -192,7 +192,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[int]]]:
 
 
 def run(driver: str, cluster: tuple[str, list[int]], folder: Path) -> dict[str, Any]:
-    """What a driver finds."""
+    """Return the results of a driver."""
     address, pids = cluster
     command = [sys.executable, "-c", driver, address, str(folder), *map(str, pids)]
     env = {**os.environ, "SPARK_DAEMON_JAVA_OPTS": BRIEF, "PYSPARK_PYTHON": sys.executable}

@@ -55,7 +55,7 @@ def in_memory(log: StoredLog) -> EventLog:
 
 
 def same(log: EventLog, other: EventLog) -> bool:
-    """The same cases with the same events, whatever the events' numbers and the codes of their labels."""
+    """Return True for the same cases and events, whatever their numbers and codes."""
     plain = [
         [table.column(name).to_pylist() for name in table.column_names if name != "event:index"]
         for side in (log, other)
@@ -72,7 +72,7 @@ def same(log: EventLog, other: EventLog) -> bool:
 def test_the_pieces_are_the_log(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, int, str | None]], size: int, batch: int
 ) -> None:
-    """Whatever its columns of cases say: the same in each case, nothing in some, different things in one."""
+    """Pieces give the log, with columns of cases that agree, are empty or differ."""
     path = tmp_path_factory.mktemp("stored") / "log.parquet"
     write_rows(path, rows)
     table = pq.read_table(path)
@@ -196,7 +196,7 @@ def test_what_threads_find_in_pieces_comes_in_the_order_of_the_pieces(in_three: 
 
 @pytest.mark.parametrize("values", [1, 127, 128, 300])
 def test_texts_that_repeat_are_kept_as_numbers_and_come_back_as_texts(tmp_path: Path, values: int) -> None:
-    """With room for what stands for none, also where that is the last number of its width."""
+    """Codes have room for the missing value, also at the last number of their width."""
     codes = [*range(values), *range(values), None]
     colours = [None if code is None else f"colour {code}" for code in codes]
     rows = [("pqr"[i % 3], "a", i % 60, colour) for i, colour in enumerate(colours)]

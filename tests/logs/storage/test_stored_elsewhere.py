@@ -1,4 +1,4 @@
-"""A log on disk is the same log from memory, one file, several, a table of DuckDB and a table of another engine."""
+"""A log on disk is the same from memory, files, DuckDB or another engine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ROWS = st.lists(
 
 
 def events_of(rows: list[tuple[str, str, int, str, bool]]) -> pa.Table:
-    """Rows in any order of cases and times; one attribute of cases is none where a row says so."""
+    """Return rows in any order; one attribute of cases is missing where a row is odd."""
     case, activity, minutes, colour, odd = zip(*rows, strict=True)
     return pa.table(
         {
@@ -85,7 +85,7 @@ def on_ibis(events: pa.Table) -> Any:
 
 
 def told(log: EventLog) -> dict[str, list[Any]]:
-    """All that a log says, but for how its events are numbered."""
+    """Return all columns of a log but the numbers of its events."""
     columns = {f"event {name}": log.events[name].to_pylist() for name in log.events.column_names if name != EVENT_INDEX}
     return columns | {f"case {name}": log.cases[name].to_pylist() for name in log.cases.column_names}
 
@@ -317,7 +317,7 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
 
 @pytest.mark.slow
 def test_a_number_that_64_bits_do_not_hold_changes_no_piece(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which type a column has depends on no value, and so on no piece."""
+    """The type of a column depends on no value, and so on no piece."""
     events = hundred().append_column("size", pa.array([1] * 99 + [1 << 63], pa.uint64()))
     in_small_pieces(monkeypatch, 20)
     log = store("log", engine=as_database(tmp_path, events))
@@ -400,7 +400,7 @@ def test_a_real_disk_that_fills_up_while_it_sorts(tmp_path: Path, spill: Path) -
 
 @pytest.mark.slow
 def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query that is cancelled, a connection that breaks, Ctrl-C: after the first piece was written."""
+    """A cancelled query, a broken connection and Ctrl-C after a piece leave no files."""
     engine = as_database(tmp_path, hundred())
     in_small_pieces(monkeypatch, 20)
     real = loader.in_order

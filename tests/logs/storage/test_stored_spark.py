@@ -1,4 +1,4 @@
-"""A table of Spark that stays there is asked by its workers, and answers as the log in memory and on disk does."""
+"""A table that stays in Spark answers queries as the log in memory and on disk."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_persons_and_parts_are_those_of_the_same_pieces_on_disk(log: StoredLog, 
 
 
 def told(log: EventLog) -> dict[str, list[Any]]:
-    """All that a log says of each case, but for how its events are numbered."""
+    """Return all columns of each case but the numbers of its events."""
     columns = [name for name in log.events.column_names if name not in (EVENT_INDEX, CASE_INDEX)]
     rows, cases = log.events.select(columns).to_pylist(), log.cases.to_pylist()
     return {
@@ -290,7 +290,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("broken")
 def test_a_worker_that_breaks_is_told_without_what_it_said_and_is_paid_for(tables: Tables) -> None:
-    """Of a log of few cases, and one question: the ledger of a whole release is the nightly test's."""
+    """A query of a broken worker spends its epsilon, and its error reveals no value.
+
+    The log has few cases; the nightly test has the ledger of a whole release.
+    """
     few = stored(tables.of(made_up(60)))
     curator = Curator(few.variants, log=few, randomness=noise.seeded(1))
 

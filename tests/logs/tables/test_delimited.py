@@ -1,4 +1,4 @@
-"""Delimited text: its bytes are watched one read at a time, and its numbers are those of its decimal sign."""
+"""Delimited text is checked one read at a time, with numbers by its decimal sign."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from veilog.logs.tables.csv import Dialect, ValidatingStream
 
 @pytest.mark.slow
 def test_threads_that_read_at_once_find_no_fault_that_is_none() -> None:
-    """Arrow reads ahead in threads of its own while what is left is drained: their blocks must not be mixed up."""
+    """Threads that read ahead while the rest is drained never mix up their blocks."""
     data = b'case,activity,time\n1,"' + b'a\n""b' * 400_000 + b'"'
     dialect = Dialect(",", "utf-8", ("case", "activity", "time"))
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Workbooks of Excel: cells as what they are, the sheet that is meant, and no more unpacked than they say."""
+"""Workbooks of Excel: cells by their types, the right sheet, and no more unpacked."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_a_workbook_unpacks_to_no_more_than_is_allowed(tmp_path: Path, monkeypat
 
 
 def test_a_size_that_is_a_lie_brings_no_more_out(tmp_path: Path) -> None:
-    """What the directory of a zip says is what comes out of it: a part that is larger is cut off and refused."""
+    """A part larger than its declared size is cut off and refused."""
     path = written(tmp_path, HEADER, *([1, "a", AT] for _ in range(500)))
     raw = bytearray(path.read_bytes())
     with zipfile.ZipFile(io.BytesIO(bytes(raw))) as archive:

@@ -1,4 +1,4 @@
-"""Columns of types that tables in memory and Parquet seldom have: read as their values say, or refused in words."""
+"""Columns of rare types in memory and Parquet are read by value, or refused."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_times_of_96_bits_reach_as_far_as_others(tmp_path: Path) -> None:
 
 
 def test_uuids_name_cases_and_are_text(tmp_path: Path) -> None:
-    """As a database writes them to Parquet; where they happened to be text, too, their bytes were the names."""
+    """UUIDs as a database writes them to Parquet name cases as text, not as bytes."""
     names = [uuid.UUID(int=number) for number in (1, 2**127 + 3, 1, 2**127 + 3)]
     ids = pa.array([name.bytes for name in names], pa.binary(16)).cast(pa.uuid())
     wanted = told(pa.table(rows(**{CASE: list(map(str, names)), "case:who": list(map(str, names))})))
@@ -151,7 +151,7 @@ def test_uuids_name_cases_and_are_text(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("infinite", ["infinity", "-infinity"])
 def test_infinite_times_are_none(tmp_path: Path, infinite: str) -> None:
-    """Of a table they are missing, whether its variants are wanted or all of it; of Parquet they are out of range."""
+    """Infinite times of a table are missing; those of Parquet are out of range."""
     with duckdb.connect(tmp_path / "log.duckdb") as base:
         base.register("known", pa.table(rows()))
         base.execute(f"CREATE TABLE log AS FROM known UNION ALL SELECT 'a', 'v', TIMESTAMPTZ '{infinite}'")

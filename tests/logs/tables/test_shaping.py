@@ -1,4 +1,4 @@
-"""Titles before the header, times in two columns or as numbers, rows that are two events: found, said, and by row."""
+"""Titles, times in two columns or as numbers, and two events a row are reported."""
 
 from __future__ import annotations
 
@@ -265,7 +265,7 @@ def test_both_times_of_a_row_are_kept(tmp_path: Path) -> None:
 
 
 def test_another_column_of_starts_is_another_way_of_reading(tmp_path: Path) -> None:
-    """By another start a case may begin in another month, and so be in two parts of one rule."""
+    """Another start may put a case into another month, so the way of reading differs."""
     ways = {
         read(tmp_path, SPANS.replace("start_time", start), lifecycle=how).read_as
         for start in ("start_time", "start")
@@ -316,7 +316,7 @@ def test_every_transition_may_be_asked_for(tmp_path: Path) -> None:
 HALVES = (
     "case,activity,begun,done\n1,a,2024-03-13 08:00,2024-03-13 10:00\n1,b,2024-03-13 09:00,\n1,c,,2024-03-13 11:00\n"
 )
-"""A row without an end, and one without a start, under names that say neither."""
+"""Rows without an end and without a start, under names that reveal neither."""
 NAMED = {"timestamp": "done", "start": "begun"}
 
 

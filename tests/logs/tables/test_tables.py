@@ -1,4 +1,4 @@
-"""Tables on the way in: columns are found, text is read exactly, and nothing vanishes."""
+"""Tables are read with the right columns and exact text, and nothing vanishes."""
 
 import csv
 import io

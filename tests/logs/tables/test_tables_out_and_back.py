@@ -22,7 +22,7 @@ from veilog.logs.synthetic.hospital import hospital
 
 
 def _rich_log() -> EventLog:
-    """Attributes of every type, with gaps; a case without events; two cases of one name; times out of order."""
+    """Return a log with attributes of all types, gaps, and odd cases and times."""
     stamp = pa.array([3, 1, 2, 2, None], pa.int64()).cast(TIMESTAMP_TYPE)
     events = pa.table(
         {
@@ -252,7 +252,7 @@ def test_an_empty_frame_is_a_log_without_cases() -> None:
 
 
 def test_case_attributes_are_those_called_so_and_unknown_where_rows_differ(tmp_path: Path) -> None:
-    """Or the first by row and not by time: a log on a disk, whose rows come from several places, has the same."""
+    """A case attribute is unknown where rows differ, or the first by row, not by time."""
     text = "case,activity,time,case:age,case:ward\n1,b,2024-01-02,5,x\n1,a,2024-01-01,5,y\n2,a,2024-01-01,6,\n"
     text += "2,a,2024-01-02,6,z\n"
     log = read(tmp_path, text)

@@ -1,4 +1,4 @@
-"""Tables with a row for each case and a column for each step: recognised, refused, and made events by what is shown."""
+"""Wide tables are recognised and refused, and the Python in the error melts them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def as_workbook(path: Path) -> None:
 
 
 def made(given: Any, log: Any, folder: Path) -> Path:
-    """What is written where the Python that the error shows is run, in a folder."""
+    """Return the file that the Python in the error writes in a folder."""
     with refused(InputError, "table-wide", number=4) as caught:
         veilog.read(given)
     said = dict(caught.value.message.values)

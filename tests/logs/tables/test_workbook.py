@@ -1,4 +1,4 @@
-"""Workbooks of Excel on the way out: what a sheet holds comes back, and nothing of a log is computed or lost unsaid."""
+"""Written workbooks come back whole, with nothing computed and no silent loss."""
 
 from __future__ import annotations
 

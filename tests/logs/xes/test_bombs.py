@@ -1,4 +1,4 @@
-"""One huge value in a small file is refused as it is met: in bounded time and memory, saying where it is."""
+"""A huge value in a small file is refused at once, in bounded time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files broken in every way a machine can think of: each is refused in words, or read as ElementTree reads it."""
+"""Broken files are refused in words, or read as ElementTree reads them."""
 
 from __future__ import annotations
 

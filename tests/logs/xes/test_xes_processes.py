@@ -52,7 +52,7 @@ def test_several_processes_read_the_same(
 def test_a_file_that_cannot_be_split_is_read_or_refused_as_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: bytes
 ) -> None:
-    """The trouble is put everywhere around the middle, so that some splits fall into it."""
+    """A file with trouble around the middle is read or refused as by one process."""
     monkeypatch.setattr(xes_parts, "SMALLEST", 100)
     document = big_log(12)
     path = tmp_path / "log.xes"

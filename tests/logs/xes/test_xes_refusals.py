@@ -1,4 +1,4 @@
-"""What is wrong with an XES file is said by name, line and count; what is no log is refused."""
+"""Faults of XES files are named with line and count, and other files are refused."""
 
 from __future__ import annotations
 

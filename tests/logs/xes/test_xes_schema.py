@@ -1,5 +1,7 @@
-"""What is written as XES is valid: by the rules of the schema of :mod:`xes_rules`, and by the schema itself, where
-VEILOG_XES_SCHEMA names a file with that of XES 1.0 (without its namespace)."""
+"""Written XES is valid by the rules of :mod:`xes_rules`, and by the schema itself.
+
+VEILOG_XES_SCHEMA names a file with the schema of XES 1.0 (without its namespace).
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ AGES = ["0-17", "18-39", "40-59", "60-79", "80+"]
 
 @pytest.fixture(scope="module")
 def by_schema() -> Callable[[bytes], bool]:
-    """Whether a document is valid by the schema that VEILOG_XES_SCHEMA names."""
+    """Return a validator by the schema that VEILOG_XES_SCHEMA names."""
     path = os.environ.get("VEILOG_XES_SCHEMA")
     if not path:
         pytest.skip("VEILOG_XES_SCHEMA names no file with the schema of XES 1.0, without its namespace")

@@ -1,4 +1,4 @@
-"""Values of XES are read in bulk, and each as if it stood alone: dates, numbers, truth values, in any company."""
+"""Values of XES are read in bulk, and each as if it stood alone, in any company."""
 
 import math
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ def test_dates_in_bulk_are_those_that_each_is_alone(texts: list[str]) -> None:
 
 
 def together(kind: str, texts: Sequence[str]) -> list[Any]:
-    """What each of these values is beside the others; None where it is bad."""
+    """Return each of these values beside the others; None where it is bad."""
     found = convert(kind, pa.array([text.encode() for text in texts], pa.binary()))
     values = iter(found.values.to_pylist())
     return [next(values) if found.good is None or found.good[i] else None for i in range(len(texts))]

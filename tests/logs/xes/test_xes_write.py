@@ -1,4 +1,4 @@
-"""What is written as XES is read again as it was, and the same log always gives the same bytes."""
+"""Written XES comes back the same, and equal logs give equal bytes."""
 
 from __future__ import annotations
 
@@ -252,7 +252,7 @@ def test_a_column_that_is_called_as_nested_attributes_and_holds_none_is_refused(
 
 
 def test_an_attribute_of_a_type_that_xes_has_not_is_not_written() -> None:
-    """A changed Parquet file may say so; it was written as an element of that name."""
+    """A changed Parquet file may hold an unknown type of attribute, which is refused."""
     frame = pa.table({"case": ["1"], "activity": ["a"], "timestamp": [datetime(2024, 1, 1, tzinfo=UTC)]})
     log = replace(files.read(frame), metadata=Metadata(attributes=(Attribute("k", "v", "string/><trace"),)))
     with refused(OutputError, "xes-type-unknown"):

@@ -1,4 +1,4 @@
-"""Disclosure risk against the paper, values recomputed on public logs, and a reference written from the definitions."""
+"""Disclosure equals values of the paper, of public logs, and of a plain reference."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def candidates(variants: Variants, background: str, size: int) -> dict[tuple[str
 def reference(
     variants: Variants, background: str, size: int, weights: dict[str, float] | None = None
 ) -> tuple[int, float | None, float | None, int]:
-    """Candidates, case and trace disclosure (equations 1 and 2), and the cases that some candidate singles out."""
+    """Return candidates, case and trace disclosure (equations 1, 2), and unique cases."""
     counts = variants.to_dict()
     case = trace = total = 0.0
     alone = set()
@@ -353,7 +353,7 @@ def test_the_log_is_not_changed() -> None:
     assert EXAMPLE_1.to_dict() == before
 
 
-# What else is known, and what else is told -----------------------------------------------------------------------
+# Other knowledge and other secrets -----------------------------------------------------------------------------------
 
 
 def as_event_log(table: pd.DataFrame) -> EventLog:
@@ -363,7 +363,7 @@ def as_event_log(table: pd.DataFrame) -> EventLog:
 
 
 def event_log(cases: dict[str, tuple[str, str | None]], times: list[int] | None = None) -> EventLog:
-    """A log with the trace and the diagnosis of each case; an hour from event to event unless times are given."""
+    """Return a log with each case's trace and diagnosis; events are an hour apart."""
     rows = [(name, activity, i) for name, (trace, _) in cases.items() for i, activity in enumerate(trace)]
     stamps = [3_600_000_000 * i for *_, i in rows] if times is None else times
     table = pd.DataFrame(
@@ -378,7 +378,7 @@ def event_log(cases: dict[str, tuple[str, str | None]], times: list[int] | None 
 
 
 def disclosed(cases: dict[str, tuple[str, str | None]], background: str, size: int) -> float | None:
-    """The disclosure of the diagnosis, from its definition: the entropy of the values of the cases that match."""
+    """Return the disclosure of the diagnosis by its definition."""
     variants = log(*((trace, 1) for trace in {trace for trace, _ in cases.values()}))
     found = candidates(variants, background, size)
     total = 0.0

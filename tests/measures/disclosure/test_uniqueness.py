@@ -40,7 +40,7 @@ def reference(variants: Variants, size: int, background: str) -> float:
 
 
 def test_by_hand() -> None:
-    # Of abc only c is nobody else's; of ab no point is.
+    # Of abc only c is unique to its case; of ab no point is.
     assert uniqueness(log(("abc", 1), ("ab", 1)), 3).share == 0.5
     exact = uniqueness(log(("a", 1), ("b", 1), ("c", 2)), 1)
     assert (exact.share, exact.interval) == (0.5, None)

@@ -21,7 +21,7 @@ def r4pm() -> None:
 
 
 def test_changes_of_cases_counted_by_hand() -> None:
-    """The model is a, then b and c in any order or e, then d: its shortest way has three activities."""
+    """The model is a, then b and c in any order or e, then d: at least three steps."""
     net = workflow_net(discover(ORIGINAL))
     changes = alignments.Aligner(net).changes
     assert changes(()) == 3

@@ -1,4 +1,4 @@
-"""Models: our own values, those of pm4py where it is installed, and the bounds on time and on its process."""
+"""Qualities of models equal pm4py's, within bounds on time and on the process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL = Variants.from_dict({("a", "b", "c"): 5, ("a", "c"): 2})
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, folder: Path, body: str) -> None:
-    """A worker that does as told instead of pm4py."""
+    """Run a worker with this body instead of pm4py."""
     (folder / "stub_worker.py").write_text(f"import json, sys, time\ntask = json.load(sys.stdin)\n{body}\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), *sys.path]))
     monkeypatch.setattr(by_pm4py, "_WORKER", "stub_worker")
@@ -192,7 +192,10 @@ def test_precision_from_some_prefixes_is_near_that_from_all(logs: Path, by: Mine
 
 @pytest.mark.slow
 def test_sacofa_as_published_gives_a_better_model_than_laplace(logs: Path) -> None:
-    """The claim of the SaCoFa paper's Figure 2, at the settings of its Table 4; all cells are in the benchmark."""
+    """The claim of the SaCoFa paper's Figure 2 holds at the settings of its Table 4.
+
+    The benchmark has all cells.
+    """
     receipt = files.read(logs / "receipt.xes.gz").variants
     settings: dict[str, Any] = {"epsilon": 1, "seed": 0, "as_published": True, "depth": 10}
     sacofa = release(receipt, "sacofa", threshold_harmful=3, **settings).variants

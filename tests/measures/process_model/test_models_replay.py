@@ -1,4 +1,4 @@
-"""Steps replayed once give what pm4py gives for every prefix, and whole traces are replayed by its defaults."""
+"""Replayed steps give pm4py's results for every prefix and for whole traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relative log similarity and absolute log difference: the papers' examples, independent optima, invariances."""
+"""Similarity and difference meet the papers' examples, optima and invariances."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def flow_cost(a: Mapping[str, int], b: Mapping[str, int], buffer: str) -> int:
 
 @pytest.mark.parametrize("matching", ["direct", "exact"])
 def test_worked_example_of_privacy_quantification(matching):
-    """The paper's Table 1 sums to 2 * 0.49 * 0.25 = 0.245; its text prints 0.24 and 0.76."""
+    """The paper's Table 1 sums to 2 * 0.49 * 0.25 = 0.245; it prints 0.24 and 0.76."""
     result = relative_log_similarity(QUANTIFICATION_A, QUANTIFICATION_B, matching=matching)
     assert (result.loss, result.value) == (0.245, 0.755)
     assert (round(result.loss, 2), round(result.value, 2)) == (0.24, 0.76)
@@ -126,7 +126,7 @@ def test_worked_example_of_the_absolute_log_difference():
 
 
 def test_the_maximum_buffer_costs_ten_more_than_the_largest_distance():
-    """a to abcd is 3 edits, so 13 each for 900 cases, and a single edit for each of the 25 others."""
+    """a to abcd is 3 edits, so 900 cases cost 13 each, and the other 25 one edit each."""
     result = absolute_log_difference(SUPPLEMENT_A, SUPPLEMENT_B, buffer="maximum")
     assert result.buffer_cost == 13
     assert result.value == 900 * 13 + 25
@@ -199,7 +199,7 @@ def test_empty_traces_are_variants_like_any_other():
 
 
 def test_counts_beyond_what_floats_hold_exactly():
-    """The shares' common denominator is about 1e18 here, so they are rounded, and the interval says so."""
+    """A common denominator of 1e18 is rounded, and the interval covers the rounding."""
     n, m = 10**9 + 7, 10**9 + 9
     a, b = log({"ab": n - 2, "ac": 2}), log({"ab": 3, "bd": m - 3})
     result = relative_log_similarity(a, b, matching="exact")

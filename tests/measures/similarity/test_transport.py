@@ -1,4 +1,4 @@
-"""The transport solver is exact by all arcs and by column generation, and no solver beneath it is believed."""
+"""The transport solver is exact by all arcs and by column generation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def linear_programme(a, b, matrix) -> float:
 
 @pytest.fixture
 def few_arcs(monkeypatch):
-    """Column generation from the smallest problem on, with two arcs a row and blocks of a few rows."""
+    """Force column generation from the smallest problem on, with few arcs and blocks."""
     monkeypatch.setattr(transport_module, "_DENSE", 0)
     monkeypatch.setattr(transport_module, "_STRIPS", 2)
     monkeypatch.setattr(transport_module, "_BLOCK", 64)
@@ -137,7 +137,7 @@ def test_the_lower_bound_holds_at_every_early_stop():
 @pytest.mark.parametrize("shape", [(60, 50), (400, 300)])
 @pytest.mark.parametrize("pivots", [1, 20, 200])
 def test_an_iteration_limit_never_gives_a_wrong_value(shape, pivots):
-    """POT warns and returns a wrong value when it stops early; here that is an error or nothing."""
+    """POT only warns about a wrong value when it stops early; ours raises an error."""
     a, b, matrix = problem(*shape, 9)
     with pytest.raises(SolverError):
         transport(a, b, matrix_costs(matrix), pivots=pivots)

@@ -1,4 +1,4 @@
-"""Bounds where there are too many pairs of variants: they hold, whatever the logs are like."""
+"""Bounds hold for every pair of logs with too many pairs of variants."""
 
 import io
 import json
@@ -106,7 +106,7 @@ def test_both_are_what_each_is() -> None:
 
 
 def _supplied(plan: _bounds.Flows, rows: int, columns: int) -> tuple[list[int], list[int]]:
-    """How much goes from every row and to every column."""
+    """Return the mass from every row and to every column."""
     assert (plan.mass > 0).all()
     left = np.bincount(plan.rows, weights=plan.mass, minlength=rows)
     return left.tolist(), np.bincount(plan.columns, weights=plan.mass, minlength=columns).tolist()

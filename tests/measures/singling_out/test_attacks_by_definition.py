@@ -1,4 +1,4 @@
-"""What attacks achieve is what their definitions give, one attack after the other on random small logs."""
+"""Attacks succeed as often as their definitions state, on random small logs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Visits = list[Visit]
 
 
 def some(rng: np.random.Generator, lengths: Sequence[int]) -> Visits:
-    """Visits of so many events, of one activity or a few, some without a time, that start on a few days."""
+    """Return visits of these lengths with few activities, some without a time."""
     letters = "abc"[: int(rng.integers(1, 4))]
     starts = [None if rng.random() < 0.15 else int(rng.integers(0, 12)) * 8 * HOUR for _ in lengths]
     traces = ["".join(rng.choice(list(letters), length)) for length in lengths]
@@ -50,7 +50,7 @@ def log(visits: Visits) -> EventLog:
 
 
 def fitting(visits: Visits, known: Sequence[str], start: int | None) -> list[str]:
-    """The traces of the visits that have this in order, and where a start is known, started within a day of it."""
+    """Return the traces that fit the known activities and, within a day, the start."""
     found = []
     for visit in visits:
         rest = iter(visit.trace)
@@ -68,7 +68,7 @@ def right(values: Iterable[str], own: str) -> Fraction | None:
 
 
 def attacked(people: Visits, held: Visits, size: int, timed: bool) -> tuple[float, float]:
-    """How often one visit alone fits, the person's, and how often the trace is guessed, with the log that is held."""
+    """Return how often a visit stands alone and how often its trace is guessed."""
     alone = guessed = Fraction(0)
     whom = [v for v in people if len(v.trace) > size and (v.start is not None or not timed)]
     for visit in whom:
@@ -84,7 +84,7 @@ def attacked(people: Visits, held: Visits, size: int, timed: bool) -> tuple[floa
 
 
 def last_guessed(people: Visits, held: Visits, size: int) -> float:
-    """How often the last activity is guessed from the first ones, or from fewer where no visit begins so."""
+    """Return how often the first activities, or fewer of them, give the last one."""
     whom = [v.trace for v in people if len(v.trace) > size]
     total = Fraction(0)
     for own in whom:
@@ -97,7 +97,7 @@ def last_guessed(people: Visits, held: Visits, size: int) -> float:
 
 
 def linked(people: Visits, held: Visits, size: int) -> float:
-    """How often the rows of a person are matched; everybody is in the lists who has two events."""
+    """Return how often the rows of a person match; the lists have all with two events."""
     both = [v.trace for v in people if len(v.trace) >= 2]
     rows = [(t[: min(size, (len(t) + 1) // 2)], t[-min(size, len(t) // 2) :]) for t in both]
     total = Fraction(0)
@@ -121,7 +121,7 @@ def values(rate: Success) -> tuple[float, float, float]:
 @pytest.mark.parametrize("seed", range(40))
 def test_attacks_achieve_what_their_definitions_give(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    # As many who could be in lists in both groups: then nobody is drawn.
+    # Both groups have as many people for the lists, so that none are drawn.
     lengths, others = (rng.choice([0, 1, 2, 2, 3, 4, 5], int(rng.integers(1, 10))) for _ in range(2))
     before, after, beside = some(rng, lengths), some(rng, others), some(rng, lengths)
     if seed % 4 == 0:

@@ -1,4 +1,4 @@
-"""Who can be found in a log: exact where it can be, never falling in what is known, never zero where not measured."""
+"""Re-identification: exact where possible, never falling, never zero unmeasured."""
 
 import itertools
 import math
@@ -64,7 +64,7 @@ def test_estimates_agree_with_all_that_can_be_known_and_never_fall(variants: Var
         assert row.found.value == pytest.approx(found, abs=0.06)
         assert row.guessed.value == pytest.approx(guessed, abs=0.06)
         assert 0.0 <= row.found.low <= row.found.value <= row.found.high <= 1.0
-        assert row.found.high <= result.alone / row.people + 1e-12  # nobody else can be found without a start
+        assert row.found.high <= result.alone / row.people + 1e-12  # no other person can be found without a start
     for less, more in itertools.pairwise(result.results):
         for one, other in ((less.found, more.found), (less.guessed, more.guessed)):
             assert one.value <= other.value + 1e-12
@@ -153,7 +153,7 @@ def test_what_cannot_fall_is_made_so() -> None:
 
 
 def of_people(rows: list[tuple[str, str | None, int]]) -> veilog.EventLog:
-    """Cases of a path, a person (None: nobody is named) and the day on which they start."""
+    """Return cases with a path, a person (None for no name) and the day of the start."""
     cases = [i for i, (path, _, _) in enumerate(rows) for _ in path]
     return veilog.read(
         pa.table(
@@ -170,7 +170,7 @@ def of_people(rows: list[tuple[str, str | None, int]]) -> veilog.EventLog:
 
 
 def truth_of_people(rows: list[tuple[str, str | None, int]], size: int, with_start: bool) -> float:
-    """The share of people found, each by any of their cases and any of its events, over all that can be known."""
+    """Return the share of people found, over all of their cases and all knowledge."""
     owners = [name or f"nobody {i}" for i, (_, name, _) in enumerate(rows)]
     found = 0.0
     for person in dict.fromkeys(owners):
@@ -212,7 +212,7 @@ def test_a_person_is_found_by_what_fits_cases_of_that_person_alone(rows: list[tu
 
 
 def test_a_persons_own_cases_hide_nobody() -> None:
-    """Two visits of one patient that are alike fit each other: no case is found, and the person is."""
+    """Two equal visits of one patient reveal no case, but they reveal the person."""
     rows = [("abc", "ann", 0), ("abc", "ann", 0), ("de", "bob", 0), ("de", "eve", 0)]
     log = of_people(rows)
     by_case, by_person = (exposure(log, person=person, sizes=[1]) for person in (False, True))
@@ -226,7 +226,7 @@ def test_a_persons_own_cases_hide_nobody() -> None:
 
 @pytest.mark.slow
 def test_the_same_question_has_the_same_answer_whatever_else_is_asked() -> None:
-    """The command asked for 1, 2 and 3 events, the pages for 5 and 10, too: 18.2 % and 16.1 %, and another example."""
+    """Equal sizes have equal results, also when other sizes are requested with them."""
     log = hospital(150, seed=3)
     few, many = (exposure(log, sizes=sizes) for sizes in ((1, 2, 3), (3, 5, 10, 1)))
     rows = {(row.size, row.with_start): row for row in many.results}
@@ -240,13 +240,13 @@ def test_the_same_question_has_the_same_answer_whatever_else_is_asked() -> None:
 @settings(max_examples=60)
 @given(PEOPLE, st.booleans())
 def test_no_part_of_an_example_can_be_left_out(rows: list[tuple[str, str | None, int]], persons: bool) -> None:
-    """An activity that every case has was named beside a day on which one case alone started."""
+    """Each named activity and the day are necessary to find the person of an example."""
     log = of_people(rows)
     example = exposure(log, person="Patient" if persons else False, sizes=(1, 2, 3)).example
     owners = [name if persons and name else i for i, (_, name, _) in enumerate(rows)]
 
     def found(known: tuple[str, ...], day: str | None) -> int:
-        """How many people fit; a case starts within a day of one that started then and is of the one who is meant."""
+        """Return the number of people with cases that fit, within a day of the known one."""
         at = [f"1970-01-{1 + d:02d}" for _, _, d in rows]
         least = len(rows)
         for i, (path, _, own) in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Inference: how a case ends, or an attribute of it, guessed from how it began and what else is written of it."""
+"""Inference: guesses of the end or an attribute of a case from its other parts."""
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ def drawn(cases: int, rng: np.random.Generator) -> Variants:
 
 
 def test_a_worked_example() -> None:
-    """Of abx, aby, aby one knows ab: y is most frequent. In the release only x follows ab. Nobody else has abx."""
+    """After ab, the log has y most often, the release only x. One case alone is abx."""
     (row,) = inference(log(("abx", 1), ("aby", 2)), log(("abx", 5), ("c", 9)), sizes=[2]).results
     assert (row.secret, row.size, row.attributes, row.people) == ("last activity", 2, 0, 3)
     guessed = row.guessed.original.value, row.guessed.released.value, row.guessed.baseline.value
@@ -42,7 +42,7 @@ def test_a_worked_example() -> None:
 
 
 def test_where_no_case_begins_so_less_is_taken() -> None:
-    """In the release nothing begins with ab; what begins with a ends in y. Nor with d: most end in z."""
+    """No released case begins with ab. After a most end in y; of all most end in z."""
     original = log(("aby", 4), ("dez", 6))
     (row,) = inference(original, log(("acy", 3), ("acx", 2), ("gz", 9)), sizes=[2]).results
     assert row.guessed.released.value == 1.0
@@ -60,7 +60,7 @@ def test_only_cases_that_go_on_have_an_end_to_guess() -> None:
 
 
 def test_a_release_that_is_the_original_tells_all_and_of_people_held_out_nothing() -> None:
-    """Everybody begins as nobody else does. Those held out begin otherwise; half of them end as most do."""
+    """Every person begins alone. Those held out begin otherwise; half end as most do."""
     own, others = (
         Variants.from_dict({(f"a{i}", "m", "yx"[i % 2]): 1 for i in part}) for part in (range(100), range(100, 200))
     )
@@ -74,7 +74,7 @@ def test_a_release_that_is_the_original_tells_all_and_of_people_held_out_nothing
 
 @pytest.mark.slow
 def test_a_release_that_never_saw_the_people_is_blamed_no_more_often_than_is_stated() -> None:
-    """Log, release and control are drawn apart from one process: 150 rows, 0.25 % of which may be above by chance."""
+    """Log, release and control come from one process: 0.25 % of 150 rows may be above."""
     rng = np.random.default_rng(3)
     rows = [
         row
@@ -89,7 +89,7 @@ def test_a_release_that_never_saw_the_people_is_blamed_no_more_often_than_is_sta
 
 
 def patients(number: int, seed: int) -> EventLog:
-    """A small hospital whose cases have an insurance number of four digits, so to speak, and what they suffer from."""
+    """Return a hospital whose cases have a house, a street and an illness."""
     events = hospital(number, seed=seed)
     rng = np.random.default_rng(seed)
     columns = {
@@ -104,7 +104,7 @@ def patients(number: int, seed: int) -> EventLog:
 
 
 def test_attributes_of_people_in_the_log_are_told_and_of_those_held_out_not() -> None:
-    """House and street tell who it is; the illness has nothing to do with them."""
+    """House and street identify the person; the illness does not depend on them."""
     first, second = halves(patients(240, seed=1))
     result = inference(first, first, control=second)
     assert result.without_attributes is None

@@ -1,4 +1,4 @@
-"""Linkability: two lists about people matched by a log, beside people who were held out of it or others' cases."""
+"""Linkability: two lists about people matched by a log, against both controls."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +25,7 @@ traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 4), min_size=1, max_size=6).map(Variants.from_dict)
 
 PAIRS = [(first, last) for first in "abcd" for last in "wxyz"]
-"""What cases of a made-up process begin and end with."""
+"""Beginnings and ends of cases of a made-up process."""
 
 
 def log(*rows: tuple[str, int]) -> Variants:
@@ -48,8 +48,10 @@ def shares(result: Linkability) -> list[tuple[float, float, float]]:
 
 
 def test_a_worked_example() -> None:
-    """Two people, ab and cd: a goes with b alone. The release has ad and cb and matches both wrongly; where nobody else
-    has a case like theirs, one of two matches is right by chance."""
+    """A release of ad and cb matches both rows of two people, ab and cd, wrongly.
+
+    No other person has a case like theirs, so one of two matches is right by chance.
+    """
     (row,) = linkability(log(("ab", 1), ("cd", 1)), log(("ad", 1), ("cb", 1)), sizes=[1]).results
     assert (row.people, row.naive, row.releases, row.other_list) == (2, 0.5, 1, "activities")
     assert (row.linked.original.value, row.linked.released.value, row.linked.baseline.value) == (1.0, 0.0, 0.5)
@@ -57,7 +59,7 @@ def test_a_worked_example() -> None:
 
 
 def test_a_release_that_is_the_original_links_everybody_it_can_and_nobody_held_out() -> None:
-    """Each of 60 begins and ends as nobody else does; those held out have other activities."""
+    """Each of 60 people begins and ends alone; those held out have other activities."""
     own, others = (
         Variants.from_dict({(f"a{i}", "m", f"z{i}"): 1 for i in part}) for part in (range(60), range(60, 120))
     )
@@ -73,7 +75,7 @@ def test_a_release_that_is_the_original_links_everybody_it_can_and_nobody_held_o
 
 
 def test_what_others_have_too_is_no_gain() -> None:
-    """Everybody's case is there three times: whatever links one person links them without their own case, too."""
+    """Each case occurs three times, so a person is linked without the own case, too."""
     original = Variants.from_dict({(f"a{i}", f"z{i}"): 3 for i in range(20)})
     (row,) = linkability(original, original, sizes=[1]).results
     assert row.linked.released == row.linked.baseline and row.beyond.value == 0.0 and not row.more
@@ -81,7 +83,7 @@ def test_what_others_have_too_is_no_gain() -> None:
 
 @pytest.mark.slow
 def test_a_release_that_never_saw_the_people_is_blamed_no_more_often_than_is_stated() -> None:
-    """Log, release and control are drawn apart from one process: 120 rows, 0.25 % of which may be above by chance."""
+    """Log, release and control come from one process: 0.25 % of 120 rows may be above."""
     rng = np.random.default_rng(5)
     rows = [
         row

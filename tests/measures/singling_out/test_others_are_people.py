@@ -1,4 +1,4 @@
-"""Where it is known whose cases are whose, others' cases are those of other people."""
+"""Others' cases are those of other people, if the log identifies persons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from veilog.report.facts import dossier_facts, gathered
 from veilog.report.release_facts import told_by_release
 
 Visits = Sequence[tuple[str | None, str]]
-"""Whose each case is, and its activities, a letter each."""
+"""Person of each case, and its activities, one letter each."""
 DAY = 86_400_000_000
 
 
@@ -55,7 +55,7 @@ def variants(**counts: int) -> Variants:
 
 
 def population(people: int, seed: int, like: float = 0.8, most: int = 6, length: int = 4) -> EventLog:
-    """People of a common process, each with one to ``most`` visits; most of these are alike."""
+    """Return people of a common process with one to ``most`` visits, mostly alike."""
     rng = np.random.default_rng(seed)
 
     def trace() -> str:
@@ -81,9 +81,10 @@ def test_a_worked_example() -> None:
     """Either event of a case is known, each with a chance of 1/2.
 
     Guessed, for a visit ab of p: without p's other visits there are ab (this one), ab, ad, ad. Of these a fits two ab
-    and two ad, 1/2, and b fits ab alone, 1: together 3/4. For p's ac and for a visit ad of r nobody else has the trace:
+    and two ad, 1/2, and b fits ab alone, 1: together 3/4. For p's ac and for a visit ad of r no one else has the trace:
     0. For q's ab: three ab, one ac, two ad: 1. Together (2 * 3/4 + 1) / 6. If visits were people, ab were right for
     three, and ad, which two have, where d is known: 4/6.
+
     Singled out, by two cases drawn from others' cases: those of p are not among them, so of the three left b fits one:
     2 * 1/3 * 2/3, and a fits all: 0. For q's, b fits two of five: 2 * 2/5 * 3/5.
     """
@@ -95,8 +96,11 @@ def test_a_worked_example() -> None:
 
 
 def test_who_comes_as_often_as_others_turns_no_tie() -> None:
-    """Three people come four times for ab, and three for ac: which it is is a guess, as from any such log. With one
-    case for whoever is attacked both would be wrong for everybody, and a log of others would seem to tell of them."""
+    """Three people come four times for ab, and three for ac, so each guess is even.
+
+    With one case for the person attacked, both would be wrong for everyone, and a log of others would seem to reveal
+    them.
+    """
     visits = [(f"{trace}{i}", trace) for trace in ("ab", "ac") for i in range(3) for _ in range(4)]
     (row,) = singling_out(log(visits), variants(ab=1, ac=1), person="Patient", sizes=[1]).results
     assert row.guessed.baseline.value == row.guessed.released.value == pytest.approx(3 / 4)
@@ -109,12 +113,12 @@ def test_who_comes_as_often_as_others_turns_no_tie() -> None:
 
 
 def test_others_who_started_about_then_are_other_people() -> None:
-    """Either event is known with a chance of 1/2, and the day; who finds nobody then goes on without the day.
+    """An event and the day are known; an attacker who finds none drops the day.
 
-    p: on day 3 there is nobody else, so without it, and without the other visit: two ab, three ac, two ad. By a it is
-    ac, 0, and by b ab, 1: 1/2 for each of the two visits. q's ab: s has ac on the day and nobody ab, so by a 0; by b,
+    p: on day 3 there is no one else, so without it, and without the other visit: two ab, three ac, two ad. By a it is
+    ac, 0, and by b ab, 1: 1/2 for each of the two visits. q's ab: s has ac on the day and no one ab, so by a 0; by b,
     without the day, 1: 1/2. q's ac: s has it, too, and q's ab is none: 1. r: without the day, ab and ac thrice each: by
-    a 1/2, by c 1. s: ac is more frequent than ab: 1. t and u: 1. By cases p's visits tell of each other: 1.
+    a 1/2, by c 1. s: ac is more frequent than ab: 1. t and u: 1. By cases p's visits reveal each other: 1.
     """
     visits = [("p", "ab"), ("q", "ab"), ("q", "ac"), ("r", "ac"), ("p", "ab"), ("s", "ac"), ("t", "ad"), ("u", "ad")]
     own = log(visits, [3, 9, 9, 0, 3, 9, 20, 20])
@@ -125,7 +129,7 @@ def test_others_who_started_about_then_are_other_people() -> None:
 
 
 def test_a_leak_that_a_persons_other_visits_hid_is_seen() -> None:
-    """Everybody comes four times for the same, which nobody else has; the release is the log itself."""
+    """A leak shows although each person repeats a trace of their own four times."""
     traces = ["".join(trace) for trace in itertools.islice(itertools.permutations("abcdef", 4), 60)]
     own = log([(f"p{i}", trace) for i, trace in enumerate(traces) for _ in range(4)])
     hidden, seen = (singling_out(own, own.variants, person=person, sizes=[2, 3]).results for person in (False, True))
@@ -186,7 +190,7 @@ def _has(trace: str, known: tuple[str, ...]) -> bool:
 
 
 def _by_hand(visits: Visits, size: int, n: int) -> tuple[float, float]:
-    """The baselines of singling out and guessing, by their definitions, one attack after the other."""
+    """Return the baselines of singling out and guessing by their definitions."""
     alone, guessed, people = 0.0, 0.0, 0
     for case, (person, trace) in enumerate(visits):
         if len(trace) <= size:
@@ -230,8 +234,11 @@ def test_the_baseline_is_what_its_definition_gives(visits: Visits, size: int, n:
 
 
 def test_what_others_tell_of_an_end_is_told_by_other_people() -> None:
-    """Three visits ax of p: without each other, of two ay of others and this one none is right. p's ay: three of three,
-    1. For q's and r's ay there are three ax: 1/2. By cases three are ax and three ay: 1/2 for all."""
+    """Others' ends are those of other people, not of the person's other visits.
+
+    Three visits ax of p: without each other, of two ay of others and this one none is right. p's ay: three of three, 1.
+    For q's and r's ay there are three ax: 1/2. By cases three are ax and three ay: 1/2 for all.
+    """
     own = log([("p", "ax"), ("q", "ay"), ("p", "ax"), ("p", "ay"), ("p", "ax"), ("r", "ay")])
     by_people, by_cases = (inference(own, own, person=p, sizes=[1]).results for p in ("Patient", False))
     assert [row.secret for row in by_people] == ["last activity"]  # Patient is the one attribute, and varies least
@@ -240,7 +247,7 @@ def test_what_others_tell_of_an_end_is_told_by_other_people() -> None:
 
 
 def test_what_people_do_again_is_no_end_that_others_tell() -> None:
-    """Who begins as nobody else does ends alike each time; the release is the log itself."""
+    """A person's own repeated cases are no evidence for the end of that person's case."""
     own = log([(f"p{i}", f"{chr(97 + i)}x{'yz'[i % 2]}") for i in range(26) for _ in range(3)])
     hidden, seen = (inference(own, own.variants, person=person, sizes=[1, 2]).results for person in (False, True))
     assert all(row.guessed.baseline.value == 1.0 and not row.more for row in hidden)
@@ -260,7 +267,7 @@ def test_of_ends_too_nothing_is_another_without_people_of_several_cases() -> Non
 
 
 def _ends_by_hand(visits: Visits, size: int) -> float:
-    """What others' cases tell of ends, by its definition: the better of knowing how a case began and not."""
+    """Return the baseline of guessed ends by definition, the better of two guesses."""
     known, nothing, people = 0.0, 0.0, 0
     for case, (person, trace) in enumerate(visits):
         if len(trace) <= size:
@@ -302,9 +309,12 @@ def test_what_others_tell_of_ends_is_what_its_definition_gives(visits: Visits, s
 
 
 def test_lists_are_of_people_and_matched_by_others() -> None:
-    """One case of each of three people. p: without the other visit nobody else has ab: 1/3. q: without the other one, r
-    and this one have cd, and two rows of the second list are d: 1/2. r: so it is of three: 1/2. By cases five are in
-    the lists, of two with ab 1/2 each is right, and of three with cd 1/3 each."""
+    """Lists have one case of each of three people, matched by others' cases.
+
+    p: without the other visit no one else has ab: 1/3. q: without the other one, r and this one have cd, and two rows
+    of the second list are d: 1/2. r: so it is of three: 1/2. By cases five are in the lists, of two with ab 1/2 each is
+    right, and of three with cd 1/3 each.
+    """
     own = log([("p", "ab"), ("q", "cd"), ("p", "ab"), ("r", "cd"), ("q", "cd")])
     by_people, by_cases = (
         linkability(own, own.variants, person=person, sizes=[1]).results[0] for person in ("Patient", False)
@@ -361,7 +371,7 @@ def test_lists_are_matched_as_by_a_log_without_the_persons_other_cases(visits: V
 
 
 def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
-    """Two people with two cases each, in two traces: by the traces what they win and lose comes to nothing."""
+    """Wins and losses that cancel within traces still widen the interval by people."""
     gain, weight = np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 0.25)
     trace, person = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     assert paired(gain, weight, trace, 4).high == pytest.approx(Z_BEYOND / 4)
@@ -381,7 +391,7 @@ def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack: Any) -> None:
-    """200 releases that are drawn, like the log, from one population; 1 in 400 rows may be above by chance."""
+    """In 200 releases from the log's population, 1 in 400 rows may be above by chance."""
     rows: list[Knowledge | Inferred | Linked] = []
     for seed in range(200):
         people = (10, 30, 80)[seed % 3]
@@ -396,7 +406,7 @@ def test_a_release_of_other_people_is_not_blamed_for_what_people_do_again(attack
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("attack", [singling_out, inference, linkability])
 def test_a_release_of_other_people_is_not_blamed_where_two_ends_are_as_frequent(attack: Any) -> None:
-    """The same of few people with four visits each, so that traces of equally many people are not rare."""
+    """The same holds for few people with four visits each and equally frequent traces."""
     rows: list[Knowledge | Inferred | Linked] = []
     for seed in range(200):
         rng = np.random.default_rng(seed)

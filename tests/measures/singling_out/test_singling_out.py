@@ -1,4 +1,4 @@
-"""Singling out: risk before and after, against what can be known from others' cases."""
+"""Singling out: risk before and after, against the knowledge from others' cases."""
 
 import dataclasses
 import io
@@ -57,12 +57,15 @@ ORIGINAL = log(("ab", 2), ("ac", 1), ("d", 4))
 
 
 def test_a_worked_example() -> None:
-    """Of three people with more than one event two have ab and one has ac; a or the other event is known.
+    """Two of three people with more than one event have ab, and one has ac.
 
-    Original: c alone stands alone, and is known for 1/3 * 1/2. A guess takes a and b for ab and c for ac: right for 2/3
-    of the people where a is known, and for all where the other is, together 5/6. Nobody else has ac; without it: 2/3.
-    Release ab, ac, ac: b alone stands alone, and is known for 2/3 * 1/2. A guess takes a and c for ac, and b for ab:
-    right for 1/3 of the people where a is known and for all where the other is, together 2/3.
+    Original: c alone stands alone, and is known for 1/3 * 1/2. A guess takes a and b for ab and c for ac. It is right
+    for 2/3 of the people where a is known, and for all where the other is, together 5/6. No one else has ac; without
+    it: 2/3.
+
+    Release ab, ac, ac: b alone stands alone, and is known for 2/3 * 1/2. A guess takes a and c for ac, and b for ab. It
+    is right for 1/3 of the people where a is known and for all where the other is, together 2/3.
+
     Baseline of singling out, for the two with ab: three cases are drawn from ab, ac, d, d, d, d. One ab alone fits b in
     3 * 1/6 * (5/6)^2 of all draws, and a, which two of the six have, in 3 * 1/6 * (4/6)^2.
     """
@@ -110,7 +113,7 @@ def test_raw_cases_that_slip_into_a_release_are_seen() -> None:
 
 
 def test_copies_of_everybody_hide_nobody_from_guessing() -> None:
-    """Twice the original: no case stands alone any more, and yet everything can be guessed that could before."""
+    """In twice the original no case stands alone, but every guess stays as good."""
     original = Variants.from_dict(dict.fromkeys(itertools.permutations("abcdef", 4), 1))
     row = only(singling_out(original, original.with_counts(2 * original.counts), sizes=[3]))
     assert row.singled_out.released.value == 0.0 < row.guessed.original.value == row.guessed.released.value
@@ -118,7 +121,7 @@ def test_copies_of_everybody_hide_nobody_from_guessing() -> None:
 
 
 def test_one_accident_is_no_evidence() -> None:
-    """A trace that nobody else had turns up in the release once: chance can do that, however often it is attacked."""
+    """A person's own trace, released once, may be chance, however often attacked."""
     original = log(*((trace, 1) for trace in ("abcdef", "fedcba", "acebdf", "bdface", "cfbead")))
     row = singling_out(original, log(("acebdf", 1), ("aaaaaa", 9)), sizes=[3]).results[0]
     assert row.guessed.released.value > 0.15 and row.guessed.baseline.value == 0.0
@@ -126,7 +129,7 @@ def test_one_accident_is_no_evidence() -> None:
 
 
 def test_a_small_release_of_frequent_traces_is_not_blamed() -> None:
-    """Cases that stand alone in it have the traces of many, which others' cases tell just as well."""
+    """Cases that stand alone in a small release have traces that others have, too."""
     original = log(("abc", 50), ("abd", 30), ("aec", 20))
     row = singling_out(original, log(("abc", 1), ("abd", 1)), sizes=[2]).results[0]
     assert row.singled_out.released.low > row.singled_out.baseline.high
@@ -258,8 +261,10 @@ def test_senseless_settings_are_refused(wrong: dict[str, object]) -> None:
 
 @pytest.mark.slow
 def test_people_held_out_are_the_control_where_they_are_given() -> None:
-    """Of the log itself its people are told more than those held out; of a log that has neither, no more often than is
-    stated: 40 rows of what was drawn apart, 0.25 % of which may be above by chance."""
+    """The log itself reveals its people, and a log drawn apart no more than chance.
+
+    Of 40 rows drawn apart, 0.25 % may be above by chance.
+    """
     rng = np.random.default_rng(2)
 
     def drawn(cases: int) -> Variants:

@@ -1,4 +1,4 @@
-"""How like attributes are is what the page about them says, counted value by value on random small logs."""
+"""Similarities of attributes follow their page, value by value, on random logs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Log(NamedTuple):
 
 
 def some(rng: np.random.Generator, lacking: float) -> Log:
-    """One to twelve cases of one activity or a few; some attributes are not there, or the same everywhere."""
+    """Return one to twelve cases with few activities and attributes, some missing."""
     letters = "abcd"[: int(rng.integers(1, 5))]
     traces = ["".join(rng.choice(list(letters), int(rng.integers(1, 6)))) for _ in range(int(rng.integers(1, 13)))]
     events = sum(map(len, traces))
@@ -136,7 +136,7 @@ def alone(used: Values | None, judged: Values, ordered: bool) -> float | None:
 
 
 def cut(attribute: Attribute) -> Callable[[Any], Hashable]:
-    """The part of each value: between tenths of the original's values, a frequent one by itself."""
+    """Return the function for the part of a value, between tenths of the original's."""
     values = sorted(known(attribute.judged))
     if not attribute.ordered or not values:
         return lambda value: value
@@ -184,7 +184,7 @@ def pair(a: Attribute, b: Attribute) -> float | None:
 
 
 def beside(a: Attribute, of: tuple[Log, Log]) -> list[float | None]:
-    """With the last activity, and with each activity in some of the cases but not in nearly all."""
+    """Return the similarities with the last activity and with each varying activity."""
     cases = len(of[1].traces)
     held = {label: sum(label in trace for trace in of[1].traces) for label in "abcd"}
     varying = [label for label, number in held.items() if cases <= 10 * number <= 9 * cases]

@@ -1,4 +1,4 @@
-"""What a release kept of attributes: by hand, which are compared, and the laws that the numbers keep."""
+"""Attributes that a release keeps: which are compared, and laws of their numbers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from veilog.report.comparison import shown
 def log(
     paths: list[str], cases: dict[str, list[Any]] | None = None, events: dict[str, list[Any]] | None = None
 ) -> EventLog:
-    """Cases as strings of one-letter activities, attributes of cases, and attributes of their events in order."""
+    """Return cases as strings of one-letter activities, with their attributes."""
     rows = [(i, activity) for i, path in enumerate(paths) for activity in path]
     table = {
         CASE_INDEX: pa.array([i for i, _ in rows], pa.int64()),
@@ -156,7 +156,7 @@ def test_parts_have_about_as_many_values_of_the_original_each_and_none_is_empty(
 
 
 def test_a_long_tail_hides_no_lost_dependence() -> None:
-    """In tenths of the range, of which one has nearly all amounts, their pairs were alike by more than .99."""
+    """Quantiles show a lost dependence that tenths of the range hide in a long tail."""
     rng = np.random.default_rng(1)
     z = rng.normal(size=1500)
     kinds = np.array(list("ABCDE"))[np.clip(np.floor((z + 2) / 0.8).astype(int), 0, 4)]
@@ -190,7 +190,7 @@ def test_the_least_alike_column_and_pair_are_named_beside_the_mean() -> None:
         sentence("attributes-not-kept", names="case:lost"),
     )
     assert judge(Pair(original, original), ["attributes"])["attributes"].remarks == ()
-    # Pages and the terminal say it, too; pages in their language.
+    # Pages and the terminal show it, too; pages in their language.
     with spoken("de"):
         assert "case:ward × case:old (0,50 " in shown([told])[0].remark
     table = Console(file=io.StringIO(), width=150)
@@ -207,7 +207,7 @@ def test_whose_a_case_is_counts_as_no_attribute() -> None:
     of_events = log(["ab"] * 60, {"ward": ["A", "B"] * 30}, {"Patient": [p for p in people for _ in "ab"]})
     assert "Patient" not in judge(Pair(of_events, of_events.only(np.arange(9))), ["attributes"])["attributes"].verdict
     assert [each.name for each in compared(of_events, of_events, "Patient")] == ["case:ward"]
-    # Of a log that has an attribute of many values, the column can be told.
+    # In a log that has an attribute of many values, the user can name the column.
     other = judge(Pair(original, original), ["attributes"], UseCaseOptions(person="ward"))["attributes"]
     assert other.reason == sentence("attribute-of-persons", name="ward")
     assert judge(Pair(original, original), ["attributes"], UseCaseOptions(person=False))["attributes"].reason == ""

@@ -22,7 +22,7 @@ def test_the_original_itself_is_good_for_discovery() -> None:
 
 
 def test_one_frequent_variant_is_more_precise_than_it_fits() -> None:
-    """What an F-score would hide: the worse of the two decides."""
+    """The worse of fitness and precision decides, which an F-score would hide."""
     found = judged(Variants.from_dict({("a", "b", "c", "d"): 120}))
     fitness, precision = found.aspects["fitness"], found.aspects["precision"]
     assert fitness.share is not None and precision.share is not None
@@ -48,7 +48,7 @@ def test_a_release_without_events_says_why_there_is_no_model() -> None:
 
 
 def test_a_release_that_lost_most_activities_is_not_good_for_discovery() -> None:
-    """Replay passes over what the model does not have, so its fitness alone would say otherwise."""
+    """Replay skips activities that the model lacks, so fitness alone would mislead."""
     common = Variants.from_dict({("a", "d"): 10, **{("a", f"x{i}", f"y{i}", "d"): 10 for i in range(9)}})
     found = judge(Pair(common, Variants.from_dict({("a", "d"): 100})), ["discovery"])["discovery"]
     assert found.aspects["fitness"].value == 1.0

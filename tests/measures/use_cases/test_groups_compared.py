@@ -1,4 +1,4 @@
-"""Comparing groups: gaps between groups in how many of their cases have an activity."""
+"""Comparing groups: gaps between groups in the share of cases with an activity."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from veilog.measures.use_cases.use_case import UseCaseOptions
 
 
 def group_log(refused: dict[str, tuple[int, int]], **others: Any) -> EventLog:
-    """Of each group so many of so many cases are refused."""
+    """Return a log in which some of each group's cases are refused."""
     cases = [
         ({"group": group, **others}, [{"activity": a} for a in ("apply", "refuse")[: 1 + (i < some)]])
         for group, (some, number) in refused.items()
@@ -28,7 +28,7 @@ def scores(used: EventLog, judged: EventLog) -> dict[str, float | None]:
 
 
 def test_gaps_are_shares_of_a_group_less_those_of_all_others() -> None:
-    """Of 100 cases of each of three groups 60, 30 and 30 are refused: gaps of .3 and twice -.15."""
+    """In groups of 100 cases 60, 30 and 30 are refused: gaps of .3 and twice -.15."""
     real = group_log({"a": (60, 100), "b": (30, 100), "c": (30, 100)})
     made = group_log({"a": (50, 100), "b": (30, 100), "c": (40, 100)})
     found = scores(made, real)

@@ -1,4 +1,4 @@
-"""Distances and similarities are those of log-distance-measures and sdmetrics, on halves of real logs.
+"""Distances and similarities equal those of log-distance-measures and sdmetrics.
 
 These packages have an environment of their own: `make oracles`, and VEILOG_ORACLES names its Python.
 """
@@ -26,7 +26,7 @@ Oracle = Callable[[str, dict[str, Any]], Any]
 SCRIPT = Path(__file__).parent / "oracles" / "oracle.py"
 FIVE = ("sepsis", "bpic2013_incidents", "receipt", "ccc19", "unrineweginfectie")
 NEARLY = 1e-6
-"""TVComplement counts a value that is new in the release as if the original had it a millionth of a time."""
+"""Tolerance for TVComplement, which counts a value new in the release a millionth."""
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_distances_are_those_of_log_distance_measures(logs: Path, oracle: Oracle
 
 
 def tables(used: EventLog, judged: EventLog) -> dict[str, Any]:
-    """What is compared of both logs as the oracle reads it, by the table in which it is compared; numbers cut, too."""
+    """Return the compared values of both logs as the oracle reads them, by table."""
     own = Activities(used, judged)
     arrays: dict[str, Any] = {}
     rows = [log.events.column(CASE_INDEX).to_numpy() for log in (used, judged)]
@@ -128,8 +128,11 @@ def test_similarities_are_those_of_sdmetrics(logs: Path, oracle: Oracle, name: s
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["sepsis", "bpic2013_incidents", "receipt"])
 def test_what_is_always_known_has_the_numbers_of_the_quality_report(logs: Path, oracle: Oracle, name: str) -> None:
-    """But for a number beside a category: there the report cuts each log by its own range, and sees no change of it;
-    and with all pairs, not only those that are associated in the original."""
+    """Similarities of known values equal the quality report's, with two exceptions.
+
+    For a number beside a category the report cuts each log by its own range, and sees no change of it. Our pairs are
+    all pairs, not only those that are associated in the original.
+    """
     used, judged = halves(logs, name)
     by_name = {each.name: each for each in compared(used, judged)}
     reports = [part["report"] for part in oracle("attributes", tables(used, judged)).values() if part["report"]]

@@ -117,14 +117,17 @@ def started(timed: EventLog, hours: list[float | None]) -> EventLog:
 
 
 def test_processing_and_waiting_by_hand() -> None:
-    """b takes 1 hour of 3 and waits 2; what began before the event before ended did not wait; a takes half an hour."""
+    """b takes 1 hour of 3 and waits 2, and a takes half an hour.
+
+    An event that began before the event before it ended did not wait.
+    """
     original = started(log(*[[("a", 0.0), ("b", 3.0)]] * OFTEN), [-0.5, 2.0] * OFTEN)
     assert [scores(original, original)[name] for name in ("processing", "waiting")] == [0.0, 0.0]
     used = started(log([("a", 0.0), ("b", 3.0)], [("a", 0.0), ("b", 4.0)]), [-1.0, 1.0, -1.0, -2.0])
     found = scores(used, original)
     assert found["processing"] == pytest.approx(((1 / 0.5 - 1) + (4 / 1 - 1)) / 2)
     assert found["waiting"] == pytest.approx(1 - 0.5 / 2)
-    # An event of which nobody knows when it began takes no time.
+    # An event without a known start takes no time.
     assert scores(started(log([("a", 0.0), ("b", 3.0)]), [None, None]), original)["processing"] == 1.0
     for one, other in ((original, log([("a", 0.0), ("b", 3.0)])), (log([("a", 0.0), ("b", 3.0)]), original)):
         assert scores(one, other)["processing"] is scores(one, other)["waiting"] is None

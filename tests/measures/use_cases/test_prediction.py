@@ -1,4 +1,4 @@
-"""Prediction: what the n-gram and the trees learn, from hand-made logs, plain code and a simulated hospital."""
+"""Prediction by n-gram and trees, checked by hand and on a simulated hospital."""
 
 import sys
 from collections import Counter, defaultdict

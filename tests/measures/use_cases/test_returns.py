@@ -1,4 +1,4 @@
-"""Returning persons: rates of return, cases per person and kinds of next cases, by hand."""
+"""Returning persons: rates of return, cases per person and next kinds, by hand."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from veilog.measures.use_cases.use_case import UseCaseOptions
 
 BEGIN = pd.Timestamp("2024-01-01", tz="UTC")
 Visit = tuple[str, str, float]
-"""Whose it is, its activities, and the day on which it starts; each activity takes an hour."""
+"""Person, activities and day of the start; each activity takes an hour."""
 
 
 def log(visits: list[Visit]) -> EventLog:
@@ -48,7 +48,7 @@ def test_equal_logs_are_no_distance_apart() -> None:
 
 
 def test_rates_are_of_all_cases_and_by_kind() -> None:
-    """60 of 220 cases return, of the 160 of their kind; in the release 80 of 240, of 160."""
+    """60 of 220 cases return, all of a kind with 160; in the release 80 of 240."""
     found = scores(log(people(80, 80)), log(people(60, 100)))
     assert found["return_rate"] == pytest.approx(80 / 240 - 60 / 220)
     assert found["return_rate_by_kind"] == pytest.approx((80 / 160 - 60 / 160) * 160 / 220)
@@ -63,7 +63,7 @@ def test_only_returns_within_the_days_count(days: float, rate: float) -> None:
 
 
 def test_the_gap_begins_where_a_case_ends() -> None:
-    """Ten days and an hour after the last event of a case, which is one hour after its first."""
+    """The gap of ten days and an hour begins at a case's last event, not at its first."""
     real = log(people(60, 100, gap=10 + 2 / 24))
     assert scores(real, log(people(0, 160)), return_days=10 + 0.9 / 24)["return_rate"] == 0
     assert scores(real, log(people(0, 160)), return_days=10 + 1.1 / 24)["return_rate"] == pytest.approx(60 / 220)

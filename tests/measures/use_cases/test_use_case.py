@@ -1,4 +1,4 @@
-"""How a use case is judged: four sides of the same logs, a share, a verdict in words."""
+"""Use cases are judged by four sides of the same logs, a share and a verdict."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Amun: its worked example exactly, its calibration, the requirement R1, and the order of times."""
+"""Amun meets its worked example, calibration, requirement R1 and order of times."""
 
 import math
 from collections import Counter
@@ -82,7 +82,7 @@ def test_filtering_the_example_says_how_many_cases_remain_and_releases_no_other_
 
 
 def brute_force(values: list[int], precision: int, advantage: float, clamped: bool) -> list[float]:
-    """The rule of the worked example, or equation (1), for one group, in exact fractions."""
+    """Return the rule of the worked example, or equation (1), in exact fractions."""
     if min(values) == max(values):
         return [(1 - advantage) / 2] * len(values)
 
@@ -145,7 +145,10 @@ def test_the_closed_form_of_proposition_a6_is_the_printed_one() -> None:
 
 
 def test_a_guess_is_more_often_right_by_no_more_than_the_advantage() -> None:
-    """An attacker who knows that a value is 0 or the whole range, and believes the latter with the worst-case prior."""
+    """An attacker with the worst-case prior gains no more than the advantage.
+
+    The attacker knows that a value is 0 or the whole range.
+    """
     n, advantage = 40_000, 0.3
     epsilon = float(epsilon_of(advantage))
     drawn = noise.discrete_laplace(Fraction(1, 2**20), n, noise.seeded(1)) / 2**20 / epsilon
@@ -219,8 +222,11 @@ def test_as_many_cases_come_and_go_as_the_noise_says_and_none_goes_twice() -> No
 
 @pytest.mark.slow
 def test_transitions_are_picked_by_their_counts() -> None:
-    """x (400 cases) needs three more cases, a (300 of them) one. If a comes first, its case and three for x make four;
-    if x does, only the one time in 64 that none of its three took a. So four come with 300/700 + 400/700/64."""
+    """Transitions are picked by their counts.
+
+    x (400 cases) needs three more cases, a (300 of them) one. If a comes first, its case and three for x make four; if
+    x does, only the one time in 64 that none of its three took a. So four come with 300/700 + 400/700/64.
+    """
     view = view_of(log_of([[("x", 0), ("a", 1), ("z", 2)]] * 300 + [[("x", 0), ("b", 1), ("z", 2)]] * 100))
     names = [view.automaton.labels[code] for code in view.automaton.codes.tolist()]
     needed = np.array([{"x": 3, "a": 1}.get(name, 0) for name in names])
@@ -232,7 +238,7 @@ def test_transitions_are_picked_by_their_counts() -> None:
 
 
 def test_replicas_are_drawn_by_the_number_of_cases_of_a_variant() -> None:
-    """400 more cases through the common first transition, of which a quarter should have the rare variant."""
+    """A quarter of 400 more cases through the first transition has the rare variant."""
     view = view_of(log_of([[("x", 0), ("a", 1), ("z", 2)]] * 300 + [[("x", 0), ("b", 1), ("z", 2)]] * 100))
     first = int(view.transitions[0])
     needed = np.zeros(len(view.automaton), dtype=np.int64)
@@ -261,7 +267,7 @@ def test_noise_has_the_scale_of_range_over_epsilon_times_the_copies() -> None:
 
 @pytest.mark.parametrize("seconds", [0, 7_200])
 def test_times_that_are_all_equal_are_not_released_exactly(seconds: int) -> None:
-    """As published the range of such a transition is 0, so its noise is as well: Table 5 shows it."""
+    """Equal times get noise, although their range is 0 as published (Table 5)."""
     log = log_of([[("a", 1_000_000 * i), ("b", 1_000_000 * i + seconds)] for i in range(300)])
     result = released(log, mode="oversampling", guessing_advantage=0.3, seed=1)
     gaps = Counter((b - a) // SECOND for a, b in times_of(result.log))
@@ -274,7 +280,7 @@ def test_times_that_are_all_equal_are_not_released_exactly(seconds: int) -> None
 
 
 def test_a_single_value_that_nobody_is_near_gets_noise() -> None:
-    """The smallest value of a group with none near has prior 0: as published its epsilon is infinite."""
+    """A value with none near has prior 0 and an infinite epsilon as published."""
     view = view_of(log_of([[("a", 0), ("b", 100)], [("a", 0), ("b", 90_000)], [("a", 0), ("b", 50_000)]]))
     known = prior_knowledge(view, 0.3, Precision.of(1, 10))
     assert known.priors[1] == 0

@@ -1,4 +1,4 @@
-"""Amun as its authors' program runs it: moves, priors, epsilons and times, worked out by hand."""
+"""Amun as its authors' program runs it: moves, priors, epsilons and times by hand."""
 
 import itertools
 from pathlib import Path
@@ -56,8 +56,11 @@ def test_moves_of_different_variants_are_not_set_off() -> None:
 
 
 def test_a_transition_that_has_got_fewer_moves_is_picked_first() -> None:
-    """x is common to both variants. Picked first, its nine cases are enough for b and c. After b or c, x has got more
-    than the other, so that this one comes next, and x adds its nine to three."""
+    """A transition that got fewer moves comes first.
+
+    x is common to both variants. Picked first, its nine cases are enough for b and c. After b or c, x has got more than
+    the other, so that this one comes next, and x adds its nine to three.
+    """
     log = log_of([[("x", 0), ("b", 1), ("z", 2)]] * 50 + [[("x", 0), ("c", 1), ("z", 2)]] * 50)
     view = view_of(log)
     names = [view.automaton.labels[code] for code in view.automaton.codes.tolist()]
@@ -140,13 +143,13 @@ def test_where_the_formula_gives_no_number_the_program_has_one() -> None:
 
 
 def test_filtering_looks_at_steps_alone() -> None:
-    """All cases start on one day. Of 13 steps of an hour or none, the twelve of an hour have a prior of 12/13."""
+    """Filtering looks at steps alone: twelve of 13 take an hour, a prior of 12/13."""
     log = log_of([[("a", 0), ("b", 3_600)]] * 12 + [[("a", 0), ("b", 0)]])
     assert program(log, mode="filtering", seed=1).remarks[0].values["kept"] == 1
 
 
 def test_where_every_case_is_risky_only_certain_steps_are_filtered() -> None:
-    """Of both steps six in ten take an hour, and every case has one of these: all priors are 0.6."""
+    """In both steps six in ten take an hour, so that all priors are 0.6."""
     cases = [[("a", 0), ("b", one * 3_600), ("c", (one + two) * 3_600)] for one, two in [(1, 0)] * 4 + [(0, 1)] * 4]
     log = log_of(cases + [[("a", 0), ("b", 3_600), ("c", 7_200)]] * 2)
     kept = program(log, mode="filtering", guessing_advantage=0.4, seed=1)
@@ -157,7 +160,7 @@ def test_where_every_case_is_risky_only_certain_steps_are_filtered() -> None:
 
 
 def test_equation_4s_part_of_the_noise_is_added_to_the_original_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Starts 90 days apart, noise of 10 days: a factor of 90 / (10 + 90) / 2. The copies share the epsilon of steps."""
+    """Starts 90 days apart and noise of 10 days give a factor of 90 / (10 + 90) / 2."""
     view = view_of(log_of([[("a", 0), ("b", 100)], [("a", 90 * DAY), ("b", 90 * DAY + 300)]]))
     monkeypatch.setattr(sampling_times, "_drawn", lambda events, source, sampler: np.ones(events))
     scales = np.where(view.opens, 10 * DAY, 1_000) * SECOND
@@ -270,7 +273,7 @@ def test_the_values_of_table_6_are_the_programs(
     epsilon: float | None,
     lost: int | None,
 ) -> None:
-    """Means of ten seeded runs: frequencies within 10 %, times within 30 %, epsilons within 5 %."""
+    """Ten runs meet Table 6: frequencies to 10 %, times to 30 %, epsilons to 5 %."""
     log = part_of(name, veilog.read(logs / f"{name.removesuffix('_complete')}.xes.gz"))
     found = []
     for seed in range(10):

@@ -107,7 +107,7 @@ def test_cases_without_events_are_left_out_and_it_is_said() -> None:
 
 
 def test_exact_numbers_of_a_release_without_a_guarantee_are_for_its_owner_alone() -> None:
-    """As in its file, so in what tells others of it."""
+    """Exact numbers of a release without a guarantee stay confidential everywhere."""
     result = released(log_of([[("a", 0), ("b", 9)]] * 20 + [[]] * 3), mode="oversampling", seed=1)
     told = result.to_json()
     told_owner = told.pop("owner_only")
@@ -169,7 +169,7 @@ def test_by_equation_1_a_prior_is_never_smaller_and_more_is_filtered() -> None:
 
 @pytest.mark.slow
 def test_on_sepsis_the_distance_is_that_of_table_6(logs: Path) -> None:
-    """Sampling at 0.2: published 56.84; the runs of a setting vary, the mean of ten is within a third of it."""
+    """The mean of ten runs at 0.2 is within a third of the published 56.84."""
     log = veilog.read(logs / "sepsis.xes.gz")
     before = set(log.variants.to_dict())
     distances = []

@@ -1,4 +1,4 @@
-"""Whatever its settings are, a certified method claims no more than was asked and prints no less than it claims."""
+"""Certified methods claim no more than requested and print no less than claimed."""
 
 import io
 import json
@@ -49,7 +49,7 @@ CHOSEN: dict[str, tuple[Any, ...]] = {
     "subqueries": (1, 2, 5),
     "largest_log": (1_000, 1_000_000),
 }
-"""Where the range of a parameter is no help: names of files and columns, and what only costs time."""
+"""Values where the range is no help: names of files and columns, and time limits."""
 
 
 def drawn(parameter: Parameter, rng: np.random.Generator) -> Any:
@@ -71,7 +71,7 @@ def drawn(parameter: Parameter, rng: np.random.Generator) -> Any:
 
 
 def settings_of(name: str, number: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Settings drawn at random, of which the number decides the kind of question: every few have all kinds."""
+    """Return random settings; the number decides the kind, so that a few have all."""
     method = METHODS[name]
     values = {parameter.name: drawn(parameter, rng) for parameter in method.parameters}
     wanted: dict[str, Any] = {key: value for key, value in values.items() if value is not None}
@@ -128,7 +128,7 @@ def check(released: veilog.Release, epsilon: Fraction, delta: Fraction) -> None:
 
 
 def printed(released: veilog.Release, epsilon: Fraction, delta: Fraction) -> None:
-    """What people and programs are shown is never below what is derived."""
+    """Assert that no printed figure is below the derived one."""
     guarantee = released.guarantee
     derived, failure = max(epsilon, compose(guarantee.charges)[0]), exact(guarantee.delta)
     told = json.loads(json.dumps(released.to_json()))["guarantee"]

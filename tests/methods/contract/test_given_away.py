@@ -1,5 +1,7 @@
-"""What is made to be given away holds nothing of the owner's: under equal noisy answers, neighbouring logs give equal
-bytes, also where one of them has a case that takes far longer to release."""
+"""Shareable outputs are equal for neighbouring logs with equal noisy answers.
+
+This holds also where one of them has a case that takes far longer to release.
+"""
 
 import json
 from pathlib import Path
@@ -21,11 +23,11 @@ GIVEN_AWAY = ("certificate.json", "recipient-report.html", "release.xes", "relea
 
 
 def _silent(text: str, fraction: float | None) -> None:
-    """Nobody watches."""
+    """Ignore progress."""
 
 
 def slow() -> Variants:
-    """The log with one case more, which takes far longer than all others together, and has a label of its own."""
+    """Return the log with one very slow case more, which has a label of its own."""
     walk = [LOG.labels[i % len(LOG.labels)] for i in range(LONGEST)] + ["Label of one case"]
     return Variants.from_dict({**LOG.to_dict(), tuple(walk): 1})
 

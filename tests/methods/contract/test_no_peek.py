@@ -1,4 +1,4 @@
-"""Certified releases of the tree and directly-follows methods look at raw data through noisy questions only."""
+"""Tree and directly-follows methods see raw data through noisy queries alone."""
 
 import itertools
 from typing import Any
@@ -80,10 +80,10 @@ def test_certified_releases_never_peek(method: str, monkeypatch: pytest.MonkeyPa
 def test_certified_releases_depend_on_the_log_through_the_answers_alone(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two logs that get the same answers get the same release: whatever else were read would tell them apart.
+    """Two logs with equal answers get equal releases, so nothing else is read.
 
     The answers of one log are recorded and given again to a method that works on another log with the same labels and
-    longest trace (both public). What is drawn after the answers is drawn from the same generator.
+    longest trace (both public). The draws after the answers come from the same generator.
     """
     monkeypatch.setattr(noise, "generator", lambda source: np.random.default_rng(7))
     other = Variants.from_dict({("a", "b", "c"): 3, ("c", "b"): 70, ("c",): 11})

@@ -1,10 +1,10 @@
-"""Under one set of noisy answers neighbouring logs publish the same bytes, where a guarantee has no conditions.
+"""Neighbouring logs with equal noisy answers publish the same bytes.
 
-Every certified method is run on a log, its questions and answers are recorded, and it is run with these answers on the
-log with one case more: a case with a label that nobody else has, one of thousands of events, one with odd times and
-attributes, one without an event. One recording serves all of these neighbours. All that is published is written
-each time (XES, CSV, Parquet, the JSON without what is the owner's, the outside report) and compared byte for byte. By
-how much the answers themselves may differ is bounded by the questions.
+This holds where a guarantee has no conditions. Every certified method is run on a log, its queries and answers are
+recorded, and it is run with these answers on the log with one case more. That case has a label of its own, thousands of
+events, odd times and attributes, or no event. One recording serves all of these neighbours. All that is published is
+written each time (XES, CSV, Parquet, the JSON without its confidential part, the shareable report) and compared byte
+for byte. The queries bound how much the answers themselves may differ.
 """
 
 import dataclasses
@@ -79,7 +79,7 @@ def with_case_first(
     of_events: dict[str, Any],
     of_case: dict[str, Any],
 ) -> EventLog:
-    """The log with one case before all others, so that its labels and values are the first that are read."""
+    """Return the log with one case first, whose labels and values are read first."""
     events = log.events.set_column(
         log.events.column_names.index(CASE_INDEX), CASE_INDEX, pa.array(log.events.column(CASE_INDEX).to_numpy() + 1)
     )
@@ -168,7 +168,7 @@ def test_neighbouring_logs_publish_the_same_bytes_where_labels_are_found_private
 
 @pytest.mark.slow
 def test_the_label_of_one_case_is_published_where_the_log_says_what_is_public(tmp_path: Path) -> None:
-    """What the condition is about: the same comparison fails where the labels are those of the log."""
+    """The comparison fails where the labels are those of the log (the condition)."""
     domain = Domain(activities="log", max_length=15)
     with pytest.raises(AssertionError, match="another query"):
         recorded_and_replayed(planned("evolve", domain=domain, epsilon=4), LOG, NEIGHBOURS["a label of its own"])

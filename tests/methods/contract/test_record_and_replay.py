@@ -1,7 +1,7 @@
-"""What certified releases do depends on the answers of the curator and on nothing else of the log.
+"""Certified releases depend on the curator's answers alone.
 
-Every method is run on a log, its questions and their answers are recorded, and it is run on another log with these
-answers: it must ask the same and release the same (see replaying.py). The other log is a neighbour, one case less, and
+Every method is run on a log, its queries and their answers are recorded, and it is run on another log with these
+answers. It must ask the same and release the same (see replaying.py). The other log is a neighbour, one case less, and
 where all public facts are declared also one that has nothing to do with the first.
 """
 
@@ -103,7 +103,7 @@ NIGHTLY = {
     "pripel-plain",
     "travag-delta-epsilon-critic-critic_steps-free_generator_steps",
 }
-"""What takes long and is replayed on four other neighbours where bytes are compared."""
+"""Slow settings, replayed on four other neighbours where bytes are compared."""
 
 
 def named(method: str, settings: dict[str, Any]) -> Any:
@@ -140,7 +140,7 @@ def declared(*logs: EventLog) -> Domain:
 
 @pytest.fixture(autouse=True)
 def short_training(monkeypatch: pytest.MonkeyPatch) -> None:
-    """TraVaG with few steps and a rough account, which takes no seconds: what is replayed does not depend on either."""
+    """Run TraVaG with few steps and a rough account; the replay depends on neither."""
 
     def rough(plan: Iterable[NoisedSteps], delta: float | Fraction, *, about: float = 1.0) -> float:
         strength = math.sqrt(sum(part.steps * (part.rate / part.noise_multiplier) ** 2 for part in plan))
@@ -165,7 +165,7 @@ def test_with_equal_answers_a_neighbouring_log_gives_the_same_release(method: st
     opened = check_charges(first, tape)
     together = "delta" in settings and (method in ("laplace", "sacofa", "pripel") or "times" in settings)
     most = together * (1 + ("processing" in settings))
-    # With a delta deep trees pay for their levels together, and so do times where that pays.
+    # With a delta, deep trees charge their levels together, and so do times where that is better.
     assert together <= opened.count("rounds") <= most
 
 
@@ -194,7 +194,10 @@ def test_with_equal_answers_a_log_of_other_people_gives_the_same_release(method:
 def test_with_equal_answers_a_log_without_a_person_gives_the_same_release(
     method: str, settings: dict[str, Any]
 ) -> None:
-    """Which two of a person's cases count is drawn before anything is asked, of fewer people from fewer bits."""
+    """A log without a person gives the same release with equal answers.
+
+    The draw of the two cases of a person that count comes first, of fewer people from fewer bits.
+    """
     patients = pa.array([f"patient {i // 3}" for i in range(LOG.number_of_cases)])
     log = EventLog(LOG.events, LOG.cases.append_column("Patient", patients), LOG.metadata)
     less = log.only(np.flatnonzero([name != "patient 7" for name in patients.to_pylist()]))

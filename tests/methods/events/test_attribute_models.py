@@ -1,4 +1,4 @@
-"""What is made of noisy answers about attributes: tables that agree, counts believed, and values along a case."""
+"""Models of noisy answers about attributes: tables, counts and values in a case."""
 
 from fractions import Fraction
 from typing import Any
@@ -39,7 +39,7 @@ def test_the_first_of_contradicting_tables_yield_but_rows_still_differ() -> None
 
 @pytest.mark.nightly
 def test_known_sums_of_rows_tell_a_count_from_noise() -> None:
-    """A row of which the sum is known has it all in the one cell that stands out of the noise."""
+    """A row with a known sum has it all in the one cell that stands out of the noise."""
     found = []
     for seed in range(20):
         true = np.zeros((12, 27))
@@ -68,7 +68,7 @@ def test_counts_without_noise_are_believed_as_they_are() -> None:
 
 
 def test_noise_in_empty_counts_is_not_believed() -> None:
-    """Of 40 values two occur; noise gives the others 300 cases, of which hardly any are believed. Mean of 20 seeds."""
+    """Noise of 300 cases in 38 values without a case is hardly believed (20 seeds)."""
     true = np.concatenate([[500.0, 500.0], np.zeros(38)])
     found = [believed(true + np.random.default_rng(seed).laplace(0, 10.0, 40), 10.0) for seed in range(20)]
     assert np.mean([counts[2:].sum() for counts in found]) < 100
@@ -76,7 +76,7 @@ def test_noise_in_empty_counts_is_not_believed() -> None:
 
 
 def sites() -> EventLog:
-    """A team is of a product and works at one site; its site is written when it works, not when the case is queued."""
+    """Return cases whose team works at one site, which is recorded when it works."""
     rng, rows = np.random.default_rng(4), []
     for case in range(1500):
         product = int(rng.integers(4))
@@ -121,7 +121,7 @@ def test_what_changes_goes_with_other_attributes_of_its_event() -> None:
 
 
 def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generator) -> tuple[Marginal, float]:
-    """What is told of whole numbers below 1000, and how far the shares of tenths of the range are from theirs."""
+    """Return the model of whole numbers below 1000, and the error of its tenths."""
 
     def asked(coding: Coding, share: Fraction) -> np.ndarray:
         places = np.searchsorted(coding.edges, numbers, side="right") - 1
@@ -139,7 +139,7 @@ def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generato
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("kind", "most"), [("even", 0.095), ("bell", 0.08), ("few", 0.045)])
 def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> None:
-    """With bins always split in 16, and brought near to all counts at once, these are 0.12, 0.093 and 0.052."""
+    """Errors stay below 0.12, 0.093 and 0.052, those of bins that are always split."""
     rng = np.random.default_rng(3)
     errors = []
     for _ in range(20):
@@ -158,7 +158,7 @@ def test_numbers_are_told_as_finely_as_noise_allows(kind: str, most: float) -> N
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize(("kind", "most"), [("long tail", 0.25), ("even", 0.05), ("two humps", 0.05)])
 def test_noise_in_empty_bins_moves_no_mean(kind: str, most: float) -> None:
-    """A long tail was told 1.7 times as large, with noise left in bins that nearly nobody is in. Means of 12 tables."""
+    """Noise in nearly empty bins moves no mean of 12 tables, as it once did by 1.7."""
     rng, ratios = np.random.default_rng(8), []
     for _ in range(12):
         numbers = {
@@ -198,7 +198,7 @@ def test_numbers_without_noise_are_told_as_they_are() -> None:
 
 @pytest.mark.slow
 def test_where_attributes_are_recorded_costs_less_where_few_of_them_differ() -> None:
-    """Half of these are recorded as the commonest are; then only one is not. What is found is the same."""
+    """Records cost less where few attributes differ, and the result is the same."""
     labels, cases = ("a", "b", "c"), 1000
     spent = []
     for ways in ("aabeca", "aaaaac"):
@@ -231,8 +231,11 @@ def test_where_attributes_are_recorded_costs_less_where_few_of_them_differ() -> 
 
 @pytest.mark.parametrize("partly", [1, 2, 3])
 def test_what_changes_in_a_part_of_the_cases_does_so_where_most_others_always_do(partly: int) -> None:
-    """Two attributes change in every case, so values that change are the commonest pattern; others change in 40 % of
-    the cases, or stay the same in half of them and are missing in the other half."""
+    """Attributes that change in some cases are found beside those that always do.
+
+    Two attributes change in every case, so values that change are the commonest pattern. Others change in 40 % of the
+    cases, or stay the same in half of them and are missing in the other half.
+    """
     rng, cases, length = np.random.default_rng(5), 2000, 8
     case = np.repeat(np.arange(cases), length)
     columns = {f"always{i}": rng.integers(6, size=cases * length) for i in range(2)}

@@ -1,4 +1,4 @@
-"""What attributes ask of a case: each contributes by itself, within the bound that is charged."""
+"""Queries about attributes: each case adds alone, within the charged bound."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def questions(log: EventLog, **arguments: Any) -> tuple[list[Asked], list[Choice
 
 
 def priced(cases: int) -> EventLog:
-    """A price goes with the colour of its event, and the colour changes within cases; what is old is late."""
+    """Return cases whose prices go with colours; old cases are late."""
     rng, made = np.random.default_rng(3), []
     for i in range(cases):
         colours = ["red" if red else "green" for red in rng.random(2) < 0.5]
@@ -59,7 +59,7 @@ COMPLETE = ({"kind": "new", "late": "no"}, [{"activity": "ask", "colour": "red",
 
 
 def code_of(asked: Any) -> str:
-    """What a question says that it is for."""
+    """Return the code of a query's purpose."""
     purpose = asked[3]["purpose"]
     return purpose if isinstance(purpose, str) else str(purpose.code)
 
@@ -122,7 +122,7 @@ def test_a_case_adds_to_one_cell_of_a_table_with_its_times(raw: list[tuple[str |
 
 
 def apart_by_one(choice: Choice, log: EventLog, neighbour: EventLog, data: st.DataObject) -> None:
-    """Each score changes by 1 at most, whatever is expected; and a case is in one cell of each table."""
+    """Assert that scores change by 1 at most, and that tables have one cell per case."""
     more_or_less = st.integers(-3, 9)
     expected = [
         np.array(data.draw(st.lists(more_or_less, min_size=len(table), max_size=len(table)))) for table in choice[1]
@@ -139,8 +139,11 @@ def apart_by_one(choice: Choice, log: EventLog, neighbour: EventLog, data: st.Da
 @given(raw=some_cases, data=st.data())
 @settings(max_examples=60)
 def test_a_case_changes_how_far_each_table_is_apart_by_one(raw: list[Any], data: st.DataObject) -> None:
-    """Of random logs, random tables and random cases, as the rounds of a release ask: pairs of attributes, also of one
-    that changes within cases, kinds of case, and the table that no case is in."""
+    """Scores of random logs and tables change by 1 at most for one case more.
+
+    The tables are those of a release: pairs of attributes, also of one that changes within cases, kinds of case, and
+    the table that no case is in.
+    """
     assert len(CHOICES) > 1 and max(len(expected) for _, expected, _ in CHOICES) > 3
     log, neighbour = log_of([COMPLETE, *raw[:-1]]), log_of([COMPLETE, *raw])
     apart_by_one(data.draw(st.sampled_from(CHOICES)), log, neighbour, data)

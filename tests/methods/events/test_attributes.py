@@ -1,4 +1,4 @@
-"""Attributes of a release: exactly their share of the budget, from public domains only, and like the original's."""
+"""Attributes use exactly their share, have public domains, and are close."""
 
 from collections import Counter
 from fractions import Fraction
@@ -34,7 +34,7 @@ DECLARED = Domain(attributes={"age group": AGES, "urgency": (1, 5), "cost": (0, 
 
 
 def told(log: EventLog) -> tuple[dict[str, float], float]:
-    """Mean hours by ``slow``, and the share of the cases in the middle of the year that are of the ward north."""
+    """Return mean hours by ``slow``, and the share of the ward north in summer."""
     frame = log.to_pandas().groupby("case:concept:name")
     times = frame["time:timestamp"]
     hours = (times.max() - times.min()).dt.total_seconds() / 3600
@@ -46,7 +46,7 @@ def told(log: EventLog) -> tuple[dict[str, float], float]:
 @pytest.mark.slow
 @pytest.mark.parametrize("window", [None, "2024-01-01..2025-01-01"])
 def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str | None) -> None:
-    """At this budget noise is no matter. By the path alone both kinds last 9 hours, and a quarter is of the ward."""
+    """Attributes go with durations and starts; by path alone both kinds last 9 hours."""
     log = slow_and_fast(2_000, seed=1)
     domain = Domain(attributes={"slow": ("yes", "no"), "ward": ("north", "south")})
     made = openly.release(
@@ -64,7 +64,7 @@ def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str 
 @pytest.mark.nightly
 @given(st.lists(st.lists(st.one_of(st.none(), st.integers(0, 50)), max_size=4), min_size=1, max_size=6), st.data())
 def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], data: st.DataObject) -> None:
-    """With another case it is the same, so that a case adds 1 to one cell; and by hand."""
+    """A case adds 1 to the cell of its own part of time, whatever the other cases."""
     rows = Repeated(Sequences(("a",), np.zeros(12, dtype=np.int32), np.arange(13)), np.arange(12))
     variables = of_the_times(rows, np.arange(12) * 10, calendar=True)
     assert [one.name for one in variables] == ["start"], "cases of one event last no time"
@@ -121,7 +121,7 @@ def test_evolve_splits_a_delta_with_attributes_exactly(share: float, to_flow: st
     assert sum((c.epsilon for c in charges), Fraction(0)) == Fraction("0.7")
     assert Fraction("3e-4") < sum((c.delta for c in charges), Fraction(0)) <= Fraction("1e-3")
     flow, times, values = (o.delta for o in release.operations)
-    # Noise would leave nothing of gaps. Without them Gaussian noise does not pay for times.
+    # Noise would leave nothing of gaps. Without them Gaussian noise is no better for times.
     assert times == 0 and flow + values == pytest.approx(1e-3) and (flow > 0) == (share > 0)
     real = [c for c in charges if str(c.purpose) == "frequent real variants"]
     part = Fraction("0.7") * Fraction("0.6") / 5
@@ -304,7 +304,7 @@ def test_dates_need_times() -> None:
 @pytest.mark.parametrize("more", [{}, {"times": "0.2"}])
 @pytest.mark.parametrize("names", [["fast"], ["colour", "kind", "fast"]])
 def test_a_release_without_events_has_columns_for_them_and_is_not_lost(names: list[str], more: dict[str, str]) -> None:
-    """No case has an activity that is declared: what was asked until then is paid for."""
+    """No case has a declared activity, and the queries until then are charged."""
     public = Domain(activities=("escalate",), attributes={"kind": ("new", "old"), "colour": ("red", "blue")})
     made = released(domain=public, attributes=names, **more)
     assert made.log.cases.num_rows > 0

@@ -1,4 +1,4 @@
-"""Attributes that start from a prior: the same questions at the same cost, nearer if it is right, no worse if not."""
+"""Attributes from a prior: equal queries and charges, better if it is right."""
 
 import itertools
 from fractions import Fraction
@@ -22,7 +22,7 @@ DOMAIN = Domain(attributes={"ward": ("a", "b", "c"), "paid": ("no", "yes"), "age
 
 
 def stays(cases: int, seed: int, *, wrong: bool = False) -> EventLog:
-    """Wards differ in the tests that their patients have and in whether these paid; ``wrong``: by other wards."""
+    """Return stays whose tests and payment depend on the ward; ``wrong`` swaps wards."""
     rng, made = np.random.default_rng(seed), []
     for _ in range(cases):
         ward = int(rng.choice(3, p=[0.6, 0.3, 0.1]))
@@ -53,7 +53,7 @@ def valued(prior: EventLog | None, epsilon: str, seed: int) -> tuple[EventLog, l
 
 
 def test_a_prior_changes_no_question_and_no_sensitivity() -> None:
-    """Of values alone; which tables are asked then follows from answers that lean on the prior."""
+    """A prior changes no query of values; later tables follow from the answers."""
     asked = []
     for prior in (None, OTHERS):
         with heard() as questions:
@@ -64,7 +64,7 @@ def test_a_prior_changes_no_question_and_no_sensitivity() -> None:
 
 
 def off(log: EventLog) -> float:
-    """How far wards with tests are from those of the log: mean total variation."""
+    """Return the mean total variation between wards with tests and those of the log."""
     found = []
     for one in (log, OWN):
         ward, names = one.cases.column("ward").to_pylist(), one.events.column("concept:name").to_pylist()

@@ -1,4 +1,4 @@
-"""What attributes are to a case: one value each, or a memory; together with its path, its times and each other."""
+"""Attributes of a case: one value or a memory, with path, times and each other."""
 
 import datetime
 import itertools
@@ -19,7 +19,10 @@ from veilog.methods._events import orders
 
 
 def ward_log(cases: int = 1200) -> EventLog:
-    """Age is recorded once, a team in every event; the ward mostly stays, and old people end otherwise."""
+    """Return cases with one age, a team in every event, and a ward that mostly stays.
+
+    Old people end otherwise.
+    """
     rng = np.random.default_rng(4)
     made = []
     for _ in range(cases):
@@ -53,7 +56,7 @@ def wards() -> veilog.Release:
 
 @pytest.mark.slow
 def test_an_attribute_of_cases_does_not_change_within_a_case(wards: veilog.Release) -> None:
-    """Neither one that was said to be, nor one of which the answers say so."""
+    """A declared attribute of cases never changes in a case, nor does one found so."""
     for name in ("team", "age"):
         known = [{v for v in values if v is not None} for values in column_by_case(wards.log, name)]
         assert max(map(len, known)) == 1
@@ -208,7 +211,7 @@ def test_what_is_mostly_noise_is_said() -> None:
 
 
 def test_what_was_asked_together_is_said() -> None:
-    """Two attributes of six values that say the same, and one of two values that goes with both."""
+    """Attributes that are asked together are reported; poor budgets ask them singly."""
     cases = [{"ward": f"w{i % 6}", "unit": f"u{i % 6}", "fast": i % 2 == 0, "new": i % 4 < 2} for i in range(3000)]
     log = log_of([(values, [{"activity": "a"}]) for values in cases])
     yes_no = ("false", "true")
@@ -235,7 +238,7 @@ def test_what_goes_with_the_path_is_said_and_charged_without_activities() -> Non
 
 
 def test_the_error_is_of_those_that_have_a_value() -> None:
-    """Of ten times as few values noise may have changed a part ten times as large."""
+    """With a tenth of the values the reported error is ten times as large."""
     told = []
     for every in (1, 10):
         log = log_of([({"kind": "new" if i % every == 0 else None}, [{"activity": "a"}]) for i in range(2000)])
@@ -269,7 +272,7 @@ def test_a_person_costs_what_was_asked_for() -> None:
 
 @pytest.mark.slow
 def test_attributes_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values of events that change, of events that stay, and of cases: in many blocks as often as in one."""
+    """Attributes drawn in many blocks are as frequent as those drawn in one."""
     wanted = {"attributes": ["kind", "colour", "fast"], "epsilon": 40, "seed": 3}
     whole = released(**wanted).log
     monkeypatch.setattr(orders, "BLOCK_EVENTS", 100)

@@ -1,4 +1,4 @@
-"""Cells of cases: a rule for each case by itself, and what is likely of noisy counts by cell."""
+"""Cells of cases: a rule for each case alone, and likely shares by noisy counts."""
 
 import itertools
 
@@ -78,7 +78,7 @@ def test_of_too_many_profiles_entries_that_hardly_vary_are_left_out(monkeypatch:
 
 
 def of_rows(table: list[list[float]], profiles: list[list[float]] | None = None) -> np.ndarray:
-    """The likely shares of two columns that all cases have as often, in rows with noise of variance 25."""
+    """Return the likely shares of two equally frequent columns, at noise variance 25."""
     rows, number = np.array(table), len(table)
     x = np.zeros((number, 1)) if profiles is None else np.array(profiles)
     looks = [Look(rows, 25.0, np.arange(number))]
@@ -104,7 +104,7 @@ def test_where_all_cases_have_one_value_all_kinds_have_it() -> None:
 
 
 def test_asking_again_about_no_case_changes_nothing() -> None:
-    """Counts of a cell that no case of the log has are noise, however often they are asked."""
+    """Counts of a cell without a case are noise, however often they are asked."""
     table, profiles = np.array([[900.0, 100], [100, 900], [2, -1]]), np.array([[0.0], [1], [1]])
     looks = [Look(table, 25.0, np.arange(3))] * 4
     found = row_shares(looks, np.array([0.5, 0.5]), np.full(3, 1 / 3), profiles)
@@ -114,8 +114,10 @@ def test_asking_again_about_no_case_changes_nothing() -> None:
 @given(seed=st.integers(0, 100))
 @settings(max_examples=20)
 def test_odds_of_independent_steps_multiply(seed: int) -> None:
-    """Of six independent steps four are more or less frequent where the value is the second one. Without noise the
-    shares of kinds are those of the naive Bayes rule, though cells know only a part of them."""
+    """Without noise the shares of kinds follow naive Bayes, although cells know less.
+
+    Of six independent steps four are more or less frequent where the value is the second one.
+    """
     rng = np.random.default_rng(seed)
     often = rng.uniform(0.3, 0.7, 6)
     among = np.stack([often, often + np.array([0.2, -0.2, 0.15, -0.25, 0, 0])])
@@ -150,7 +152,7 @@ def test_noise_alone_rarely_stands_out() -> None:
 
 @pytest.mark.parametrize("more", [["a", "b", "d"], ["c"], []])
 def test_a_case_adds_one_to_one_count_of_a_cell_and_value(more: list[str]) -> None:
-    """Sensitivity of the questions: exact answers of neighbouring logs differ by 1 in all."""
+    """Exact answers of neighbouring logs differ by 1 in all, which is the sensitivity."""
     cases = [({"ward": f"w{i % 3}"}, [{"activity": a} for a in ("a", "bc"[i % 2])]) for i in range(300)]
     first = log_of(cases)
     second = log_of([*cases, ({"ward": "w1"}, [{"activity": a} for a in more])])
@@ -188,7 +190,7 @@ def test_an_octave_of_noise_beyond_all_cases_is_no_bound() -> None:
 
 
 def test_noise_of_gaps_is_about_what_noise_moves_them_by() -> None:
-    """Steps that a value goes with by nothing: what is found to go with them is noise, and is said to be."""
+    """Noise of gaps is estimated about right where a value goes with no step."""
     rng = np.random.default_rng(5)
     paths = rng.random((4_000, 8)) < 0.5
     raw = {}
@@ -214,7 +216,7 @@ def test_noise_of_gaps_is_about_what_noise_moves_them_by() -> None:
 def rule_free_gaps(
     shares: np.ndarray, size: np.ndarray, cell: np.ndarray, kinds: Kinds, steps: np.ndarray
 ) -> np.ndarray:
-    """How much more often cases of the second value have each step: its noisy share by means of cells (regression)."""
+    """Return how much more often each step goes with the second value, by regression."""
     weight = np.bincount(cell, weights=kinds.shares)
     means = np.stack([np.bincount(cell, weights=kinds.shares * kinds.profiles[:, i]) / weight for i in steps], axis=1)
     y = shares[:, 1] / shares.sum(axis=1)

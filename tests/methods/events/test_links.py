@@ -1,4 +1,4 @@
-"""Made-up persons: links between released cases, and what is drawn of noisy answers about persons."""
+"""Synthetic persons: links between released cases, drawn by noisy answers."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ DAY = 86_400 * 1_000_000
 
 
 def found(cases: int, rng: np.random.Generator, **more: Any) -> Returns:
-    """Two kinds, of which each is followed by the other one; a half of the first kind is, within a week."""
+    """Return two kinds that follow each other; half of the first is, within a week."""
     kind = rng.integers(0, 2, cases)
     usual: dict[str, Any] = {
         "again": np.ones(4),
@@ -58,7 +58,7 @@ def test_links_are_as_frequent_as_was_found() -> None:
 
 
 def test_who_came_back_comes_back_as_often_as_was_found() -> None:
-    """After the first case of a person a second one follows in .2 of all, after that always another one."""
+    """A second case follows in .2 of all persons, and after it always another."""
     again = np.array([0.2, 0.9, 0.9]) / 0.3
     _, _, _, following = drawn(4_000, 5, again=again, chances=np.array([[0.15, 0.15, 0.7]] * 2))
     sizes = np.bincount(np.bincount(first_of(following)))
@@ -102,7 +102,7 @@ def test_a_case_that_broke_a_rule_before_keeps_nothing_from_ending() -> None:
 
 
 NUMBERS = Numbers(np.array([0.5, 0.3, 0.2]), 1e-4)
-"""Half of the persons have one case, .3 two, and .2 more than two: each goes on with a chance of .2 / .5."""
+"""Shares of persons with one, two and more cases, who go on at .2 / .5."""
 
 
 def test_numbers_of_cases_say_how_often_another_follows() -> None:
@@ -119,7 +119,7 @@ def test_fewer_cases_of_a_person_count_where_noise_is_wide() -> None:
 
 
 def test_another_answer_is_corrected_for_what_did_not_count() -> None:
-    """With two cases of each that count, those with more have less weight, and fewer cases are followed."""
+    """With two counted cases each, persons with more weigh less in the links."""
     shares = NUMBERS.followed(np.array([1, 2, 3 + 2 / 3]))
     counted = NUMBERS.followed(np.array([1.0, 2.0, 2.0]))
     assert counted < shares

@@ -1,4 +1,4 @@
-"""Blocks are all cases, each once; what is known of the numbers makes orders and counts quicker, never others."""
+"""Blocks have all cases once; facts of numbers make orders faster, not different."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""When released events began: how long they take, what overlaps, what stays as it was, and what that costs."""
+"""Starts of released events: durations, overlaps, unchanged parts and the charge."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -114,7 +114,7 @@ def test_what_holds_whatever_the_noise(epsilon: str, delta: str) -> None:
     assert sum((c.delta for c in made.curator.charges), Fraction(0)) == Fraction(delta)
 
 
-# Events without a start, and starts that tell nothing
+# Events without a start, and starts without information
 
 
 @pytest.mark.slow

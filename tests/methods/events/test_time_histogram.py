@@ -1,4 +1,4 @@
-"""Histograms of times on a logarithmic scale: their bins, and what is likely of rows by noisy answers."""
+"""Histograms of times on a logarithmic scale: bins, and likely rows of answers."""
 
 from fractions import Fraction
 
@@ -62,7 +62,7 @@ def test_cells_are_as_fine_as_there_are_things_and_lie_in_coarser_ones() -> None
 
 
 def rows_of(keys: list[int], counts: list[int]) -> ReleasedRows:
-    """One thing of each key in a sequence of its own, of which there are so many cases."""
+    """Return one row per key, in a sequence of its own with this number of cases."""
     sequences = Sequences(("a",), np.zeros(len(keys), dtype=np.int32), np.arange(len(keys) + 1))
     cases = Repeated(sequences, np.repeat(np.arange(len(keys)), counts))
     return ReleasedRows.of(np.array(keys), np.arange(len(keys)), cases)
@@ -91,7 +91,7 @@ def test_whatever_the_noise_says_distributions_come_out(
 
 
 def test_a_row_that_noise_hides_is_log_normal() -> None:
-    """Seconds stand out; what noise says of hours, days and years is not believed."""
+    """Seconds stand out, and the noise of hours, days and years is not believed."""
     bins, rng = LogBins(1), np.random.default_rng(0)
     exact = _log_normals(bins, np.inf)[40]
     far: list[tuple[float, float]] = []
@@ -112,7 +112,7 @@ def gaps_of(log: EventLog, epsilon: int, longest: float = np.inf) -> tuple[Relea
 
 
 def test_without_noise_histograms_of_pairs_are_found_again() -> None:
-    """Gaps of two hours and of sixty days before b, of a minute before c, and two that are seldom."""
+    """Without noise the gaps before b (two kinds) and before c (a minute) are found."""
     often = [[("a", 0), ("b", gap), ("c", gap + 60)] for gap in (7_200, 60 * DAY) for _ in range(500)]
     log = log_of(*often, [("c", 0), ("a", 1)])
     pairs, found = gaps_of(log, 1_000)
@@ -125,7 +125,7 @@ def test_without_noise_histograms_of_pairs_are_found_again() -> None:
 
 
 def test_what_a_case_has_beyond_the_bound_is_scaled_down() -> None:
-    """Of cases of 9 gaps and of 1 the bound is 2 (their mean); nothing of a long case is lost, it counts less."""
+    """Cases of 9 gaps and of 1 have the bound 2; a long case counts less, but whole."""
     long, short = [("a", 60 * i) for i in range(10)], [("b", 0), ("c", 7_200)]
     pairs, found = gaps_of(log_of(*[long] * 100, *[short] * 700), 1_000)
     minutes = found.q[0][found.bins.told(np.array([60_000_000]))[0]]

@@ -1,4 +1,4 @@
-"""What times are made of: kinds and durations of cases, starts in a window, parts of durations."""
+"""Models of times: kinds and durations, starts in a window, parts of durations."""
 
 import datetime
 from fractions import Fraction
@@ -36,14 +36,13 @@ def test_with_much_epsilon_durations_are_those_of_the_log() -> None:
 
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_one_cell_far_off_is_noise(gaussian: bool) -> None:
-    """Of cases that last for years there are hardly any, though a cell has seven noise scales of them, of the shorter
-    tails of a Gaussian five."""
+    """One far cell at seven noise scales (Gaussian: five) is noise, not cases."""
     noisy = np.array([600.0, 900.0, 300.0, 100.0, 0.0, 0.0, 0.0, 0.0, 0.0, 50.0 if gaussian else 70.0])
     assert fits.likely(noisy, 10.0, gaussian=gaussian)[4:].sum() < 1
 
 
 def test_the_tail_of_fine_bins_keeps_what_its_octaves_have() -> None:
-    """Fifty cases in every second of eight bins of an octave are no noise, though the bins rise."""
+    """Fifty cases in every second of eight bins of an octave are no noise."""
     noisy = np.concatenate([np.full(40, 1_000.0), np.tile([0.0, 50.0], 4), np.zeros(16)])
     found = fits.likely(noisy, 5.0, 8)
     assert found[40:48].sum() == pytest.approx(200, rel=0.1)
@@ -61,7 +60,7 @@ def test_a_tail_hardly_rises_and_ends_where_only_noise_is_left() -> None:
 
 
 def test_counts_of_durations_are_never_negative_and_add_up_as_answered() -> None:
-    """What is below 0 is taken from what comes before or after it, where most of the cases are."""
+    """Counts below 0 are taken from their neighbours, where most of the cases are."""
     noisy = np.array([5.0, -8.0, 300.0, -20.0, 400.0, 600.0, 700.0, 10.0, 0.0])
     found = fits.likely(noisy, 2.0)
     assert (found >= 0).all()
@@ -109,7 +108,7 @@ def test_starts_that_noise_hides_are_even() -> None:
 
 
 def test_starts_agree_on_all_levels_and_with_what_is_known() -> None:
-    """What is asked of a part is halved where its halves were not asked, and weighed with them where they were."""
+    """Parts are halved where their halves were not asked, and else weighed with them."""
     tree = calendar._Halves.of(3)
     tree.add([(1, 0), (2, 2), (2, 3)], np.array([300.0, 0.0, 100.0]), priced(0.01))
     tree.add([(3, part) for part in range(4, 8)], np.array([0.0, 0.0, 70.0, 30.0]), priced(0.01))
@@ -173,7 +172,7 @@ def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> No
 
 
 def week_by(epsilon: float, seed: int, cases: int, days: int, open_for: int) -> hours.Busy:
-    """What is answered of cases of one event each, evenly over so many hours of so many days of the week."""
+    """Return the answers for cases of one event, evenly over hours of weekdays."""
     monday = 1_704_067_200
     at = [monday + 86_400 * (i % days) + 3_600 * (8 + i // days % open_for) for i in range(cases)]
     log = log_of(*[[("a", moment)] for moment in at])
@@ -230,7 +229,7 @@ def test_a_group_of_long_cases_far_from_the_others_stays() -> None:
 
 
 def test_long_cases_start_early_where_they_did() -> None:
-    """A log that ends some day: what is known of starts and durations together is kept, and so are the starts."""
+    """Starts and durations are matched as known together, and the starts are kept."""
     together = calendar.CalendarTotals(np.array([100.0]), np.array([50.0]), np.array([[0.0, 1.0], [1.0, 0.0]]))
     starts = np.array([0, 10, 20, 200, 210, 220])
     lasting = np.array([9.0, 90.0, 8.0, 95.0, 7.0, 99.0])
@@ -240,7 +239,7 @@ def test_long_cases_start_early_where_they_did() -> None:
 
 
 def test_parts_of_durations_are_those_that_were_answered() -> None:
-    """Half of each case is before its last event, by gaps, and three quarters by the answer."""
+    """Half of each case is before its last event by gaps, and .75 by the answer."""
     owner = np.repeat(np.arange(100), 2)
     answer = np.array([[25.0, 0.0, 0.0, 0.0, 75.0]])
     for scale, last in ((0.1, 300), (200.0, 200)):

@@ -1,4 +1,4 @@
-"""Times that start from a prior: the same questions at the same cost, nearer where it is right, no worse where not."""
+"""Times from a prior: equal queries and charges, better where it is right."""
 
 from fractions import Fraction
 from typing import Any
@@ -38,8 +38,11 @@ def timed(prior: EventLog | None, epsilon: str, seed: int, remark: Any = lambda 
 
 
 def test_a_prior_changes_no_question_and_no_sensitivity() -> None:
-    """All but the last two are the same; these follow from the answers and durations. What a case adds does not
-    change, and what the prior has is no answer. With a prior rare pairs have rows of their own, too."""
+    """A prior changes no query but the last two, and the bound of none.
+
+    The last two follow from the answers and durations. The prior's content is no answer. With a prior, rare pairs have
+    rows of their own, too.
+    """
     asked = []
     for prior in (None, OTHERS):
         with heard() as questions:
@@ -119,7 +122,7 @@ def test_a_prior_that_is_nearly_right_is_corrected_by_the_answer() -> None:
 
 
 def test_a_prior_tells_the_hours_within_parts_of_the_day() -> None:
-    """So few cases are asked about four parts of the day; that all is between nine and ten, the prior knows."""
+    """For few cases the prior fills hours within the four parts of the day."""
     log = log_of(*[[("a", 1_704_067_200 + 86_400 * i + 9 * 3_600 + 60)] for i in range(60)])
     found = []
     for prior in (None, PriorTimes([log], Domain())):

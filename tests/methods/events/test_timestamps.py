@@ -1,4 +1,4 @@
-"""Times of a release: exactly their share of epsilon, no real gap copied, close to the original where they can be."""
+"""Times of a release use their share of epsilon, copy no gap, and are close."""
 
 import datetime
 from fractions import Fraction
@@ -133,7 +133,7 @@ raw_cases = st.lists(st.lists(st.tuples(st.sampled_from("abc"), moments), max_si
 SMALL = log_of(*[[("a", 1_704_100_000 + 7 * i), ("b", 1_704_200_000), ("c", 1_704_200_000 + 9**i)] for i in range(7)])
 QUESTIONS = questions_of_times(SMALL, "40")
 HOURS = [asked for epsilon in ("40", "1000") for asked in questions_of_times(SMALL, epsilon)[4:5]]
-"""Of a few parts of the day, and of all hours."""
+"""Queries about a few parts of the day, and about all hours."""
 
 
 with patch("veilog.methods._events.times.histogram.FINE", 3):
@@ -160,7 +160,7 @@ def test_these_questions_are_asked() -> None:
 
 
 def test_what_noise_would_leave_nothing_of_is_not_asked() -> None:
-    """Seven cases: at this epsilon noise hides of each pair where its gaps are, and all cases would be of one kind."""
+    """For seven cases, queries that noise would hide are left out, with a remark."""
     purposes = [more["purpose"] for _, _, _, more in questions_of_times(SMALL, "1")]
     assert not {"durations-by-cell", "gaps-of-released-pairs"} & {*purposes} and len(purposes) == len(QUESTIONS) - 2
     curator = Curator(SMALL.variants, log=SMALL, randomness=noise.seeded(1))
@@ -171,7 +171,7 @@ def test_what_noise_would_leave_nothing_of_is_not_asked() -> None:
 @pytest.mark.nightly
 @given(raw=raw_cases)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[list[tuple[str, int | None]]]) -> None:
-    """The answers for a log are the sums of those for its single cases, each of which is within the bound."""
+    """A log's answers are the sums of its cases' answers, each within the bound."""
     for asked in (*QUESTIONS, *FINE, *HOURS[1:]):
         alone = [exact(log_of(case), asked) for case in raw]
         assert np.array_equal(exact(log_of(*raw), asked), sum(alone))
@@ -208,7 +208,7 @@ def test_cases_that_start_outside_the_window_are_told_by_noisy_answers() -> None
 
 
 def told(curator: Curator, cases: Any, epsilon: str, window: Any) -> list[Message]:
-    """What is remarked when these cases get times."""
+    """Return the remarks when these cases get times."""
     found: list[Message] = []
     released_times(curator, Fraction(epsilon), cases, window=window, remark=found.append)
     return found
@@ -265,7 +265,7 @@ def test_a_window_need_not_hold_whole_weeks(days: float) -> None:
 
 @pytest.mark.slow
 def test_a_window_beside_the_log_gives_even_starts() -> None:
-    """A declared window is not checked against the log: cases outside count in no week, so only noise is left."""
+    """A window beside the log gives even starts, as it is not checked against it."""
     window = (datetime.datetime(1990, 1, 1, tzinfo=UTC), datetime.datetime(1991, 1, 1, tzinfo=UTC))
     cases, times = timed(HOSPITAL, "1", 1, window)
     starts = times[cases.offsets[:-1]] / 1e6
@@ -309,7 +309,7 @@ def test_released_times_are_not_called_artificial() -> None:
 
 
 def copied(original: dict[tuple[str, str], np.ndarray], released: dict[tuple[str, str], np.ndarray], shift: int) -> int:
-    """Released gaps of a minute and more that, shifted by some seconds, equal an original gap of the same pair."""
+    """Return the number of shifted released gaps that equal an original one."""
     return sum(
         int(np.isin(gaps[gaps >= 60] + shift, original[pair]).sum())
         for pair, gaps in released.items()
@@ -320,7 +320,7 @@ def copied(original: dict[tuple[str, str], np.ndarray], released: dict[tuple[str
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["1", "1000"])
 def test_no_gap_is_copied_more_often_than_chance(epsilon: str) -> None:
-    """A gap equals an original one no more often than it equals one that is some seconds longer: 4 deviations."""
+    """Gaps equal an original one no more often than one shifted by seconds."""
     original = gaps_of(*original_of(HOSPITAL))
     released = gaps_of(*timed(HOSPITAL, epsilon, 2))
     chance = [copied(original, released, shift) for shift in (-9, -7, -5, -3, 3, 5, 7, 9)]
@@ -357,7 +357,7 @@ def test_busy_hours_and_weekdays_survive_a_large_budget() -> None:
 
 @pytest.mark.slow
 def test_durations_of_sepsis_are_close(logs: Any) -> None:
-    """At an epsilon of 1 for times, mean of 5 seeds: the median case and the mean case."""
+    """Durations of Sepsis are close at an epsilon of 1 for times (mean of 5 seeds)."""
     log = veilog.read(logs / "sepsis.xes.gz")
     real = durations_of(*original_of(log))
     window = (datetime.datetime(2013, 11, 1, tzinfo=UTC), datetime.datetime(2015, 7, 1, tzinfo=UTC))
@@ -372,8 +372,11 @@ def test_durations_of_sepsis_are_close(logs: Any) -> None:
 )
 @pytest.mark.parametrize("released_variants", [False, True])
 def test_mean_durations_of_pairs_of_sepsis_are_off_by_half_at_most(logs: Any, released_variants: bool) -> None:
-    """At an epsilon of 1 for times, mean of 5 seeds: over the pairs of at least 100 occurrences, for the log's own
-    variants; and over all pairs, rare ones too, that it shares with a release of evolve at epsilon 1."""
+    """Mean durations of pairs of Sepsis are off by half at most (mean of 5 seeds).
+
+    They are those of pairs with 100 occurrences for the log's own variants. For a release of evolve at epsilon 1 they
+    are those of all common pairs, rare ones too.
+    """
     log = veilog.read(logs / "sepsis.xes.gz")
     original = gaps_of(*original_of(log))
     window = (datetime.datetime(2013, 11, 1, tzinfo=UTC), datetime.datetime(2015, 7, 1, tzinfo=UTC))
@@ -397,7 +400,7 @@ def test_an_empty_release_has_no_times() -> None:
 
 
 def test_a_declared_domain_shapes_the_gaps_too() -> None:
-    """What lies between two kept events counts as one gap."""
+    """The time between two kept events counts as one gap."""
     curator = Curator(HOSPITAL.variants, log=HOSPITAL, domain=Domain.of(["Triage", "Discharge"], 2))
     cases = released_cases(Variants.from_dict({("Triage", "Discharge"): 20}), np.random.default_rng(0))
     assert len(released_times(curator, Fraction(1), cases, window=None)) == 40
@@ -412,7 +415,7 @@ def test_pairs_beyond_the_most_frequent_share_the_gaps_of_all() -> None:
 
 @pytest.mark.slow
 def test_times_that_are_drawn_in_blocks_are_as_those_drawn_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At an epsilon at which noise is no matter, in two blocks of four thousand cases and in one."""
+    """Times drawn in two blocks equal those drawn at once, where noise is small."""
     log = hospital(8000, seed=2)
     cases, whole = timed(log, "200", 1)
     monkeypatch.setattr(orders, "BLOCK_EVENTS", len(cases.codes) // 2 + 1)

@@ -1,4 +1,4 @@
-"""Copies that are not equal: which edits there are, how likely each is, and what never changes."""
+"""Edited copies: the possible edits, their likelihoods, and what never changes."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def chain_of(flow: list[float]) -> Chain:
 
 
 def likely(text: str, chances: np.ndarray) -> float:
-    """How likely a chain walks a trace, a step that it does not know having the chance of a rare one."""
+    """Return how likely a chain walks a trace; an unknown step counts as a rare one."""
     codes = [SIZE, *map(ord, text), SIZE]
     return float(np.prod([max(chances[a, b], 1e-9) for a, b in itertools.pairwise(codes)]))
 
 
 def edited(text: str) -> set[str]:
-    """All traces with one event of it inserted, left out, replaced or exchanged with the next."""
+    """Return all traces with one event inserted, left out, replaced or exchanged."""
     new = [text[:i] + chr(z) + text[i:] for i in range(len(text) + 1) for z in range(SIZE)]
     new += [text[:i] + chr(z) + text[i + 1 :] for i in range(len(text)) for z in range(SIZE)]
     new += [text[:i] + text[i + 1 :] for i in range(len(text))]
@@ -68,7 +68,7 @@ def test_the_edits_of_a_trace_are_those_that_the_chain_allows(release: dict[str,
 
 
 def test_edits_are_as_likely_as_the_chain_has_them_beside_the_trace() -> None:
-    """20,000 first draws against ``P(edited) / P(trace)``: a chi-square test that fails once in ten thousand runs."""
+    """20,000 first edits follow ``P(edited) / P(trace)`` (false alarm 1e-4)."""
     rng = np.random.default_rng(5)
     chain = chain_of(rng.uniform(0.5, 3.0, (SIZE + 1) ** 2).tolist())
     text = "\x00\x01\x02\x01"
@@ -108,7 +108,7 @@ def test_an_edited_release_has_as_many_cases_and_what_is_real(
 
 
 def test_a_trace_has_as_many_copies_as_the_fit_gives_it_beyond_chance() -> None:
-    """Of 1,000 cases half are the first trace, as the fit has it; two draws of a pool of 20,000 may be chance."""
+    """A trace has the copies of the fit; two draws of a pool of 20,000 are chance."""
     fine = weighted({"\x00": 600, "\x01": 300, "\x02": 100})
     pool = traces_of(["\x00", "\x01", "\x03"])
     copies = themselves(fine, pool, np.array([0.5, 2 / 20_000, 0.5 - 2 / 20_000]), 1000, DEFAULTS)
@@ -136,9 +136,10 @@ def test_edits_that_spoil_the_model_are_not_taken() -> None:
 
 
 def test_a_process_whose_cases_are_all_different_has_a_release_of_different_cases() -> None:
-    """3,000 distinct walks over a chain of 12 states: nine tenths of the released cases at least are of their own kind.
+    """A log of 3,000 distinct walks gets a release of nearly distinct cases.
 
-    Those of a hospital in which a third are of their own kind have about as many.
+    Nine tenths of the released cases at least are of their own kind. Those of a hospital in which a third are of their
+    own kind have about as many.
     """
     rng = np.random.default_rng(3)
     steps = rng.dirichlet(np.full(12, 0.3), size=12)

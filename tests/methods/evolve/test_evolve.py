@@ -1,4 +1,4 @@
-"""evolve: what it costs, that only questions touch the data, that it is repeatable, and how near it comes."""
+"""evolve: its charge, its queries, repeatability, and similarity to the log."""
 
 import math
 from fractions import Fraction
@@ -70,7 +70,7 @@ def test_with_a_declared_alphabet_nothing_is_assumed() -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize(("epsilon", "seed"), [("1", 1), ("1", 2), ("5", 1)])
 def test_long_loops_survive(epsilon: str, seed: int) -> None:
-    """Intake, 30 to 59 sessions, end; sessions were lost with these seeds where noise hides how many cases repeat."""
+    """Loops of 30 to 59 sessions survive where noise hides how many cases repeat."""
     rng = np.random.default_rng(7)
     many = rng.integers(30, 60, size=800).tolist()
     log = Variants.from_sequences([("intake", *["session"] * times, "end") for times in many], [1] * len(many))
@@ -192,7 +192,7 @@ def test_frequent_activities_of_a_wide_log_are_asked_for_first() -> None:
     ],
 )
 def test_similarity_on_real_logs(logs: Path, name: str, epsilon: str, at_least: float) -> None:
-    """The acceptance figures; three seeds here, less three standard errors. bench/tables/evolve.md has all of them."""
+    """The acceptance figures hold for three seeds; bench/tables/evolve.md has all."""
     log = veilog.read(logs / f"{name}.xes.gz").variants
     values = [
         relative_log_similarity(log, openly.release(log, "evolve", epsilon=epsilon, seed=seed).variants).value

@@ -1,4 +1,4 @@
-"""evolve with a delta: what it asks and costs, which real variants it releases, and when it starts from them."""
+"""evolve with a delta: queries, charges, and the real variants that it releases."""
 
 import math
 import re
@@ -115,7 +115,7 @@ def test_relations_have_half_of_delta_and_gaussian_noise_where_variants_may_be_f
 
 @pytest.mark.slow
 def test_relations_have_all_of_delta_where_no_variant_could_be_found() -> None:
-    """At epsilon 0.05 a variant would have to hold 900 of the 2,000 cases to be found, and none does."""
+    """Relations get all of delta where no variant can hold the 900 cases to be found."""
     with patch.object(Curator, "count", lambda self, epsilon: MANY.cases):
         release = openly.release(MANY, "evolve", epsilon="0.05", delta="1e-6", seed=1)
     charged = [(charge.question, charge.delta) for charge in release.guarantee.charges]
@@ -125,7 +125,7 @@ def test_relations_have_all_of_delta_where_no_variant_could_be_found() -> None:
 
 @pytest.mark.slow
 def test_relations_of_a_case_have_an_l2_norm_that_is_hardly_below_1_and_never_above() -> None:
-    """In integers, whatever the length, the repetitions and the other cases: what their noise is made for."""
+    """Relations of a case have an L2 norm close to 1 and never above, in integers."""
     asked_for = []
 
     def sums(self: Curator, features: Features, size: int, bound: int, epsilon: Fraction, **named: Any) -> np.ndarray:
@@ -150,7 +150,7 @@ def test_relations_of_a_case_have_an_l2_norm_that_is_hardly_below_1_and_never_ab
 @pytest.mark.parametrize("epsilon", ["0.002", "0.05", "0.6", "3"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-5", "1e-12", "1e-40"])
 def test_gaussian_noise_pays_where_its_own_variance_says_so(longest: int, epsilon: str, delta: str) -> None:
-    """Noise over signal of both forms as the kernel draws them, for each length; their geometric means are compared."""
+    """Gaussian noise is chosen where its mean noise over signal is below Laplace's."""
     e, failure = Fraction(epsilon), Fraction(delta)
     wide, _ = noise_of_sums(5, 2**20, e, Fraction(0))
     (narrow,) = noise_of_sums(1, 2**20, e, failure)[0].noises
@@ -230,7 +230,7 @@ def test_a_given_share_asks_for_no_concentration_and_coverage_alone_decides() ->
 
 @pytest.mark.slow
 def test_a_share_that_cannot_find_anything_is_kept_small() -> None:
-    """With so small a delta Gaussian noise does not pay, and variants are asked for all the same."""
+    """A tiny delta has no use for Gaussian noise, but variants are asked all the same."""
     with patch.object(Curator, "count", lambda self, epsilon: MANY.cases):
         release = openly.release(MANY, "evolve", epsilon="0.05", delta="1e-40", seed=1)
     (found,) = [charge for charge in release.guarantee.charges if charge.question == "partitions"]
@@ -239,7 +239,7 @@ def test_a_share_that_cannot_find_anything_is_kept_small() -> None:
 
 @pytest.mark.slow
 def test_a_wide_log_of_few_variants_needs_no_frequent_activities() -> None:
-    """The alphabet has 200 activities; four of them are in the two variants that nearly everybody follows."""
+    """Only the four activities of two frequent variants are released, of 202."""
     rare = {tuple(f"x{j}" for j in range(i, i + 3)): 1 for i in range(196)}
     log = Variants.from_dict({("a", "b", "c"): 3000, ("a", "d"): 1500, **rare})
     release = openly.release(log, "evolve", epsilon=1, delta="1e-4", seed=3)
@@ -285,7 +285,7 @@ def test_only_real_variants_cost_two_questions(share: float | None, expected: Fr
 
 
 def test_rare_cases_stand_where_they_resemble_a_real_variant_most() -> None:
-    """Of 1,000 cases 100 are rare, and nearest to the second variant; TraVaS leaves them out."""
+    """A hundred rare cases count for the second variant, which they resemble most."""
     rare = {("x", "y", "z", f"r{i}"): 1 for i in range(100)}
     log = Variants.from_dict({("a", "b"): 600, ("x", "y", "z"): 300, **rare})
     counts = [
@@ -369,7 +369,7 @@ def test_the_chain_of_known_variants_counts_as_the_question_for_relations_does()
     [("receipt", "1", 0.955), ("unrineweginfectie", "1", 0.979), ("unrineweginfectie", "0.1", 0.915)],
 )
 def test_with_a_delta_evolve_reaches_what_the_page_says(logs: Path, name: str, epsilon: str, at_least: float) -> None:
-    """Four seeds, less three standard errors of what twelve runs spread; bench/tables/evolve.md has all of them."""
+    """Similarities with a delta reach the page's figures (four seeds of twelve)."""
     log = veilog.read(logs / f"{name}.xes.gz").variants
     values = [
         relative_log_similarity(
@@ -381,7 +381,7 @@ def test_with_a_delta_evolve_reaches_what_the_page_says(logs: Path, name: str, e
 
 
 def test_the_number_of_cases_is_told_with_how_far_off_it_may_be() -> None:
-    """Of one answer as wide as Laplace noise is in 95 of 100 runs; of more answers less."""
+    """One answer is off by its Laplace noise in 95 of 100 runs; more answers by less."""
     one = EvolvePlan(DEFAULTS, Fraction(1), 10, Fraction(1), [(200.0, 2 / 0.03**2)])
     assert one.within == pytest.approx(math.log(20) / 0.03)
     two = EvolvePlan(DEFAULTS, Fraction(1), 10, Fraction(1), [*one.estimates, (210.0, 50.0)])

@@ -1,4 +1,4 @@
-"""Whether activities come again where evolve does not ask: what the relations leave in doubt, and votes decide."""
+"""Repeated activities that evolve does not ask for are in doubt; votes decide."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -89,7 +89,7 @@ def test_the_pool_is_of_both_kinds_of_walks() -> None:
 
 @pytest.mark.parametrize(("share", "least", "most"), [(0.0, 0.9, 1.0), (0.5, 0.4, 0.6), (0.95, 0.0, 0.1)])
 def test_votes_decide_how_many_cases_repeat(share: float, least: float, most: float) -> None:
-    """Votes with a deviation of .05 for five traces without a repetition and five with one."""
+    """Votes with a deviation of .05 decide how many cases repeat an activity."""
     prior = Prior(np.repeat([0.0, 0.2], 5), np.repeat([0.2, 0.0], 5), 0.5)
     votes = Counted(np.arange(10), np.repeat([(1 - share) / 5, share / 5], 5), 0.05)
     assert least <= prior.fitted([votes], 200)[:5].sum() <= most
@@ -124,7 +124,7 @@ def repeating(log: Variants) -> float:
 
 @pytest.mark.nightly
 def test_fewer_cases_repeat_activities_in_releases_of_a_log_where_none_does() -> None:
-    """Six activities in any order: half of the ways a chain takes among them go back. Means of six releases."""
+    """Fewer released cases repeat activities where no case of the log does."""
     rng = np.random.default_rng(5)
     log = Variants.from_sequences([rng.permutation(list("abcdef"))[: rng.integers(3, 7)].tolist() for _ in range(600)])
     shares = {}
@@ -155,7 +155,7 @@ EXTREME: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
 def test_whatever_is_answered_there_is_a_release_and_no_branch_asks_for_more(
     relations: str, cases: int, activities: int
 ) -> None:
-    """The answers need not be numbers that a log could have; what they cost adds up to epsilon all the same."""
+    """Extreme answers give a release, no more queries, and charges that add up."""
     log = Variants.from_sequences([["a"]] * 5)
     public = Domain(activities=tuple("abcd"[:activities]), max_length=12)
     for place, votes in enumerate(EXTREME):
@@ -185,7 +185,7 @@ def test_whatever_is_answered_there_is_a_release_and_no_branch_asks_for_more(
 
 
 def test_votes_that_contradict_each_other_leave_a_distribution() -> None:
-    """Each round alone makes all but one trace less likely than any float can tell, and not the same one."""
+    """Contradictory votes, each beyond floats, still leave a distribution."""
     cells = [np.array([0, 1, 1]), np.array([0, 0, 1])]
     shares = [np.array([1e9, -1e9]), np.array([-1e9, 1e9])]
     p = fit(np.full(3, 1 / 3), list(map(Counted, cells, shares, [1e-3, 1e-3])), 50)

@@ -1,4 +1,4 @@
-"""The parts of evolve against plain definitions: what a case adds, votes, medoids, the fit, mutants, rounding."""
+"""Parts of evolve equal plain definitions, from a case's votes to rounding."""
 
 import itertools
 from dataclasses import replace
@@ -55,7 +55,10 @@ def by_case(features: tuple[np.ndarray, np.ndarray, np.ndarray], cases: int, siz
 def test_distinct_traces_come_in_the_order_of_their_codes_whether_keys_are_numbers_or_bytes(
     cases: list[list[int]],
 ) -> None:
-    """Long traces do not fit into one number, and are told apart by their bytes; the end comes after every code."""
+    """Distinct traces are in the order of their codes, for numbers and for bytes.
+
+    Long traces do not fit into one number; the end comes after every code.
+    """
     for width in (8, 60):
         found, sums = distinct(traces(cases, width), np.ones(len(cases)))
         expected = sorted({tuple(case) for case in cases}, key=lambda case: [*case, *[9] * (width - len(case))])
@@ -132,7 +135,7 @@ def test_medoids_are_those_of_plain_greedy() -> None:
 
 
 def test_medoids_of_candidates_that_are_all_alike_are_the_first() -> None:
-    """More equal gains than are computed together must not leave out the one that is looked for."""
+    """Many equal gains, more than fit into one step, give the first candidates."""
     alike = np.full((100, 100), 0.5, dtype=np.float32)
     assert medoids(alike, np.ones(100), 3).tolist() == [0, 1, 2]
     assert sorted(medoids(alike, np.ones(100), 100).tolist()) == list(range(100))
@@ -164,7 +167,7 @@ def test_the_fit_minimises_its_objective(rounds: int) -> None:
 
 @pytest.mark.slow
 def test_counts_are_fitted_with_the_number_of_cases_that_explains_them_best() -> None:
-    """Exact counts of two traces and votes say 1,000 cases; a count of 1,600 is vague, and must not move the rest."""
+    """A vague count of 1,600 cases does not move exact counts for 1,000."""
     prior = np.full(6, 1 / 6)
     known = Counted(np.array([0, 1, 2, 2, 2, 2]), np.array([500.0, 300.0, 0.0]), np.array([2.0, 2.0, np.inf]))
     votes = Counted(np.array([0, 1, 2, 2, 3, 3]), np.array([500.0, 300.0, 50.0, 150.0]), np.full(4, 5.0))
@@ -235,7 +238,7 @@ def test_pure_noise_still_gives_a_chain_with_a_way_through() -> None:
 
 @pytest.mark.slow
 def test_many_rare_relations_are_found_by_the_balance_of_the_flow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three steps, each to one of ten activities: no relation is frequent, most cells do not stand out from noise."""
+    """The balance of the flow finds many rare relations that noise hides."""
     flow = np.zeros((31, 31))
     flow[30, :10] = flow[20:30, 30] = 300.0
     flow[:10, 10:20] = flow[10:20, 20:30] = 30.0
@@ -254,8 +257,11 @@ def test_many_rare_relations_are_found_by_the_balance_of_the_flow(monkeypatch: p
 
 @pytest.mark.nightly
 def test_ways_that_many_perturbed_answers_share_are_nearer_to_the_log() -> None:
-    """Four steps, each to one of three activities, in noise nearly as large as a relation: the mean of the optima is
-    nearer than the one optimum, in squares, on average over ten answers."""
+    """The mean of perturbed optima is nearer to the flow than the one optimum.
+
+    Four steps go each to one of three activities, in noise nearly as large as a relation. The distance is in squares,
+    on average over ten answers.
+    """
     flow = np.zeros((13, 13))
     flow[12, :3] = flow[9:12, 12] = 100.0
     for step in range(3):
@@ -302,7 +308,7 @@ def random_flow(states: int, cases: float) -> np.ndarray:
 
 
 def test_triples_without_memory_leave_the_first_order_as_it_is() -> None:
-    """Where triples are what the first order expects, and noise, what follows two states is what follows the last."""
+    """Triples without memory leave the first order as it is, in spite of noise."""
     flow = random_flow(6, 2000.0)
     chain = Chain(flow, flow > 0)
     expected = flow[:, :, None] * chain.next_chances()
@@ -332,8 +338,10 @@ def test_triples_with_memory_are_believed_where_they_stand_out_from_their_noise(
 
 
 def test_the_share_of_triples_grows_and_falls_with_what_they_can_tell() -> None:
-    """Few cases: none. More: a large share. Very many: a small one tells all there is. Where no step is open, or votes
-    could tell all ways apart, they are not worth their votes; and among very many activities there are too many."""
+    """The share of triples is large for middling logs and small for huge ones.
+
+    It is 0 for few cases, for closed steps, where votes reveal all ways, and for very many activities.
+    """
 
     def share(cases: float, heard: float = 100.0) -> float:
         flow = random_flow(12, cases / 2.6)  # 13 states, 5 a case
@@ -382,8 +390,10 @@ def test_rounding_keeps_the_total_and_drops_the_small(weights: list[float], smal
 def test_relations_and_repeats_of_a_case_add_at_most_five_by_the_case_alone(
     cases: list[list[int]], longest: int
 ) -> None:
-    """A case of m relations in which d activities come again adds min(1, 5/(m + d)) to each of them and of its repeats,
-    rounded down in fixed point, whatever the other cases are."""
+    """A case of m relations and d repeats adds min(1, 5/(m + d)) to each of them.
+
+    The weight is rounded down in fixed point, whatever the other cases are.
+    """
     one, size = 2**DEFAULTS.scale_bits, 3
     shortened = Shortened(np.array([0, -1, 1, 2], dtype=np.int32), size, longest)
 
@@ -408,7 +418,7 @@ def test_relations_and_repeats_of_a_case_add_at_most_five_by_the_case_alone(
 
 
 def test_walks_remember_what_occurs_at_most_once() -> None:
-    """a and b follow each other, and c follows itself: with memory a and b come once, c as often as before."""
+    """With memory a and b occur once, and c as often as before."""
     flow = np.array([[0, 5, 2, 3], [4, 0, 3, 3], [1, 1, 9, 4], [5, 5, 3, 0]], dtype=float)
     rng = np.random.default_rng(2)
     free = Chain(flow, flow > 0)
@@ -443,7 +453,7 @@ def test_activities_that_hardly_repeat_lose_their_loops_and_mutants_do_not_repea
 
 
 def test_an_activity_that_occurs_oftener_than_there_are_cases_repeats_whatever_noise_says() -> None:
-    """Intake, many sessions, end: 75 cases by weight have 3400 sessions, and noise says that 3 repeat them."""
+    """3400 sessions of 75 cases repeat, although noise suggests three cases."""
     flow = np.zeros((4, 4))
     flow[3, 0] = flow[0, 1] = flow[1, 2] = flow[2, 3] = 75.0
     flow[1, 1] = 3325.0
@@ -465,7 +475,7 @@ def test_what_exceeds_the_cases_by_no_more_than_noise_does_is_no_repeat() -> Non
 
 
 def test_an_activity_that_certainly_repeats_is_on_a_way_from_start_to_end() -> None:
-    """No step to the sessions and from them stands out of the noise, and the likeliest are taken."""
+    """Sessions that certainly repeat get the likeliest steps to and from them."""
     noisy = np.array(
         [[-11, 29, 22, 32], [16, 3562, 13, 50], [-64, 27, -29, 20], [36, -8, 31, 0]],
         dtype=float,
@@ -477,7 +487,7 @@ def test_an_activity_that_certainly_repeats_is_on_a_way_from_start_to_end() -> N
 
 
 def test_few_cases_that_repeat_an_activity_often_are_imagined_beside_many_that_do_not() -> None:
-    """A tenth of the cases has a hundred vitals, which are 24 cases by weight: they are not in the noise of 1400."""
+    """A few cases with a hundred vitals each appear beside many with one."""
     flow = np.zeros((4, 4))
     flow[3, 0] = flow[0, 1] = flow[1, 2] = flow[2, 3] = 2700.0
     flow[1, 1] = 1400.0

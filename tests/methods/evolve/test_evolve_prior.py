@@ -1,4 +1,4 @@
-"""evolve with a prior: what the votes make of it, which traces it has, and that a case still votes once."""
+"""evolve with a prior: the votes, the traces, and one vote of each case."""
 
 import math
 from dataclasses import replace
@@ -62,7 +62,10 @@ def test_a_prior_of_another_process_is_dropped() -> None:
 
 
 def test_where_noise_hides_how_a_log_differs_the_prior_is_released_as_it_is() -> None:
-    """Before the first votes, or after them where the first number of cases was too high by noise."""
+    """A prior is released as it is where noise hides the difference.
+
+    That is so before the first votes, or after them where noise made the first number of cases too high.
+    """
     asked = set()
     for seed in range(3):
         made, curator, codes = run(OTHERS, epsilon="0.02", seed=seed)

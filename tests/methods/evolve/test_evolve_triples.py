@@ -1,4 +1,4 @@
-"""evolve: triples are asked for where they are expected to tell more than the votes they cost, and gain there."""
+"""evolve asks for triples where they are worth their votes, and gains there."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -21,9 +21,9 @@ NEVER = replace(DEFAULTS, triple_shares=())
 
 
 def kinds(cases: int, activities: int, number: int) -> Variants:
-    """Cases of so many kinds: each kind goes through the activities in an order of its own, with skips and steps back.
+    """Return cases of kinds, each with an order of activities, skips and steps back.
 
-    What comes next depends on the kind, which no single step tells.
+    The next activity depends on the kind, which no single step reveals.
     """
     rng = np.random.default_rng(1)
     orders = [rng.permutation(activities) for _ in range(number)]
@@ -70,7 +70,7 @@ def test_where_noise_would_drown_them_triples_are_not_asked_for() -> None:
 
 @pytest.mark.nightly
 def test_a_log_without_memory_loses_next_to_nothing_by_the_question() -> None:
-    """One order, skips and steps back at random: the first order tells everything."""
+    """A log without memory, of one order with random steps, loses next to nothing."""
     log = kinds(4000, 10, 1)
     assert similarity(log, (0, 1, 2)) > similarity(log, (0, 1, 2), NEVER) - 0.01
 

@@ -1,4 +1,4 @@
-"""Real variants in a synthetic release: all of them, at their counts, in the place of what is nearest."""
+"""Real variants replace the nearest synthetic ones, all of them at their counts."""
 
 import pytest
 from hypothesis import given

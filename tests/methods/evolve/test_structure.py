@@ -1,4 +1,4 @@
-"""The structured release: what each structure leaves, what is chosen, and that the data is asked nothing for it."""
+"""Structured releases: what structures keep, which are chosen, and no new query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def rows_of(some: Traces) -> list[tuple[int, ...]]:
 
 
 def plain(weights: dict[tuple[int, ...], int]) -> tuple[dict[int, float], dict[tuple[int, int], float]]:
-    """How often activities repeat and how frequent edges are, counted one by one."""
+    """Return shares of repeated activities and of edges, counted one by one."""
     having: Counter[int] = Counter()
     repeating: Counter[int] = Counter()
     edges: Counter[tuple[int, int]] = Counter()
@@ -154,7 +154,7 @@ def test_a_rare_edge_and_a_rare_repetition_are_moved_away() -> None:
 
 
 def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nearest and the farthest are among them, and no more are judged than the work allows."""
+    """Less work tries fewer structures, with the nearest and the farthest."""
     rng = np.random.default_rng(3)
     weights = {tuple(rng.integers(0, SIZE, rng.integers(2, WIDTH)).tolist()): 20 + i for i in range(40)}
     given = imagined(weights)
@@ -179,7 +179,7 @@ def test_a_release_of_much_to_judge_tries_fewer_structures(monkeypatch: pytest.M
 
 @pytest.mark.nightly
 def test_the_curator_is_asked_the_same_whatever_the_release_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search is post-processing: equal questions, charges and answers, and nothing else of the curator is used."""
+    """The search for a structure is post-processing: equal queries and answers."""
     asked: list[tuple[str, Any]] = []
     for question in ("count", "sums", "histogram", "concentration", "partitions", "peek"):
         own = getattr(Curator, question)

@@ -94,7 +94,7 @@ def test_the_tree_has_a_node_for_each_prefix_and_each_end(log: list[tuple[str, .
 
 
 def test_what_is_cut_off_joins_the_most_similar_trace_that_is_left() -> None:
-    """The example of the paper's presentation: one case of <a b b c> is nearest to <a b c>, not to <a d e f>."""
+    """One case of <a b b c> joins <a b c> and not <a d e f>, as in the paper's talk."""
     sequences = sorted([(0, 1, 2), (0, 1, 1, 2), (0, 3, 4, 5)])
     goal = merged(prefix_tree(sequences), np.array([1, 5, 8]), 3, None)
     assert goal is not None
@@ -197,7 +197,7 @@ def test_senseless_requests_are_refused(parameters: dict[str, object], code: str
 
 
 def test_when_no_trace_is_close_enough_it_is_said() -> None:
-    """The first a has 0 and the second 1 in every case: each is half of the range away from all."""
+    """Values half the range away from all are refused at t = 0.4 with the reason."""
     log = log_of([("a", "a")] * 4, events={"v": [0.0, 1.0] * 4})
     with refused(ParameterError, "pretsa-nothing-close-enough", t=0.4):
         released(log, k=2, t=0.4, sensitive="v")

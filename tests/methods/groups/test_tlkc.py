@@ -1,4 +1,4 @@
-"""TLKC: what it suppresses, what its releases hold, what leaves and what does not, and the published figures."""
+"""TLKC: suppression, properties of its releases, and the published figures."""
 
 import datetime
 import functools
@@ -123,7 +123,7 @@ def test_a_search_in_several_rounds_leaves_nothing_that_violates(
 
 
 def test_the_element_with_the_highest_score_leaves_first() -> None:
-    """Too few have c with a, or c with b: c is in both violating patterns and in no frequent one, so c goes."""
+    """c is in both violating patterns and in no frequent one, so it goes first."""
     log = log_of([("a", "b")] * 8 + [("a", "c")] * 2 + [("b", "c")] * 2 + [("c",)] * 4)
     release = released(log, k=3, l=2, background="set")
     assert set(release.variants.to_dict()) == {("a", "b"), ("a",), ("b",)}
@@ -136,7 +136,7 @@ def test_equal_scores_are_decided_as_published_or_for_the_rare_one() -> None:
 
 
 def test_by_cost_nothing_is_suppressed_that_turns_out_not_to_be_needed() -> None:
-    """a is in the most violating patterns, but b, c and d, which rarer cases have, must go for others anyway."""
+    """By cost the release keeps a and e, or b, c and d: nothing goes in vain."""
     log = [("a", x) for x in "bcd"] * 2 + [("a",)] * 5 + [(x, y) for x, y in [("b", "e"), ("c", "e"), ("d", "e")]] * 2
     log += [("e",)] * 9 + [(x,) for x in "bcd"] * 3
     release = released(log_of(log), k=3, l=2, background="set", score="cost")
@@ -254,7 +254,7 @@ def test_original_times_leave_when_asked_for_and_it_is_said() -> None:
 
 
 def test_times_known_to_the_attacker_count() -> None:
-    """Two of the five have b two hours after the start: with relative times known, too few for k = 3."""
+    """Known relative times make two of five cases too few for k = 3."""
     log = log_of([("a", "b")] * 5, minutes=[[0, 60]] * 3 + [[0, 120]] * 2)
     assert released(log, k=3, background="sequence").variants.to_dict() == {("a", "b"): 5}
     assert released(log, k=3, background="relative").variants.to_dict() == {("a", "b"): 3, ("a",): 2}

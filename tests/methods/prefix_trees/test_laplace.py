@@ -1,4 +1,4 @@
-"""The Laplace prefix tree: what it costs, what it counts, what noise may add, and what is refused."""
+"""The Laplace prefix tree: charge, counts, noise prefixes, and refusals."""
 
 import math
 from collections import Counter
@@ -153,7 +153,7 @@ def test_as_published_the_programs_differ_in_ended_and_unfinished_traces(program
 def test_without_noise_the_benchmark_of_travas_releases_what_a_brute_force_count_does(
     cases: list[tuple[str, ...]], depth: int, threshold: int
 ) -> None:
-    """Every prefix is tried whose shorter ones had more than the threshold of cases that went on."""
+    """Without noise the benchmark releases what a brute-force count does."""
     counts = Counter(cases)
 
     def going_on(prefix: tuple[str, ...]) -> int:
@@ -180,7 +180,7 @@ def test_without_noise_the_benchmark_of_travas_releases_what_a_brute_force_count
 
 @pytest.mark.parametrize(("method", "threshold"), [("laplace", "threshold"), ("sacofa", "threshold_harmful")])
 def test_as_published_a_delta_narrows_the_noise_and_is_charged_as_epsilon(method: str, threshold: str) -> None:
-    """Laplace noise of scale 1 / (epsilon - ln(1 - delta)) at each depth: at epsilon 1 and delta 1/2, 1.69315."""
+    """As published a delta of 1/2 at epsilon 1 is charged as 1.69315 per depth."""
     made = release(SMALL, method, epsilon=1, delta="1/2", depth=7, as_published=True, **{threshold: 4})
     charges = [charge for charge in made.guarantee.charges if charge.question == "histogram"]
     assert len(charges) > 1
@@ -200,7 +200,7 @@ def test_the_program_belongs_to_the_release_as_published() -> None:
 
 
 def test_as_published_the_query_of_pripel_gives_amuns_table_6(logs: Path) -> None:
-    """Unrineweginfectie, N = 4, k = 0.5 % of the cases: the frequency EMD is 290.47 in the paper at 3.41 and 3.84."""
+    """As published, N = 4 and k = 0.5 % give the paper's frequency EMD of 290.47."""
     original = files.read(logs / "unrineweginfectie.xes.gz").variants
     for seed, epsilon in enumerate(("3.41", "3.84")):
         made = release(
@@ -331,7 +331,7 @@ def test_with_a_delta_deep_trees_get_gaussian_noise_and_shallow_ones_say_that_it
 
 @pytest.mark.nightly
 def test_as_many_noise_prefixes_survive_as_were_expected() -> None:
-    """One case, 500 activities, one level: 3 of 501 continuations are expected (mean of 300 runs, 4.5 sigma)."""
+    """Noise prefixes are as many as expected: 3 of 501 (300 runs, 4.5 sigma)."""
     domain = Domain(tuple(f"activity {i}" for i in range(500)), 3)
     variants = Variants.from_dict({("activity 1",): 1})
     numbers = []
@@ -409,7 +409,7 @@ def test_certified_a_threshold_far_below_the_noise_cannot_make_the_tree_run_away
 @pytest.mark.parametrize("method", ["laplace", "sacofa"])
 @pytest.mark.parametrize("name", ["sepsis", "receipt", "bpic2013_incidents", "unrineweginfectie", "ccc19"])
 def test_no_blow_up_on_real_logs_as_deep_as_the_longest_trace(logs: Path, name: str, method: str) -> None:
-    """The number of prefixes follows what can stand out from the noise, never the number of possible ones."""
+    """The number of prefixes follows what can stand out of noise, at any depth."""
     variants = files.read(logs / f"{name}.xes.gz").variants
     longest = int(variants.lengths.max())
     for epsilon in ("1", "0.1", "0.01"):

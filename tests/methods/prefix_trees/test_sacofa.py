@@ -1,4 +1,4 @@
-"""SaCoFa: what is harmful, how many harmful ones enter, and what the release costs."""
+"""SaCoFa: harmful prefixes, how many of them enter, and the charge."""
 
 import itertools
 from collections import Counter
@@ -41,13 +41,13 @@ def predecessors(case: tuple[str, ...], b: str) -> set[str]:
 
 
 def relation(cases: list[tuple[str, ...]], a: str, b: str, near: Callable[[tuple[str, ...], str], set[str]]) -> str:
-    """Whether b is always, never or sometimes among those that are ``near`` a, over the cases that have an a."""
+    """Return always, never or sometimes for b ``near`` a, over the cases with an a."""
     found = [b in near(case, a) for case in cases if a in case]
     return "never" if not any(found) else "always" if all(found) else "sometimes"
 
 
 def rules_broken(cases: list[tuple[str, ...]], prefix: tuple[str, ...], ended: bool) -> int:
-    """Count, straight from the paper's definitions, the pairs whose "follows" or "precedes" a prefix violates.
+    """Count the pairs whose "follows" or "precedes" a prefix violates, by definition.
 
     An activity that always precedes itself is no rule, since it could never occur a first time. A prefix of one event
     violates at most the rule about first activities.
@@ -127,7 +127,7 @@ def test_a_rule_keeps_out_what_breaks_it(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_harmful_prefixes_need_the_higher_count(tmp_path: Path) -> None:
-    """At this epsilon many harmful prefixes are let in; of the two that occur one is frequent enough."""
+    """Only the frequent one of two harmful prefixes is released."""
     variants = Variants.from_dict({("a", "b"): 400, ("b", "a"): 90, ("c", "a"): 300, ("c",): 500})
     path = tmp_path / "rules.json"
     path.write_text('{"never": [["b", "a"], ["c", "a"]]}', encoding="utf-8")

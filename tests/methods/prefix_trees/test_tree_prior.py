@@ -1,4 +1,4 @@
-"""Prefix trees with a prior: which prefixes are counted, how cases go on, what it costs, and when it is dropped."""
+"""Prefix trees with a prior: counted prefixes, endings, charge, and its rejection."""
 
 import math
 from dataclasses import replace
@@ -65,7 +65,7 @@ def test_the_charges_add_up_to_epsilon(method: str, depth: int | None) -> None:
 
 
 def test_rare_cases_of_a_prior_are_released_whole() -> None:
-    """No threshold cuts what the prior knows: without it all traces stop where noise hides how they go on."""
+    """Rare cases of a prior are released whole, beyond where noise cuts traces."""
     made = release(LOG, "laplace", epsilon="0.1", seed=1, prior=OTHERS).variants
     lengths = (one.lengths @ one.counts / one.cases for one in (made, OTHERS))
     assert next(lengths) > 0.8 * next(lengths)

@@ -1,4 +1,4 @@
-"""Matchings of released with raw traces: one to one, as many as can be, and optimal where they are called so."""
+"""Matchings of released with raw traces are one to one, complete and optimal."""
 
 import itertools
 

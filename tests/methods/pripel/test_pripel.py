@@ -1,4 +1,4 @@
-"""PRIPEL: local noise is exact, nothing of a matched case is copied, and the certified face costs what it says."""
+"""PRIPEL: exact local noise, no copy of a matched case, and the certified charge."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -99,7 +99,7 @@ def test_bounded_noise_has_its_distribution(value: int, largest: int, epsilon: f
 
 @pytest.mark.parametrize("epsilon", [0.1, 1, 5])
 def test_that_distribution_is_locally_private(epsilon: float) -> None:
-    """Enumerated: no two values of the domain differ by more than a factor of exp(epsilon) in any output."""
+    """All values of the domain differ by exp(epsilon) at most in any output."""
     all_chances = np.array([bounded_chances(value, 30, epsilon) for value in range(31)])
     assert (all_chances.max(axis=0) / all_chances.min(axis=0)).max() <= np.exp(epsilon) * (1 + 1e-9)
 
@@ -108,7 +108,10 @@ def test_that_distribution_is_locally_private(epsilon: float) -> None:
 
 
 def test_events_take_over_what_the_same_occurrence_has() -> None:
-    """The paper's enrichment, by hand: the second b has no counterpart, the c comes too early after it."""
+    """Events take over times of the same occurrence, by hand for the paper's example.
+
+    The second b has no counterpart, and the c comes too early after it.
+    """
     log = log_of([("a", 0), ("b", 100), ("c", 150), ("a", 400)])
     released = Variants.from_dict({("a", "b", "b", "c", "a"): 1})
     raw, rng = RawTraces.of(log), np.random.default_rng(1)
@@ -137,7 +140,10 @@ def test_more_released_than_raw_traces_and_unknown_activities_are_filled_up() ->
 
 
 def test_a_start_that_stems_from_the_midst_of_a_case_stays_in_the_range_of_starts() -> None:
-    """The released trace has lost its first event, so that it starts with the time of the second, weeks later."""
+    """A start from the midst of a case stays in the raw range of starts.
+
+    The released trace has lost its first event, so it starts with the time of the second, weeks later.
+    """
     log = log_of(*[[("a", i), ("b", 5_000_000 + i), ("c", 5_000_060)] for i in range(30)])
     beheaded = 0
     for seed in range(5):
@@ -230,7 +236,10 @@ def test_tiny_logs_and_empty_answers_come_out_as_logs() -> None:
 
 
 def equal_gaps(released: Gaps, one: Gaps, other: Gaps, least: int = 0) -> tuple[int, int]:
-    """How many released gaps occur in one and in the other log for the same pair, as many of each looked at."""
+    """Return how many released gaps occur in each log for the same pair.
+
+    As many gaps of each log are examined.
+    """
     rng = np.random.default_rng(0)
     equal = [0, 0]
     for pair, gaps in released.items():
@@ -242,7 +251,7 @@ def equal_gaps(released: Gaps, one: Gaps, other: Gaps, least: int = 0) -> tuple[
 
 
 def shifted_hits(released: Gaps, original: Gaps, seconds: int, least: int) -> int:
-    """Released gaps that are so many seconds from an original one of the same pair: what chance makes of equality."""
+    """Return how many released gaps, shifted by seconds, equal an original one."""
     return sum(
         int(np.isin(np.array([g for g in gaps if g >= least]) + seconds, original[pair]).sum())
         for pair, gaps in released.items()
@@ -263,11 +272,11 @@ def shifted_hits(released: Gaps, original: Gaps, seconds: int, least: int) -> in
 def test_gaps_equal_original_ones_no_more_often_than_those_of_another_release(
     logs: Path, settings: dict[str, Any], least: int
 ) -> None:
-    """On Sepsis, to three deviations of a count; nor more often than they miss one by some seconds (four deviations).
-    What copies gaps fails by far in both.
+    """Gaps equal original ones no more often than chance, on Sepsis.
 
-    Certified releases are held to the second alone: they are dense where the original is, and each a little elsewhere,
-    so that one release meets another less often than the original, be it by some seconds off.
+    Chance is another release (to three deviations of a count), or a shift by some seconds (four deviations). A copy of
+    gaps fails by far in both. Certified releases are held to the second alone: they are dense where the original is,
+    and each a little elsewhere. So one release meets another less often than the original, be it by some seconds off.
     """
     log = veilog.read(logs / "sepsis.xes.gz")
     original = gaps_of(log)

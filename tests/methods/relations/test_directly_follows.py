@@ -103,7 +103,7 @@ def test_long_cases_count_for_less() -> None:
 @pytest.mark.parametrize("method", ["df-laplace", "sapa"])
 @pytest.mark.parametrize(("bound", "fraction"), [(1, "1/4"), (2, "1/2"), (3, "3/4"), (4, "1")])
 def test_the_number_of_cases_is_asked_for_and_made_up_for(method: str, bound: int, fraction: str) -> None:
-    """Whatever the bound takes away, as many traces are released as the noisy number says; here noise is negligible."""
+    """Releases have the noisy number of traces, whatever the bound takes away."""
     variants = Variants.from_dict({("a", "b", "c"): 300, ("c", "a", "b"): 100})
     alone = release(variants, method, epsilon=900, seed=1, bound=bound, count_share=0).variants
     assert alone.cases == 400 * Fraction(fraction)
@@ -171,7 +171,7 @@ def test_as_published_the_number_of_traces_stays_within_a_fifth(
 @pytest.mark.parametrize("name", ["sepsis", "receipt"])
 @pytest.mark.parametrize("epsilon", ["1", "0.3"])
 def test_certified_the_number_of_traces_stays_within_a_fifth(logs: Path, name: str, method: str, epsilon: str) -> None:
-    """Noise of scale 10/epsilon: at 0.3 beyond 210 cases in one release of 500; the seeds are fixed."""
+    """The number of traces is within a fifth; at 0.3 chance exceeds it in 1 of 500."""
     variants = files.read(logs / f"{name}.xes.gz").variants
     for seed in (1, 2, 3):
         released = release(variants, method, epsilon=epsilon, seed=seed).variants
@@ -189,7 +189,7 @@ def test_a_share_too_small_to_count_cases_with_is_refused_unasked(method: str) -
 @pytest.mark.parametrize("method", ["df-laplace", "sapa"])
 @pytest.mark.parametrize("longest", [2**33, 2**63, 10**30])
 def test_however_long_a_declaration_lets_cases_be_no_bound_is_too_large_to_add_up(method: str, longest: int) -> None:
-    """Of so few cases the noise decides which step is the bound, and any of a hundred is as likely."""
+    """Any bound adds up for few cases, although noise decides which step is taken."""
     for seed in range(3):
         held = Domain.of(ABC, longest)
         assert release(SMALL, method, epsilon=1, domain=held, seed=seed).variants.cases > 0

@@ -1,4 +1,4 @@
-"""Play-out: what is used up, with which probability, and that the guided one leaves nothing."""
+"""Play-out: what it uses up, its probabilities, and a guided one without rest."""
 
 from collections import Counter, defaultdict
 from fractions import Fraction
@@ -29,7 +29,7 @@ def used(variants: Variants, activities: tuple[str, ...]) -> np.ndarray:
 
 
 def all_outcomes(relation: tuple[tuple[int, ...], ...]) -> dict[tuple[tuple[str, ...], ...], Fraction]:
-    """Every multiset of traces that Algorithm 2 can return for a relation over a and b, with its exact probability."""
+    """Return every outcome of Algorithm 2 over a and b, with its exact probability."""
     results: dict[tuple[tuple[str, ...], ...], Fraction] = defaultdict(Fraction)
 
     def walk(counts: tuple[tuple[int, ...], ...], trace: tuple[int, ...], done: tuple, chance: Fraction) -> None:
@@ -69,7 +69,7 @@ def all_outcomes(relation: tuple[tuple[int, ...], ...]) -> dict[tuple[tuple[str,
 def test_outcomes_have_the_probabilities_of_algorithm_2(
     relation: tuple[tuple[int, ...], ...], chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All outcomes enumerated with exact probabilities; 4000 runs, each frequency within 4.5 standard deviations."""
+    """4000 play-outs have the exact probabilities, within 4.5 standard deviations."""
     monkeypatch.setattr(_relations, "_CHUNK", chunk)
     expected = all_outcomes(relation)
     assert sum(expected.values()) == 1

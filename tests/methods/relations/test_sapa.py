@@ -1,4 +1,4 @@
-"""SaPa: distances of activities, which relations are kept, and what the release costs."""
+"""SaPa: distances of activities, the relations it keeps, and its charge."""
 
 import itertools
 from collections import Counter
@@ -35,7 +35,7 @@ def test_pairs_within_a_distance_are_those_of_some_trace(cases: list[tuple[str, 
 @pytest.mark.slow
 @given(near=graphs, k=st.integers(1, 6))
 def test_pairs_within_k_steps_of_a_graph(near: np.ndarray, k: int) -> None:
-    """By walking: from the start (row 3) or an activity, over activities, to an activity or the end (column 3)."""
+    """Pairs within k steps equal those found by walking from start to end."""
     expected = np.zeros((4, 4), dtype=bool)
     for a in range(4):
         edge = {b for b in range(4) if near[a, b]}
@@ -55,8 +55,10 @@ def test_as_published_nothing_can_be_derived() -> None:
 
 
 def test_as_published_every_observed_step_keeps_a_count() -> None:
-    """Noise of scale 20 on counts of 1: redrawn until positive, all steps of the log remain in the relation, so the
-    guided play-out, which uses everything that balance leaves, starts with every observed first activity."""
+    """As published all observed steps stay, so each first activity is released.
+
+    Noise of scale 20 on counts of 1 is redrawn until positive. The guided play-out uses everything that balance leaves.
+    """
     variants = Variants.from_dict({(a, b): 1 for a in "abc" for b in "abc"})
     released = [release(variants, "sapa", epsilon="0.05", seed=s, as_published=True).variants for s in range(5)]
     firsts = {trace[0] for result in released for trace in result.sequences if trace}

@@ -1,4 +1,4 @@
-"""TraVaG: what it costs, what it may draw, that it goes on after an interruption, and that it resembles the log."""
+"""TraVaG: its charge, its draws, resumption, and similarity to the log."""
 
 import math
 from dataclasses import replace
@@ -93,7 +93,7 @@ def test_every_setting_costs_the_same_and_draws_from_its_columns_only(values: di
 
 @pytest.mark.nightly
 def test_encoder_and_decoder_are_noised_together_when_they_are_noised_at_all() -> None:
-    """Clipping the decoder's gradients alone would not bound what a case does to the encoder."""
+    """The encoder is noised with the decoder, whose clipping alone bounds no case."""
     configuration = replace(QUICK, autoencoder_steps=3, autoencoder_share=0.5, free_autoencoder_steps=0)
     states: list[TrainingState] = []
     train(curator(), request(), configuration, checkpoint=states.append)
@@ -113,7 +113,7 @@ def test_a_budget_that_affords_no_step_is_refused_before_anything_is_asked() -> 
 
 @pytest.mark.slow
 def test_both_networks_of_the_paper_cost_more_together_than_the_paper_says() -> None:
-    """Its epsilon of 1 is that of each network; together they cost 1.20 by its accountant."""
+    """Both networks of the paper together cost 1.20, and not the stated 1 of each."""
     from dp_accounting import NeighboringRelation, rdp
 
     def by_renyi(*parts: Any) -> float:
@@ -138,7 +138,7 @@ def test_both_networks_of_the_paper_cost_more_together_than_the_paper_says() -> 
 
 @pytest.mark.nightly
 def test_draws_have_the_shares_of_the_nearest_variants() -> None:
-    """cc (4 cases) and bb (3) are too rare to be columns; they count in what is nearest to them."""
+    """cc and bb are too rare for columns, and count for their nearest variants."""
     trained = train(curator(), request("2", "1e-5"), replace(QUICK, free_generator_steps=300))
     counts = sample(trained, 100_000, np.random.default_rng(0)) / 100_000
     found = dict(zip(trained.columns, counts.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""Columns are drawn with the probabilities that the decoder gives, whatever the number of columns."""
+"""Columns have the decoder's probabilities, whatever their number."""
 
 import numpy as np
 import pytest

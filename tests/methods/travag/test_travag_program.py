@@ -1,4 +1,4 @@
-"""TraVaG with the settings of its authors' program: what its steps do, and that it never claims a guarantee."""
+"""TraVaG's authors' settings: their steps, and never a guarantee."""
 
 from dataclasses import asdict, replace
 from fractions import Fraction
@@ -141,7 +141,7 @@ def test_a_normalised_layer_has_the_derivatives_that_differences_show() -> None:
 
 @pytest.mark.slow
 def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So one case may move the decoder as far as all together, which is why there is no guarantee."""
+    """One case may move the decoder as far as all together, hence no guarantee."""
     given: dict[str, Any] = {}
     monkeypatch.setattr(
         published_training,
@@ -160,7 +160,7 @@ def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: 
 
 
 def test_what_is_rounded_to_1_is_not_learned_from() -> None:
-    """As the program's library takes derivatives, in single precision: by the output, then the output's own."""
+    """Outputs rounded to 1 are not learned from, as in the program's library."""
     networks, rng = Networks.of(4, shortened()), np.random.default_rng(0)
     weights = {**initial(networks.encoder, rng), **initial(networks.decoder, rng)}
     weights["decoder.1.weight"][:] = 0

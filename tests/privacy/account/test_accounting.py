@@ -1,4 +1,4 @@
-"""Budgets are taken as written, split exactly, and nonsense is refused in the user's words."""
+"""Budgets are taken as written and split exactly, and nonsense is refused."""
 
 from decimal import Decimal
 from fractions import Fraction

@@ -1,5 +1,4 @@
-"""A charge names the mechanism that its noise was drawn from, and its epsilon is the one that follows from it; in words
-it is what it always was."""
+"""A charge names its mechanism, its epsilon follows from that, and its words stay."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -181,7 +180,7 @@ def asked(question: str, epsilon: Fraction, delta: Fraction, unit: Unit = ONE_CA
 
 
 def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Fraction:
-    """The epsilon that follows from a mechanism and a sensitivity, at the delta of the charge."""
+    """Return the epsilon of a mechanism and a sensitivity, at the delta of the charge."""
     by = sensitivity.by[0]
     match mechanism:
         case Laplace(scale, grid):
@@ -211,7 +210,7 @@ def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Frac
 
 
 def draws(mechanism: Mechanism) -> set[tuple[str, tuple[Fraction | int, ...]]]:
-    """What a mechanism draws from."""
+    """Return the distributions that a mechanism draws from."""
     match mechanism:
         case Laplace(scale, grid):
             return {("discrete_laplace", (1 / (scale * grid),))}
@@ -288,7 +287,7 @@ def test_the_width_of_gaussian_noise_is_in_the_units_of_what_a_case_changes() ->
 @pytest.mark.slow
 @pytest.mark.parametrize("question", sorted(set(QUESTIONS) - {"find_activities"}))
 def test_a_person_costs_so_many_cases(question: str) -> None:
-    """Epsilon is that of a case as often as a person has cases; mechanism and sensitivity are those of one."""
+    """A person's epsilon is that of a case times the cases; the mechanism is the same."""
     one, delta = asked(question, Fraction(1, 2), Fraction(1, 100)), Fraction(1, 100)
     many = asked(question, Fraction(1, 2), delta, Unit("person", 4))
     (of_case,), (of_person,) = one.charges, many.guarantee().charges

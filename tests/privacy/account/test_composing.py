@@ -1,4 +1,4 @@
-"""What releases cost together at a delta: never below the truth, and a filter that no adversary gets past."""
+"""Composed charges are never below the truth, and the filter stops adversaries."""
 
 import math
 from collections import Counter
@@ -34,7 +34,7 @@ TENTH = Fraction(1, 10)
 Cost = tuple[Fraction, Fraction]
 
 FINEST = Fraction(1, 2**100)
-"""What costs are rounded up to."""
+"""Unit to which composed charges are rounded up."""
 epsilons = st.fractions("1/1000000", 30, max_denominator=10**6)
 orders = st.sampled_from(ORDERS)
 
@@ -91,7 +91,7 @@ def true_renyi_of_laplace(decay: Fraction, by: int, order: Fraction) -> Fraction
 
 @pytest.mark.parametrize("epsilon", ["1e-9", "1e-6", "1e-4", "0.03"])
 def test_what_floats_lose_of_a_small_cost_is_added_to_it(epsilon: str) -> None:
-    """The mean is so near to 1 that its logarithm is wrong by more than a billionth of it."""
+    """A mean near 1, whose logarithm floats get wrong by a billionth, is rounded up."""
     for order in ORDERS[::20]:
         for by in (1, 3):
             found = Answer(Fraction(30), Fraction(0), laplace=(Fraction(epsilon) / by, by)).renyi(order)
@@ -100,7 +100,10 @@ def test_what_floats_lose_of_a_small_cost_is_added_to_it(epsilon: str) -> None:
 
 @pytest.mark.parametrize("by", [5, 1000, 10**6, 2**32, 2**50])
 def test_noise_on_a_fine_grid_costs_no_less_than_it_does(by: int) -> None:
-    """By the sum of the geometric series to sixty digits: there are too many terms to add up one by one."""
+    """Noise on a fine grid costs no less than the sum of its series, to sixty digits.
+
+    There are too many terms to add them up one by one.
+    """
     for epsilon in (Fraction(1, 1000), Fraction(1, 10), Fraction(3)):
         for order in ORDERS[:260:13]:
             if (order - 1) * epsilon > 600:
@@ -186,7 +189,10 @@ def test_what_is_planned_costs_no_less_than_the_truth_and_hardly_more(made: list
 
 @pytest.mark.slow
 def test_a_hundred_releases_at_a_tenth() -> None:
-    """Ten by the sum, 4.69 as Laplace noise, and of whatever claims a tenth within two percent of that."""
+    """A hundred releases at 0.1 cost 10 by the sum, 4.69 as Laplace noise.
+
+    Known by their epsilon alone, they are within two percent of 4.69.
+    """
     found = planned_epsilon({(TENTH, Fraction(0)): 100}, MILLIONTH)
     assert found is not None and abs(float(found) / 4.69 - 1) < 0.02
     given = common.DifferentialPrivacyParameters(0.1, 0)
@@ -222,8 +228,11 @@ MENU = (0.1, 0.3, 0.6, 1.0)
 
 
 def won_by_the_best(epsilon: float, allowed: object, menu: tuple[float, ...] = MENU) -> float:
-    """The delta at epsilon that the best adversary gets who is told by randomised response, and chooses each cost, and
-    whether to go on, after each answer; by working backwards from every state that the rule lets him reach."""
+    """Return the delta at epsilon of the best adversary against randomised response.
+
+    The adversary chooses each epsilon, and whether to go on, after each answer. The search works backwards from every
+    state that the rule lets him reach.
+    """
     assert callable(allowed)
 
     @cache
@@ -256,7 +265,7 @@ def test_no_adversary_who_chooses_as_he_goes_gets_past_the_filter(epsilon: float
 
 @pytest.mark.slow
 def test_losses_that_were_met_are_no_bound_where_costs_are_chosen_as_one_goes() -> None:
-    """Why the filter is there: going on for as long as what was met composes to the budget gives away more."""
+    """Without a filter, going on while met losses compose to the budget exceeds delta."""
     epsilon, delta = 1.0, 0.05
 
     @cache

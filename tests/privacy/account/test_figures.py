@@ -1,4 +1,4 @@
-"""What is shown of a guarantee: numbers rounded up, and a word that never gets better with a larger budget."""
+"""Figures of a guarantee are rounded up, and a larger budget has no better word."""
 
 import math
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""The guessing advantage: exact against enumerated mechanisms, and never exceeded by a budget made from it."""
+"""The guessing advantage is exact by enumeration, and holds for a budget from it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ advantages = st.decimals("0.000001", "0.999", allow_nan=False, places=6)
 
 
 def outcomes(epsilon: float, delta: float) -> list[tuple[float, float, bool]]:
-    """The two-point mechanism that every (epsilon, delta)-private pair is computed from: the probability of each answer
-    with the case in the log and without, and whether the answer tells which."""
+    """Return the two-point mechanism behind every (epsilon, delta)-private pair.
+
+    Each answer has its probability with the case in the log and without, and True if it reveals which.
+    """
     yes, no = math.exp(epsilon) / (1 + math.exp(epsilon)), 1 / (1 + math.exp(epsilon))
     return [
         (delta, 0.0, True),
@@ -32,7 +34,7 @@ def outcomes(epsilon: float, delta: float) -> list[tuple[float, float, bool]]:
 
 
 def largest_belief(epsilon: float, delta: float, prior: float) -> float:
-    """By Bayes' rule on the enumerated answers: the largest belief of each branch, averaged over the coin of delta."""
+    """Return the largest belief by Bayes' rule, averaged over the coin of delta."""
     beliefs: dict[bool, float] = {}
     for present, absent, told in outcomes(epsilon, delta):
         seen = prior * present + (1 - prior) * absent

@@ -1,4 +1,4 @@
-"""One word for what a cost is worth: by the best of its bounds, each with its own delta, among the cases there are."""
+"""The protection level goes by the best of the bounds, each at its own delta."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""What noised steps cost, and how much noise an epsilon and a delta ask for."""
+"""Noised steps have the right epsilon, and an epsilon and a delta the right noise."""
 
 import math
 from fractions import Fraction
@@ -37,7 +37,7 @@ def test_the_total_is_that_of_dp_accounting_for_the_same_events() -> None:
 
 
 def test_steps_on_all_cases_cost_what_the_gaussian_mechanism_does() -> None:
-    """100 steps with noise 40 are one with noise 4 (Balle, Wang, 2018: the exact curve of the Gaussian mechanism)."""
+    """100 steps with noise 40 equal one with noise 4 (exact curve: Balle, Wang, 2018)."""
     epsilon = composed_epsilon([NoisedSteps("all", 1.0, 40.0, 100)], 1e-6)
     shift = 1 / 4.0
     delta = stats.norm.cdf(shift / 2 - epsilon / shift) - math.exp(epsilon) * stats.norm.cdf(
@@ -55,7 +55,7 @@ def discrete(variance: float, reach: int) -> npt.NDArray[np.float64]:
 @pytest.mark.parametrize("rate", [1.0, 0.3])
 @pytest.mark.parametrize("multiplier", [0.5, 2.0])
 def test_discrete_noise_costs_no_more_than_the_accountant_says(multiplier: float, rate: float) -> None:
-    """Enumerated on a coarse grid, where the difference to continuous noise is greatest, in both directions."""
+    """Discrete noise on a coarse grid costs no more than stated, in both directions."""
     bits = 3
     variance = float(integer_variance(multiplier, bits))
     reach = 40 + int(14 * math.sqrt(variance))
@@ -72,8 +72,10 @@ def test_discrete_noise_costs_no_more_than_the_accountant_says(multiplier: float
 
 
 def power(law: npt.NDArray[np.float64], number: int) -> tuple[int, npt.NDArray[np.float64]]:
-    """So many losses of a law together, and the place of the first: sums of products alone, which are right to so many
-    digits each; what is left out at the ends is of no account."""
+    """Return ``number`` losses of a law together, and the place of the first.
+
+    Only sums of products are used, which are right to that many digits each. The ends left out are negligible.
+    """
     if number == 1:
         return 0, law
     first, half = power(law, number // 2)
@@ -85,7 +87,10 @@ def power(law: npt.NDArray[np.float64], number: int) -> tuple[int, npt.NDArray[n
 
 @pytest.mark.slow
 def test_a_small_delta_of_many_steps_is_not_lost_in_floats() -> None:
-    """The epsilon that was found for a delta of 1e-13 of these steps has one of 1.28e-13 by the same losses."""
+    """A small delta of many steps is not lost in floats.
+
+    The epsilon that was found for a delta of 1e-13 of these steps had one of 1.28e-13 by the same losses.
+    """
     part, steps, interval = NoisedSteps("critic", 0.1, 5.0, 3000), 3000, 1e-2
     single = pld.privacy_loss_distribution.from_gaussian_mechanism(
         5.0, sampling_prob=0.1, value_discretization_interval=interval

@@ -1,4 +1,4 @@
-"""The discrete Gaussian sampler has exactly its law: by its own coins enumerated, and by what it draws.
+"""The discrete Gaussian sampler has exactly its law, by its coins and its draws.
 
 Statistical tests run on a seeded source, so they cannot fail by chance: a seed was not chosen to pass, and the stated
 false-alarm rate is the chance that a correct sampler would fail for a fresh seed.
@@ -28,7 +28,7 @@ def exponential(x: Fraction) -> Fraction:
 
 
 def proposed(variance: Fraction) -> Iterator[tuple[int, Fraction]]:
-    """Of each ``|y|`` the probability with which the sampler proposes and keeps it, by its own numbers."""
+    """Yield each ``|y|`` with the probability that the sampler proposes and keeps it."""
     bits, number = gaussian._layout(variance)
     bounds = [Fraction(bound, 2**BITS) for bound in gaussian._bounds(variance, BITS)]
     for cell, (below, upto) in enumerate(pairwise([Fraction(0), *bounds])):
@@ -45,7 +45,7 @@ def proposed(variance: Fraction) -> Iterator[tuple[int, Fraction]]:
 @pytest.mark.slow(but=1)
 @pytest.mark.parametrize("variance", VARIANCES, ids=str)
 def test_the_coins_multiply_to_the_discrete_gaussian(variance: Fraction) -> None:
-    """Every number's odds against 0 are ``exp(-y**2 / (2 variance))``, in rational arithmetic to 2**-150."""
+    """Every number's odds against 0 are ``exp(-y**2 / (2 variance))``, to 2**-150."""
     found = dict(proposed(variance))
     numbers = sorted({0, 1, 2, 3, *range(0, len(found), max(1, len(found) // 60)), *list(found)[-5:]})
     for y in numbers:
@@ -55,7 +55,7 @@ def test_the_coins_multiply_to_the_discrete_gaussian(variance: Fraction) -> None
 
 @pytest.mark.parametrize("variance", [*VARIANCES, Fraction(3 * 2**34) ** 2 + 16, Fraction(2**57) ** 2])
 def test_the_quick_decisions_of_a_coin_never_differ_from_the_exact_one(variance: Fraction) -> None:
-    """Bounds in small integers enclose the probability: at the ends of cells, where they are worst, and within."""
+    """Bounds in small integers enclose the probability, also at the ends of cells."""
     cells = gaussian._cells(variance)
     if not cells.bits:
         assert (cells.sure[:-1] == 2**15).all()  # cells of one number: nothing is ever rejected
@@ -137,7 +137,7 @@ def test_drawn_numbers_have_the_law(variance: Fraction) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("variance", [VARIANCES[5], Fraction(3 * 2**34) ** 2 + 16, Fraction(2**57) ** 2])
 def test_large_deviations_look_normal_in_body_tail_moments_and_low_order_bits(variance: Fraction) -> None:
-    """Kolmogorov-Smirnov, binomial tails, four moments and the last four bits. False alarm: 1e-4 each."""
+    """Distribution, tails, four moments and four bits fit; false alarm 1e-4 each."""
     n, deviation = 400_000, math.sqrt(variance)
     drawn = discrete_gaussian(variance, n, noise.seeded(12))
     z = drawn / deviation
@@ -184,7 +184,7 @@ class Worded:
 @pytest.mark.slow(but=1)
 @pytest.mark.parametrize("steps", [48, 80, 112])
 def test_a_cell_whose_bound_is_met_by_all_bits_at_hand_takes_more(steps: int) -> None:
-    """The word that begins like the bound between two cells: one more digit decides, in either direction."""
+    """A word that begins like the bound between cells takes one more digit to decide."""
     variance = Fraction(40) ** 2
     cells = gaussian._cells(variance)
     bound = gaussian._bounds(variance, steps + 32)[3]
@@ -211,7 +211,7 @@ def test_a_variance_at_which_numbers_would_be_cut_is_refused(variance: Fraction)
 
 
 def proposed_from(variance: Fraction, n: int, *words: int) -> tuple[list[int], list[bool], list[int]]:
-    """``n`` proposals from given first words, which are kept, and the coins left open by the sure part."""
+    """Return ``n`` proposals from given first words, those kept, and the open coins."""
     asked: list[int] = []
     slowly = gaussian._coins
 
@@ -228,7 +228,7 @@ def proposed_from(variance: Fraction, n: int, *words: int) -> tuple[list[int], l
 
 
 def test_the_coin_of_a_proposal_is_the_fifteen_bits_between_its_cell_and_its_sign() -> None:
-    """Every bit of it counts: coins below the sure part fall at once, those from it on are asked about as they are."""
+    """Coins below the sure part fall at once, and the others are decided in full."""
     variance = Fraction(200) ** 2
     sure = int(gaussian._cells(variance).sure[0])
     assert 4 < sure < 2**15 - 4 and gaussian._cells(variance).guide[0] == 0
@@ -239,7 +239,10 @@ def test_the_coin_of_a_proposal_is_the_fifteen_bits_between_its_cell_and_its_sig
 
 
 def test_a_proposal_beyond_the_cells_takes_its_number_from_there() -> None:
-    """Words so rare that no draw shows them: all ones but for the sign, and ones again where more are asked for."""
+    """A proposal beyond the cells, too rare for any draw, takes its number from there.
+
+    Its words are all ones but for the sign, and ones again where more are needed.
+    """
     variance = Fraction(40) ** 2
     first = gaussian._cells(variance).number << gaussian._cells(variance).bits
     signs = [0, 1, 1, 0, 1, 0, 1, 0]
@@ -260,7 +263,7 @@ def test_the_largest_variance_is_drawn_and_a_larger_is_refused() -> None:
 def test_sums_of_terms_are_enclosed_however_coarsely_the_ratio_of_the_law_is(
     above: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ratio between 1/2 and 99/100: terms of the first end soon, and much of the second is beyond them."""
+    """Sums are enclosed for ratios between 1/2 and 99/100, of fast and slow series."""
     least, most = Fraction(1, 2), Fraction(99, 100)
     ends = lambda bits: (math.floor(least * 2**bits), math.ceil(most * 2**bits))  # noqa: E731
     monkeypatch.setattr(gaussian, "exp_minus", lambda x: ends)

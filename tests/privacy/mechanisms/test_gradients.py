@@ -1,4 +1,4 @@
-"""Noised gradients: their norms in closed form, what one case can change and what noise is added."""
+"""Noised gradients have exact norms, changes within bounds, and the stated noise."""
 
 import itertools
 import math
@@ -39,7 +39,7 @@ NETWORKS = (
 )
 POSITIONS = np.array([3, 0, 3, 6])
 ROUNDED = 2e-4
-"""Inputs have 14 binary digits; a gradient of the bound's length is rounded by at most so much of it."""
+"""Largest share of the bound by which a gradient is rounded: inputs have 14 binary digits."""
 
 
 def in_double(network: Network, seed: int = 0) -> Weights:
@@ -51,13 +51,13 @@ def one_hot(positions: npt.NDArray[np.int64], width: int) -> npt.NDArray[np.floa
 
 
 def inputs_of(network: Network) -> list[npt.NDArray[Any]]:
-    """Rows, and one-hot positions where the network takes them: what is added to a residual layer must be rows."""
+    """Return rows, and one-hot positions; a residual layer takes rows alone."""
     rows = np.random.default_rng(1).normal(size=(4, 7))
     return [rows] if network.residual else [POSITIONS, rows]
 
 
 def loss_of_each(network: Network, weights: Weights, inputs: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Half the squared distance of each row's output from (1, 2, 3): any smooth loss will do."""
+    """Return a smooth loss: half the squared distance of each output from (1, 2, 3)."""
     away = forward(network, weights, inputs).output - np.array([1.0, 2.0, 3.0])
     return np.asarray((away**2).sum(axis=1) / 2)
 
@@ -69,7 +69,7 @@ def factors_of(network: Network, weights: Weights, inputs: npt.NDArray[Any]) -> 
 
 
 def by_differences(network: Network, weights: Weights, inputs: npt.NDArray[Any]) -> list[npt.NDArray[np.float64]]:
-    """Of each example the whole gradient, by moving every weight a little up and down (five-point rule)."""
+    """Return the whole gradient of each example by differences (five-point rule)."""
     step = 1e-3
     columns = []
     for layer in network.layers:
@@ -127,7 +127,7 @@ def test_one_hot_positions_and_one_hot_rows_give_the_same() -> None:
 
 
 def test_two_terms_of_an_example_are_clipped_together() -> None:
-    """A real row against a made-up one: the norm is that of the difference, not the sum of two norms."""
+    """The norm of a real row against a made-up one is that of their difference."""
     rng = np.random.default_rng(2)
     real = Outer(np.array([1, 4]), rng.normal(size=(2, 3)), 6)
     made_up = Outer(rng.normal(size=(2, 6)), rng.normal(size=(2, 3)), 6)
@@ -175,7 +175,7 @@ def integers(sums: Any) -> list[int]:
 
 
 def squared_length(factors: Any, clip: float, example: int) -> int:
-    """Of one example's integer gradient, in Python's integers."""
+    """Return the squared length of one example's integer gradient, exactly."""
     chosen = np.zeros(len(factors[0][0].errors), np.int64)
     chosen[example] = 1
     return sum(value * value for value in integers(integer_sums(clipped(factors, clip), chosen)))
@@ -183,7 +183,7 @@ def squared_length(factors: Any, clip: float, example: int) -> int:
 
 @pytest.mark.parametrize("away", [1e-2, 1e-4, 1e-6, 1e-8])
 def test_terms_that_cancel_are_no_longer_than_the_bound(away: float) -> None:
-    """Norms in single precision lose what is left of two long terms: 20 times the bound came through once."""
+    """Long terms that cancel keep the bound, which single precision exceeds 20 times."""
     rng = np.random.default_rng(3)
     x, e = rng.normal(size=(20, 30)), 1e3 * rng.normal(size=(20, 8))
     real = Outer(x.astype(np.float32), e.astype(np.float32), 30)
@@ -196,7 +196,10 @@ def test_terms_that_cancel_are_no_longer_than_the_bound(away: float) -> None:
 
 @pytest.mark.parametrize("cases", [10**6, 3 * 10**7])
 def test_one_case_moves_the_sum_by_its_own_gradient_exactly_whatever_the_log_weighs(cases: int) -> None:
-    """In single precision it moved it by 1.14 times the bound at a million cases, and 8 times at 30 millions."""
+    """One case moves the sum by its gradient exactly, at any weight of the log.
+
+    Single precision moved it by 1.14 times the bound at a million cases, and 8 times at 30 millions.
+    """
     rng, clip = np.random.default_rng(4), 0.022
     factors = [
         [Outer(np.arange(40), rng.normal(size=(40, 50)).astype(np.float32), 40)],
@@ -281,7 +284,10 @@ def test_noise_is_independent_and_normal_to_the_eye() -> None:
 
 @pytest.mark.parametrize("rate", [1.0, 0.5])
 def test_with_equal_noise_neighbouring_logs_get_sums_that_differ_by_the_bound_at_most(rate: float) -> None:
-    """The whole step: thirty million cases and one more, the same random bits for noise and for whom they share."""
+    """A whole step on thirty million cases and one more differs by the bound at most.
+
+    The random bits for noise and for the common cases are the same.
+    """
     rng = np.random.default_rng(6)
     x, e = rng.normal(size=(30, 40)).astype(np.float32), rng.normal(size=(30, 25))
 
@@ -300,7 +306,7 @@ def test_with_equal_noise_neighbouring_logs_get_sums_that_differ_by_the_bound_at
 
 
 def split(seed: int) -> noise.Randomness:
-    """The first request (the coins of the sample, where there is one) and all others from sources of their own."""
+    """Return randomness whose first request, for the sample, has its own source."""
     sample, others, asked = noise.seeded(seed), noise.seeded(seed + 1), []
 
     def words(n: int) -> npt.NDArray[np.uint32]:
@@ -311,7 +317,7 @@ def split(seed: int) -> noise.Randomness:
 
 
 def test_what_comes_back_lies_on_the_public_grid() -> None:
-    """All that is released is an integer times a public number: no low-order bits are left that could tell."""
+    """Released numbers are integers times a public number, with no revealing low bits."""
     run = training([5, 9], NoisedSteps("all", 1.0, 0.5, 1), clip=0.25)
     released = run.step(0, counting(2))[0][0] / (0.25 / 2**GRID)
     assert (released == np.rint(released)).all() and np.abs(released).max() > 1e6
@@ -336,7 +342,7 @@ def asked_of(run: Training, steps: int = 1) -> list[list[int]]:
 
 
 def test_the_factors_are_asked_of_all_columns_whoever_is_in_the_log_or_sampled() -> None:
-    """Floats of a row can depend on the rows beside it, so these must not say who is there."""
+    """Factors cover all columns, because a row's floats can depend on rows beside it."""
     plan = NoisedSteps("all", 0.5, 1.0, 3)
     asked = [asked_of(training(counts, plan, seed=seed), 3) for counts, seed in (([3, 0, 2], 0), ([3, 1, 2], 5))]
     assert asked[0] == asked[1]
@@ -414,7 +420,7 @@ def test_a_layer_in_which_one_term_alone_has_a_bias_gets_noise_on_it() -> None:
 
 
 def test_the_bound_on_a_norm_allows_for_the_rounding_of_terms_that_cancel() -> None:
-    """Two terms that cancel exactly: what their sums may be wrong by is bounded by the terms as if nothing did."""
+    """The bound allows for the rounding of two terms that cancel exactly."""
     x, e = np.full((1, 4), 1.0), np.full((1, 3), 1000.0)
     rounded = [
         [_Rounded(x, sign * e, 4, False, 1) for sign in (1.0, -1.0)],
@@ -427,7 +433,7 @@ def test_the_bound_on_a_norm_allows_for_the_rounding_of_terms_that_cancel() -> N
 @pytest.mark.parametrize("inputs", ["positions", "rows"])
 @pytest.mark.parametrize("biases", [(True, True), (True, False), (False, False)])
 def test_no_integer_gradient_is_longer_than_the_bound_on_it(inputs: str, biases: tuple[bool, bool]) -> None:
-    """The norm in whole numbers of any size, of two terms of a layer; wide inputs have a wider margin."""
+    """No integer gradient of two terms exceeds its bound, for any width of inputs."""
     rng = np.random.default_rng(5)
     for width in (3, 6000):
         one = 1 if inputs == "positions" else 2**14
@@ -463,7 +469,7 @@ def test_an_example_that_is_not_finite_adds_not_one_unit(wrong: float) -> None:
 
 
 def test_products_of_numbers_of_nothing_but_ones_are_exact() -> None:
-    """The largest sums that pieces of so many bits can have: one bit more and floats would round them."""
+    """The largest sums of pieces are exact; one bit more, and floats would round them."""
     for rows, bits in itertools.product((1, 2, 3, 7, 8, 15, 100), (20, 24, 25, 26, 27, 31)):
         ones = np.full((rows, 1), 2**bits - 1, np.int64)
         exact = rows * (2**bits - 1) ** 2

@@ -1,4 +1,4 @@
-"""Intervals enclose the real number they stand for, and digits are its true binary digits."""
+"""Intervals enclose their real number, and digits are its true binary digits."""
 
 from fractions import Fraction
 

@@ -1,4 +1,4 @@
-"""The samplers have exactly the distributions they claim, and these are differentially private.
+"""Samplers have exactly their stated distributions, and these are private.
 
 Statistical tests run on a seeded source, so they cannot fail by chance, but for two that are marked. A seed was not
 chosen to pass, and the stated false-alarm rate is the chance that a correct sampler would fail for a fresh seed.
@@ -34,7 +34,7 @@ def tsgd_probability(epsilon: float, k: int) -> np.ndarray:
 
 
 def chi_squared(observed: np.ndarray, expected: np.ndarray) -> float:
-    """The p-value of observed counts against expected ones, cells expecting under 5 put together."""
+    """Return the p-value of observed against expected counts, with small cells merged."""
     small = expected < 5
     observed = np.append(observed[~small], observed[small].sum())
     expected = np.append(expected[~small], expected[small].sum())
@@ -66,7 +66,7 @@ def test_the_coins_multiply_to_the_geometric_distribution(epsilon: str) -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_discrete_laplace_is_epsilon_private(epsilon: str) -> None:
-    """Enumerated: for counts m and m + 1 every output's probabilities differ by at most a factor exp(epsilon)."""
+    """For m and m + 1, enumerated probabilities differ by exp(epsilon) at most."""
     eps = float(Fraction(epsilon))
     reach = int(60 / eps)
     outputs = np.arange(-reach, reach + 1)
@@ -79,7 +79,7 @@ def test_discrete_laplace_is_epsilon_private(epsilon: str) -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
 @pytest.mark.parametrize("count", [0, 1, 2, 5, "k", "2k", "2k+1", "3k"])
 def test_released_counts_are_epsilon_delta_private(epsilon: str, delta: str, count: int | str) -> None:
-    """Enumerated: count m against m + 1, both directions, outputs "not released" and every released number."""
+    """Counts m and m + 1 are private in both directions, released or not (enumerated)."""
     eps, dlt = float(epsilon), float(delta)
     k = noise.tsgd_bound(Fraction(epsilon), Fraction(delta))
     m = {"k": k, "2k": 2 * k, "2k+1": 2 * k + 1, "3k": 3 * k}.get(count, count)
@@ -87,7 +87,7 @@ def test_released_counts_are_epsilon_delta_private(epsilon: str, delta: str, cou
     def released(true_count: int) -> np.ndarray:
         """Probabilities of: not released, then released with k+1, ..., m+1+k."""
         result = np.zeros(m + 2)
-        if true_count == 0:  # a variant that nobody has is not in the log and never comes out
+        if true_count == 0:  # a variant that no case has is not in the log and never comes out
             result[0] = 1
             return result
         outputs = true_count + np.arange(-k, k + 1)
@@ -178,7 +178,7 @@ def test_the_operating_systems_noise_fits_too(operating_system: noise.Randomness
 
 
 def words(*values: int) -> noise.Randomness:
-    """A source that hands out given words, to reach the branch that chance reaches once in 2**32 coins."""
+    """Return a source of given words, for a branch reached once in 2**32 coins."""
     stream = iter(values)
     return noise.Randomness(lambda n: np.array([next(stream) for _ in range(n)], dtype=np.uint32), 0)
 
@@ -193,13 +193,13 @@ def test_a_coin_that_its_first_digits_do_not_decide_looks_at_more() -> None:
 
 
 def test_a_huge_geometric_number_is_reached_beyond_its_digits() -> None:
-    """All coins at their rarest: the sampler goes on beyond the last digit, exactly twice here."""
+    """With all coins at their rarest the sampler goes on beyond the last digit."""
     eps = Fraction(50)  # no digit is worth a coin; exp(-50) has 72 leading zeros: 2 words of 0, then a digit above 0
     assert noise.geometric(eps, 1, words(0, 0, 0, 0, 0, 0, 2**32 - 1)).tolist() == [2]
 
 
 def test_small_noise_is_not_truncated_to_zero() -> None:
-    """int() of real-valued noise would make P(0) nearly 1 at epsilon 2; ours keeps tanh(epsilon / 2)."""
+    """P(0) is tanh(epsilon / 2); int() of real-valued noise would make it nearly 1."""
     share = (noise.discrete_laplace(Fraction(2), 100_000, noise.seeded(3)) == 0).mean()
     assert share == pytest.approx(math.tanh(1.0), abs=0.01)
 
@@ -223,7 +223,7 @@ def test_noise_as_wide_as_fits_is_drawn_and_wider_is_refused() -> None:
 def test_the_bound_is_the_smallest_wherever_its_search_starts(
     epsilon: str, delta: str, off: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Logarithms of floats only say where to start: k is the smallest by the inequality itself."""
+    """k is the smallest by the inequality itself; logarithms only start the search."""
     eps, failure, ceil = Fraction(epsilon), Fraction(delta), np.ceil
     monkeypatch.setattr(np, "ceil", lambda x: ceil(x) + off)
     k = noise.tsgd_bound.__wrapped__(eps, failure)

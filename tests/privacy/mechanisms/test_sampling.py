@@ -1,4 +1,4 @@
-"""Poisson samples: exact, and what is asked of them costs what the amplification theorem says, together."""
+"""Poisson samples are exact, and their queries cost what amplification allows."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -62,7 +62,7 @@ def laplace(epsilon: float) -> Callable[[int], np.ndarray]:
 
 
 def selection(epsilon: float, delta: float) -> Callable[[int], np.ndarray]:
-    """Of a count: not released (place 0), or released with a number, as k-TSGD noise has it."""
+    """Return the law of a released count with k-TSGD noise; place 0 is not released."""
     k = noise.tsgd_bound(Fraction(str(epsilon)), Fraction(str(delta)))
     weights = np.exp(-epsilon * np.abs(np.arange(-k, k + 1)))
     chances = weights / weights.sum()
@@ -81,7 +81,7 @@ def selection(epsilon: float, delta: float) -> Callable[[int], np.ndarray]:
 
 
 def on_a_sample(answer: Callable[[int], np.ndarray], cases: int, rate: float) -> np.ndarray:
-    """The distribution of the answer when each case is in the sample by itself: a mixture over the count there."""
+    """Return the law of the answer when each case is sampled by itself, as a mixture."""
     chances = stats.binom.pmf(np.arange(cases + 1), cases, rate)
     return sum(chance * answer(count) for count, chance in enumerate(chances))  # type: ignore[return-value]
 
@@ -194,14 +194,14 @@ def test_no_way_of_adding_charges_to_a_sample_goes_past_the_account() -> None:
 
 
 def test_a_sample_costs_no_more_than_the_whole_whatever_is_rounded() -> None:
-    """Amplified epsilons are rounded up to 12 decimals, which is more than all where epsilon has more of them."""
+    """Amplified epsilons, rounded up to 12 decimals, never exceed the epsilon itself."""
     epsilon = Fraction(1, 3 * 10**9)
     assert amplified(epsilon, Fraction(999_999, 1_000_000)) == epsilon
     assert amplified(epsilon, Fraction(1)) == unamplified(epsilon, Fraction(1)) == epsilon
 
 
 def test_above_an_epsilon_of_thirty_the_amplified_one_is_its_sum_with_the_logarithm_of_the_rate() -> None:
-    """Floats hold no ``e**epsilon`` there; the bound is proved in intervals all the same."""
+    """Above an epsilon of 30, where floats fail, intervals still prove the bound."""
     epsilon, rate = Fraction(40), Fraction(1, 2)
     assert float(amplified(epsilon, rate)) == pytest.approx(float(true_value(epsilon, rate)), rel=1e-12)
     assert epsilon - Fraction(2, 10**12) <= amplified(unamplified(epsilon, rate), rate) <= epsilon

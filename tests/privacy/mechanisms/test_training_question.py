@@ -1,4 +1,4 @@
-"""The question that a training asks: it charges its whole plan before the first step, or nothing."""
+"""A training charges its whole plan before the first step, or nothing."""
 
 import math
 from fractions import Fraction
@@ -62,7 +62,7 @@ def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_char
 @pytest.mark.slow
 @pytest.mark.parametrize("clip", [1e-46, 0.0, -1.0, 9e-7, 1.1e6, math.inf, math.nan])
 def test_a_clipping_bound_that_floats_cannot_hold_is_refused_before_anything_is_charged(clip: float) -> None:
-    """With 1e-46 the noise of single precision was zero, and the guarantee was called proven."""
+    """A clipping bound of 1e-46, which would make the noise zero, is refused first."""
     curator = Curator(LOG)
     plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
     with refused(ParameterError, "training-clip-out-of-range", least_clip=1e-06):

@@ -1,4 +1,4 @@
-"""The queue and the workers: fairness, progress, cancelling at every moment, and whatever can end a worker."""
+"""The queue and the workers: fairness, progress, cancelling, and deaths."""
 
 import json
 import os
@@ -126,7 +126,7 @@ def test_what_runs_tells_its_progress_and_can_be_cancelled(queue: Queue) -> None
 
 @pytest.mark.slow
 def test_cancelling_at_any_moment_leaves_all_or_nothing(queue: Queue) -> None:
-    """Between starting and done there is no moment at which a cancelled job keeps files or a done one loses them."""
+    """A cancelled job never keeps files, and a done one never loses them."""
     for pause in (0.0, 0.05, 0.3):
         job = queue.submit("short")
         queue.until(job, lambda record: record.state != "queued")
@@ -369,7 +369,7 @@ def test_a_job_keeps_the_columns_it_was_queued_with(tmp_path: Path) -> None:
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 4), max_size=30), st.dictionaries(st.integers(0, 4).map(str), st.integers(0, 9)))
 def test_turns_are_fair(sessions: list[int], served: dict[str, int]) -> None:
-    """Nobody is served a second time while another waits for a first, and everybody's jobs keep their order."""
+    """No session gets a second turn while another waits for its first, in order."""
     waiting = [Waiting(str(number), str(session)) for number, session in enumerate(sessions)]
     order = in_turn(waiting, served)
     assert sorted(order, key=lambda job: int(job.id)) == waiting

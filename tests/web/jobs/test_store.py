@@ -1,4 +1,4 @@
-"""What the server remembers: whole changes or none, sessions apart, one server a folder, and nothing after deletion."""
+"""The server's store: whole changes, separate sessions, and complete deletion."""
 
 import contextlib
 import sqlite3

@@ -1,4 +1,4 @@
-"""What a worker answers, without a process around it."""
+"""Answers of a worker, without a process around it."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from veilog.web.work import work_on
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Iterator[Any]:
-    """Does what it is told; returns the answer, what was said meanwhile, and the files that are left."""
+    """Run a task; return its answer, its messages, and the files that are left."""
     out = tmp_path / "jobs" / "7"
     out.mkdir(parents=True)
     settings = ServerSettings(folder=tmp_path, ledger=tmp_path / "l", token="")
@@ -87,7 +87,7 @@ sys.stdin.read()
 
 @pytest.mark.slow
 def test_memory_is_that_of_the_whole_group(tmp_path: Path) -> None:
-    """Of a process that holds 200 MiB and starts one that holds as much, in a group that nobody else is in."""
+    """Memory is that of the whole group: two processes of 200 MiB each."""
     program = tmp_path / "holds.py"
     program.write_text(HOLDS)
     pipe = subprocess.PIPE

@@ -1,4 +1,4 @@
-"""What the owner has to say before a release, and what a guarantee is worth: form, dry run and result."""
+"""The owner's declarations, and the guarantee's worth: form, dry run and result."""
 
 import json
 import re
@@ -159,7 +159,7 @@ def test_a_list_that_leaves_out_activities_is_remarked_on_to_the_owner_alone(
 
 
 def verdict(page: str) -> tuple[str, str, str]:
-    """The class of the first thing that a result says, the level that it names and its epsilon."""
+    """Return class, level and epsilon of the first statement of a result."""
     told = r'<section class="card verdict (\w+)".*?<h2[^>]* data-strength="([^"]+)">[^<]*ε = ([\d.]+)'
     found = re.search(told, page, re.DOTALL)
     assert found

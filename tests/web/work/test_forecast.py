@@ -1,4 +1,4 @@
-"""The forecast: synthetic logs of the log's sizes, by the settings that matter, and what the pages draw of it."""
+"""The forecast by synthetic logs of the log's sizes, and its drawing on pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the owner of a log reads, in German, from a table as an export of a hospital has it."""
+"""German pages for a data owner, from a table as a hospital exports it."""
 
 import html
 import re
@@ -21,7 +21,10 @@ ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log",
 
 @pytest.fixture
 def export(tmp_path: Path) -> Path:
-    """Windows-1252, two times a row, patients with two stays, five stays without one, and a row that is there twice."""
+    """Return a Windows-1252 export with two times a row, stays and a repeated row.
+
+    Patients have two stays, and five stays have no patient.
+    """
     lines = ["Fall;Tätigkeit;Beginn;Ende;Patient"]
     for case in range(200):
         day = f"{1 + case % 28:02}.01.2025"
@@ -34,7 +37,7 @@ def export(tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_a_column_of_persons_with_gaps_is_named_with_what_to_do(export: Path, settings: ServerSettings) -> None:
-    """It was not offered, the page said that no column tells persons, and the release, once paid for, that one does."""
+    """A column of persons with gaps is named on the page, with what to do."""
     log = record(read(export))
     assert log.measured is not None
     assert [(u.column, u.likely, log.cases - u.cases) for u in log.measured.units] == [("Patient", True, 5)]
@@ -82,7 +85,7 @@ def test_examples_of_what_was_noticed_are_in_the_language_of_the_page(export: Pa
 def test_the_account_counts_the_files_that_its_link_gives(
     export: Path, settings: ServerSettings, tmp_path: Path
 ) -> None:
-    """The inside report is not among them: it said seven, and gave six."""
+    """The account counts the files that its link gives, without the internal report."""
     made = released(export, ASKED, settings, tmp_path / "out", name="Köln.csv")
     log = replace(record(read(export), name="Köln.csv"), session="")
     assert made.entry is not None and "internal-report.html" in made.files
@@ -91,7 +94,7 @@ def test_the_account_counts_the_files_that_its_link_gives(
 
 
 def asked_words(asked: JobRecord) -> str:
-    """What a job was asked to do, as its page says it."""
+    """Return the request of a job in the words of its page."""
     page = pages.job_page(replace(asked, kept=None), record(None), "once")
     return html.unescape(page.partition("<title>")[2].partition(": veilog</title>")[0])
 

@@ -1,4 +1,4 @@
-"""A release that is paid for is never lost to a full disk: room is set aside before, and what was made is kept."""
+"""A charged release is never lost to a full disk: room is reserved beforehand."""
 
 import errno
 import os
@@ -41,11 +41,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 WRITE_AGAIN = f'action="/jobs/{"b" * 32}/write"'
 ONE_LOG = {name for name in FILES if "models" not in name}
-"""What a release leaves that has no second log."""
+"""Files of a release that has no second log."""
 
 
 def no_room(path: object) -> OutputError:
-    """What writing a file says when the disk is full."""
+    """Return the error of a full disk."""
     error = OutputError("The file cannot be written.", path=str(path))
     error.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     return error
@@ -109,7 +109,7 @@ def test_a_release_that_cannot_be_kept_yet_waits_for_room(
 def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
     path: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger had it as written, its folder was deleted, and the page knew of no release."""
+    """A worker that is killed while it writes loses no release."""
     first, second = tmp_path / "jobs" / "first", tmp_path / "jobs" / "second"
     first.mkdir(parents=True), second.mkdir()
 
@@ -184,7 +184,7 @@ def unfinished(path: Path, settings: ServerSettings, tmp_path: Path) -> Path:
 def test_what_is_stopped_before_a_file_that_is_written_again_is_noted_has_no_such_file(
     unfinished: Path, settings: ServerSettings, tmp_path: Path
 ) -> None:
-    """Else somebody could have a file of which the ledger knows nothing."""
+    """A stop before the entry leaves no file of which the ledger knows nothing."""
     (second := tmp_path / "jobs" / "second").mkdir()
 
     def stopped(*given: object) -> None:

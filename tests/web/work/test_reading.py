@@ -1,4 +1,4 @@
-"""What reading a log asks of its owner, and what it says of who could be found."""
+"""Reading a log: questions to its owner, and the people who could be found."""
 
 import html
 import re
@@ -43,7 +43,7 @@ def numbers_of_lead(page: str) -> list[str]:
 
 
 def selected(page: str, column: str) -> str:
-    """What a column is by the choice in its head; nothing where that is the first one."""
+    """Return the chosen meaning of a column; empty for the first one."""
     chosen = re.search(rf'name="is_{column}".*?</select>', page, re.DOTALL)
     assert chosen, column
     found = re.findall(r'<option value="(\w*)" selected>', chosen[0])
@@ -217,7 +217,7 @@ def test_attributes_that_cannot_be_released_are_refused_before_a_job_is_made(
 def test_what_was_to_stay_here_is_not_offered_and_refused(
     stays: ReadLog, settings: ServerSettings, said: dict[str, str], asked: dict[str, str], why: str
 ) -> None:
-    """Neither as an attribute nor as the value of a part, which stands in every file that is given away."""
+    """A column that is to stay here is neither an attribute nor the value of a subset."""
     log = record(stays, said)
     assert 'name="attributes" value="ward"' not in pages.release_form(log, {}, "once")
     refusal = preview_form(log, {**EVOLVE, "delta": "1e-6", **asked}, settings)
@@ -265,7 +265,7 @@ def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
 def test_a_part_by_what_is_neither_a_rule_nor_a_column_is_said_to_be_so(
     stays: ReadLog, settings: ServerSettings, columns: dict[str, str]
 ) -> None:
-    """Nobody said of such a column that it is left out."""
+    """An unknown rule of a subset is named, and not a column that was left out."""
     asked = {**EVOLVE, "delta": "1e-6", "subset": "monat=2024-02"}
     problem = preview_form(record(stays, columns), asked, settings).problem
     assert sentence("subset-without-rule", name="monat", near="") in problem and "month=2024-03" in problem

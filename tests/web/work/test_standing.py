@@ -1,4 +1,4 @@
-"""What the page of a release says of other releases: as the ledger knows them when it is looked at."""
+"""The page of a release and other releases, by the ledger's present state."""
 
 import html
 import re
@@ -114,7 +114,7 @@ def of_persons(path: Path, cases: int) -> Path:
 
 @pytest.mark.nightly
 def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings, tmp_path: Path) -> None:
-    """The note of the command says in English what the decision says in the language of the page."""
+    """Persons with several cases are mentioned once, in the language of the page."""
     path = of_persons(tmp_path / "persons.csv", 400)
     out = tmp_path / "subset"
     made = released(path, {**ASKED, "subset": "month=2024-03"}, settings, out, name=path.name)
@@ -134,7 +134,7 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings,
 
 @pytest.mark.nightly
 def test_the_inside_report_knows_the_persons_that_the_page_knows(settings: ServerSettings, tmp_path: Path) -> None:
-    """It looked at variants, which have no columns, and said that no column told persons."""
+    """The internal report knows the persons that the page knows."""
     path = of_persons(tmp_path / "persons.csv", 400)
     made_of(path, "1", settings)
     report = html.unescape((path.with_suffix(".1") / "internal-report.html").read_text())
@@ -158,7 +158,7 @@ def test_a_release_that_came_out_empty_was_finished(settings: ServerSettings, tm
 
 @pytest.mark.slow
 def test_an_empty_release_has_no_files(settings: ServerSettings, tmp_path: Path) -> None:
-    """It stood among the downloads, as a ZIP file of its certificate alone, and was said to be empty four times."""
+    """An empty release has no files, and is called empty at most three times."""
     path = ward(tmp_path / "small.csv", 12)
     asked = {"method": "travas", "epsilon": "0.1", "delta": "1e-9"}
     made = released(path, asked, settings, tmp_path / "empty", name=path.name)

@@ -1,4 +1,4 @@
-"""The work behind the pages: reading for the owner, the dry run, the release and its files."""
+"""Work behind the pages: reading, the dry run, the release and its files."""
 
 import errno
 import json
@@ -274,7 +274,7 @@ def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
 
 @pytest.mark.nightly
 def test_dry_runs_are_given_up_when_the_server_stops(settings: ServerSettings, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A million levels would take minutes; nobody waits for them to end, and the next server has its own."""
+    """Dry runs, which may take minutes, are given up when the server stops."""
     monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 0.0)
     request = {"method": "laplace", "epsilon": "0.97", "longest": "bound", "labels": "log"}
     endless = plan("laplace", epsilon=0.97, as_published=True, domain=Domain("log", 1_000_000))
@@ -425,7 +425,7 @@ def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
 def test_what_cannot_be_noted_as_set_aside_is_given_back(
     hospital_file: Path, settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else the page would say that it cost nothing, and the account that all of it is spent."""
+    """A reservation that cannot be noted is withdrawn, so that nothing is spent."""
 
     def full(*given: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -514,7 +514,7 @@ def test_a_release_for_both_can_be_downloaded_twice(settings: ServerSettings, tm
 
 @dataclass(frozen=True, kw_only=True)
 class OwnSettings(LaplaceSettings):
-    """Settings of a method that somebody else wrote."""
+    """Settings of a method of another author."""
 
     kindness: Annotated[int, "how kind", Range(1, 9)] = 3
 

@@ -1,1 +1,1 @@
-"""Logs as tables: a module a format (CSV, Excel, Parquet, tables in memory), and what they share."""
+"""Logs as tables: one module per format, and the parts that formats share."""

@@ -1,8 +1,8 @@
-"""Columns of tables in the types that a log has, and columns of Python objects, each value of which is read by itself.
+"""Columns of tables in the types of a log, and columns of Python objects.
 
-Arrow infers one type for a whole column, from its first value or from all: then a date before times takes the hours of
-all of them, and a number beside a date is one. Here a column of objects has a type only where all of its values have
-one that is the same whatever they are, and else each is text by itself.
+Arrow infers one type for a whole column, from its first value or from all. A date before times then takes the hours of
+all of them, and a number beside a date is one. Here each value of a column of objects is read by itself. The column has
+a type only where all of its values have one that does not depend on the others; else each is text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from veilog.messages import Message
 
 
 def text_column(column: Any, name: str, path: str | None) -> Any:
-    """A column of names as strings, null where there is none; whole numbers without a decimal point."""
+    """Return a column of names as strings or null, whole numbers without a point."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
@@ -51,7 +51,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
 
 
 def rounded(column: Any) -> BoolArray:
-    """Where a name is a number so large that its type of floats has not every whole one: several may be one."""
+    """Return True where a name is a float too large to be exact: several may be one."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if not pa.types.is_floating(column.type):
@@ -62,7 +62,7 @@ def rounded(column: Any) -> BoolArray:
 
 
 def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
-    """The whole numbers of a column and where there are some, each value by itself; None for a type without numbers."""
+    """Return whole numbers, each read alone, and their places; None for other types."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     kind = column.type
@@ -84,8 +84,10 @@ def whole_numbers(column: Any) -> tuple[IntArray, BoolArray] | None:
 
 
 def _fits_by_its_digits(column: Any) -> Any:
-    """Whether text is a whole number of as many digits as the largest of 64 bits, and no larger: texts of one length
-    are in the order of their numbers."""
+    """Return True for text with a whole number of 19 digits that 64 bits hold.
+
+    Texts of one length are in the order of their numbers.
+    """
     found = None
     for pattern, most in ((r"^[1-9][0-9]{18}$", f"{(1 << 63) - 1}"), (r"^-[1-9][0-9]{18}$", f"-{1 << 63}")):
         one = pc.and_(pc.match_substring_regex(column, pattern), pc.less_equal(column, most))
@@ -94,7 +96,7 @@ def _fits_by_its_digits(column: Any) -> Any:
 
 
 def read_times(column: Any, name: str, path: str | None, order: DayOrder | None = None) -> Times:
-    """The times of a column, each value by itself; ``order`` is what ``5/6/2024`` means, if somebody said so."""
+    """Return the times of a column, each by itself; ``order`` decides ``5/6/2024``."""
     column = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -116,8 +118,10 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def without_views(table: pa.Table) -> pa.Table:
-    """Return the table with plain columns in the place of those of which Arrow takes and compares no values: views of
-    texts and bytes, also in dictionaries, runs of equal values, and UUIDs, which are told as text."""
+    """Return the table with plain columns instead of those that Arrow hardly handles.
+
+    These are views of texts and bytes, also in dictionaries, runs of equal values, and UUIDs, which become text.
+    """
     for place, member in enumerate(table.schema):
         kind, column = _of_values(member.type), table.column(place)
         if pa.types.is_run_end_encoded(member.type):
@@ -149,18 +153,18 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 _EXACT_BITS = {16: 11, 32: 24, 64: 53}
-"""Bits of the whole numbers that floats of so many bits hold, each of them."""
+"""Bits of the whole numbers that floats of each width hold exactly."""
 _A_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 _OF_INT64 = 18
-"""Digits that 64 bits hold whatever they are, so that the type of a column follows from what it declares."""
+"""Number of digits that 64 bits hold in any case, so that the type of a column follows from its declaration."""
 
 
 def plain_column(column: Any, name: str, findings: Findings) -> Any:
-    """An attribute in one of the types that a log has: text, int64, float64, bool, timestamps in UTC. Decimals are
-    numbers, and durations numbers of seconds. Which it is follows from the type that is declared, and from no value: a
-    number that 64 bits may not hold is text, and a time outside the years 1 to 9999 is missing.
+    """Return an attribute in one of the types of a log.
 
-    None if it has another type and the user wants such attributes left out.
+    The types are text, int64, float64, bool and timestamps in UTC. Decimals become numbers, and durations numbers of
+    seconds. The declared type decides, and no value does: a number that 64 bits may not hold is text, and a time
+    outside the years 1 to 9999 is missing. None stands for another type that the user wants to leave out.
     """
     kind = column.type
     if pa.types.is_dictionary(kind) and is_text(kind.value_type):
@@ -201,14 +205,14 @@ def _plain_times(column: Any, name: str, findings: Findings) -> Any:
 
 
 def _is_whole(kind: pa.DataType) -> bool:
-    """Whether 64 bits hold every value that the type has, and all of these are whole numbers."""
+    """Return True if all values of the type are whole numbers that 64 bits hold."""
     if pa.types.is_decimal(kind):
         return bool(kind.scale <= 0 and kind.precision - kind.scale <= _OF_INT64)
     return bool(pa.types.is_integer(kind) and not pa.types.is_uint64(kind))
 
 
 def _as_text(value: Any) -> str | None:
-    """A value as text, by itself: bytes as far as they are UTF-8."""
+    """Return a value as text, by itself: bytes as far as they are UTF-8."""
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else None if value is None else str(value)
 
 
@@ -222,8 +226,10 @@ _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6
 
 
 def typed(column: Any, *, comma: bool = False) -> Any:
-    """A column of text as the narrowest type that loses nothing, else as it is. With a ``comma`` before the decimals
-    of numbers points stand between thousands."""
+    """Return a column of text as the narrowest type that loses nothing, else as it is.
+
+    With a ``comma`` before the decimals of numbers, points stand between thousands.
+    """
     present = pc.if_else(pc.equal(column, ""), None, column)
     if present.null_count == len(present):
         return column
@@ -249,7 +255,7 @@ def typed(column: Any, *, comma: bool = False) -> Any:
 
 
 def _all_match(column: Any, pattern: str) -> bool:
-    """Whether every value that is not null matches; a look at the first ones settles most columns."""
+    """Return True if every value that is not null matches; most columns fail early."""
     for part in (column.slice(0, 100), column):
         if not pc.all(pc.match_substring_regex(part, pattern), min_count=0).as_py():
             return False
@@ -274,19 +280,22 @@ def written(column: Any) -> Any:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WHOLE = 1 << 53
-"""Below it every whole number is a float, and is told without an exponent."""
+"""Bound of the whole numbers that all are floats and have no exponent as text."""
 _BITS = 1 << 63
 _LARGEST = 10**18
-"""From here on a decimal number is told digit by digit, and no longer as a whole number or a float."""
+"""Bound from which on a decimal number stays text, digit by digit."""
 _OF_ARROW = frozenset({bytes, time, timedelta})
-"""What Arrow has a type for that each value has by itself. In lists and the like that would follow from all."""
+"""Types of Python with a type of Arrow that follows from each value alone."""
 
 
 def from_values(
     values: Sequence[Any], name: str, findings: Findings, *, apart: bool = False, times: bool = False
 ) -> tuple[Any, bool]:
-    """Return a column of these values, and whether it stays. ``apart`` is for one that decides about events, and
-    ``times`` for one of their times: whatever its values are, what each is told as does not depend on the others."""
+    """Return a column of these values, and True if it stays.
+
+    ``apart`` marks a column that decides about events, and ``times`` one of their times. In such a column the text of
+    each value does not depend on the others.
+    """
     cut = sum(bool(getattr(value, "nanosecond", 0)) for value in values) if times else 0
     plain = list(map(_plain, values))
     kinds = set(map(type, plain)) - {type(None)}
@@ -315,7 +324,7 @@ def _texts(values: list[str | None], name: str) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """The value as one of Python's own types, times to microseconds; None for what stands for no value."""
+    """Return the value as one of Python's own types, times to microseconds, or None."""
     kind = type(value)
     if kind in (str, int, bool, type(None), date):
         return value
@@ -338,7 +347,7 @@ def _plain(value: Any) -> Any:
 
 
 def _of_one_kind(values: list[Any], kinds: set[type]) -> Any:
-    """The column where all values have a type that each has by itself; None where they have not."""
+    """Return the column if all values have a type that each has by itself, else None."""
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
     if kinds == {int} and all(value is None or -_BITS <= value < _BITS for value in values):
@@ -361,7 +370,10 @@ def _micros(value: datetime) -> int:
 
 
 def _of_another_kind(values: list[Any], kinds: set[type]) -> Any:
-    """The same of attributes, for what is told in another type than its own: decimal numbers, and what Arrow knows."""
+    """Return the column of attributes whose type differs from that of their values.
+
+    These are decimal numbers, and values for which Arrow has a type. None stands for other values.
+    """
     if kinds == {Decimal} and all(value is None or abs(value) < _LARGEST for value in values):
         whole = all(value is None or value.as_tuple().exponent >= 0 for value in values)
         told = int if whole else float
@@ -375,7 +387,7 @@ def _of_another_kind(values: list[Any], kinds: set[type]) -> Any:
 
 
 def _text_of(value: Any, *, times: bool) -> str:
-    """A value as it would be written if all of its column were of its type."""
+    """Return a value as text, as if all of its column were of its type."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
@@ -394,8 +406,10 @@ def _text_of(value: Any, *, times: bool) -> str:
 
 
 def number_of_time(value: float) -> str:
-    """Return a float that counts from 1970 as text with its millionths, without an exponent: so it means the same time
-    whether it stands beside other numbers or beside texts."""
+    """Return a float that counts from 1970 as text with millionths, but no exponent.
+
+    It so means the same time beside other numbers and beside texts.
+    """
     if not abs(value) < LARGEST:
         return str(value)
     whole = math.floor(value)
@@ -409,17 +423,17 @@ def number_of_time(value: float) -> str:
 #
 # Read are ISO 8601 (``2024-03-01``, ``2024-03-01 14:05``, ``2024-03-01T14:05:09.123456+01:00``, also with ``/`` or
 # ``.``), ``dd.mm.yyyy``, and ``dd/mm/yyyy`` or ``mm/dd/yyyy`` (also with ``-``), each with an optional time of day,
-# AM or PM, and offset, and numbers that count from the beginning of 1970 in seconds, milliseconds, microseconds or
-# nanoseconds: how large a number is tells which, each value by itself. A time without offset is taken as UTC, and
-# counted. ``25/12/2024`` says by itself which number is the day; what ``5/6/2024`` means is never taken from the
-# times of other cases: it is declared, or refused.
+# AM or PM, and offset. Also read are numbers that count from the beginning of 1970 in seconds, milliseconds,
+# microseconds or nanoseconds; the size of each number decides. A time without offset is taken as UTC, and counted.
+# ``25/12/2024`` reveals its day by itself. The meaning of ``5/6/2024`` never follows from the times of other cases: the
+# user declares it, or it is refused.
 
 
 DayOrder = Literal["day first", "month first"]
 
 _FIRST = int(np.datetime64("0001-01-01", "us").astype(np.int64))
 _LAST = int(np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.int64))
-"""What Python's datetime can show; beyond it a time is as good as unreadable."""
+"""Last time of Python's datetime; a later time is as good as unreadable."""
 
 _CLOCK = (
     r"(?:(?:\s*[Tt]\s*|\s+)(?P<H>\d{1,2})(?::(?P<M>\d{2})(?::(?P<S>\d{2})(?:[.,](?P<f>\d{1,12}))?)?)?"
@@ -432,19 +446,22 @@ _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?$")
 
 @dataclass(frozen=True)
 class Times:
-    """A column of times: microseconds since 1970 in UTC where ``known``; ``bad`` where there was something else."""
+    """A column of times: microseconds since 1970 in UTC, with known and bad places.
+
+    ``bad`` marks places with something else. Missing values are neither ``known`` nor ``bad``.
+    """
 
     micros: IntArray
     known: BoolArray
     bad: BoolArray
     naive: int = 0
-    """How many had no offset."""
+    """Number of times without an offset."""
     offsets: frozenset[int] = frozenset()
-    """The offsets met, in minutes."""
+    """Offsets met, in minutes."""
     cut: int = 0
-    """How many were finer than a microsecond."""
+    """Number of times finer than a microsecond."""
     epochs: Mapping[str, int] = field(default_factory=dict)
-    """How many were numbers, by their unit."""
+    """Number of times that were numbers, by their unit."""
 
     @staticmethod
     def joined(parts: Sequence[Times]) -> Times:
@@ -467,15 +484,20 @@ class Times:
 
 @dataclass
 class Evidence:
-    """What a column says about the order of day and month in ``5/6/2024``."""
+    """Evidence of a column about the order of day and month in ``5/6/2024``."""
 
     doubtful: str | None = None
-    """A date that needs to be told."""
+    """A date that both orders allow."""
     day_first: str | None = None
     month_first: str | None = None
 
     def order(self, path: str | None) -> DayOrder:
-        """The order of every date of the column, each of which says it by itself; :class:`InputError` otherwise."""
+        """Return the order of the column's dates, if each date reveals it.
+
+        Raises:
+            InputError: When a date does not, or the dates differ.
+
+        """
         if self.day_first and self.month_first:
             raise InputError("date-order-mixed", path=path, day_first=self.day_first, month_first=self.month_first)
         if self.doubtful:
@@ -487,15 +509,15 @@ class Evidence:
 
 
 def gather_evidence(text: pa.Array, evidence: Evidence) -> None:
-    """Note what these dates say about the order of day and month."""
-    # Whatever is read by that order: with any space before it, and with a point in second place (see _parse_slowly).
+    """Note the evidence of these dates about the order of day and month."""
+    # All dates that this order affects: with any space before, and with a point in second place (see _parse_slowly).
     text = pc.utf8_trim_whitespace(pc.drop_null(text))
     slashed = text.filter(pc.match_substring_regex(text, r"^\d{1,2}[-/]\d{1,2}[-/.]\d{4}"))
     if not len(slashed):
         return
     parts = pc.extract_regex(slashed, r"^(?P<a>\d{1,2})[-/](?P<b>\d{1,2})")
     a, b = (pc.cast(parts.field(i), pa.int64()).to_numpy(zero_copy_only=False) for i in (0, 1))
-    day_a, day_b = ((n >= 1) & (n <= 31) for n in (a, b))  # what is no date says nothing, and is no time later
+    day_a, day_b = ((n >= 1) & (n <= 31) for n in (a, b))  # other numbers are no evidence, and no time later
     month_a, month_b = ((n >= 1) & (n <= 12) for n in (a, b))
     both = month_a & month_b
     for found, name in (
@@ -508,7 +530,7 @@ def gather_evidence(text: pa.Array, evidence: Evidence) -> None:
 
 
 def parse_times(text: pa.Array, order: DayOrder = "day first") -> Times:
-    """The times in an array of strings; null and blank are neither known nor bad."""
+    """Return the times in an array of strings; blank ones are neither known nor bad."""
     text = pc.if_else(pc.equal(text, ""), None, text)
     times = _parse_iso(text)
     if times is None:
@@ -523,7 +545,7 @@ _FIRST_FEW = 1000
 
 
 def _parse_iso(text: Any) -> Times | None:
-    """All of them by Arrow, if all are ISO 8601 and either all or none have an offset."""
+    """Return the times, if all are ISO 8601 and all or none have an offset, else None."""
     first = pc.drop_null(text[:_FIRST_FEW])[:1]  # Arrow takes long to fail at every value of a column
     for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
         with contextlib.suppress(pa.ArrowInvalid):
@@ -534,7 +556,7 @@ def _parse_iso(text: Any) -> Times | None:
 
 
 def convert_times(column: pa.Array, name: str, path: str | None) -> Times:
-    """The times in an Arrow array of a time, date or text-free type."""
+    """Return the times in an Arrow array of numbers, dates or timestamps."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         numbers = _converted(column)
@@ -615,12 +637,12 @@ def _parse_slowly(text: Any, order: DayOrder) -> Times:
 
 _DIGITS = r"^(?P<w>\d{9,18}|[1-8]\d{18})(?:\.(?P<f>\d+))?$"
 _UNITS = (("seconds", 10**8, 10**6), ("milliseconds", 10**11, 10**3), ("microseconds", 10**14, 1))
-"""Numbers from here on up to a hundred times as many are of that unit, from 1973 to 2286; its microseconds."""
+"""Units with the least number of each and its microseconds; up to a hundred times as many fit, from 1973 to 2286."""
 _NANOSECONDS = 10**17
 
 
 def _converted(column: Any) -> Times:
-    """The times that whole numbers or floats are."""
+    """Return the times of whole numbers or floats."""
     known = pc.is_valid(column).to_numpy(zero_copy_only=False)
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)
     if not pa.types.is_floating(column.type):
@@ -631,11 +653,11 @@ def _converted(column: Any) -> Times:
 
 
 LARGEST = 9 * 10**18
-"""From here on a number is no time, in whatever notation."""
+"""Number from which on no number is a time, in any notation."""
 
 
 def _epochs(whole: IntArray, millionths: IntArray, given: BoolArray) -> Times:
-    """The times that these numbers and millionths are, by how large each is; what is no such time is bad."""
+    """Return the times of these numbers and millionths, by size; others are bad."""
     nanos = given & (whole >= _NANOSECONDS)
     micros, known, finer = np.where(nanos, whole // 1000, 0), nanos, nanos & (whole % 1000 != 0)
     epochs = {"nanoseconds": int(nanos.sum())} if nanos.any() else {}
@@ -650,7 +672,7 @@ def _epochs(whole: IntArray, millionths: IntArray, given: BoolArray) -> Times:
 
 
 def _assemble(fields: dict[str, Any], swap: BoolArray) -> tuple[IntArray, BoolArray, IntArray, BoolArray, BoolArray]:
-    """Microseconds, whether they are a time at all, the offset in minutes, whether it was given, and what was cut."""
+    """Return microseconds, validity, offset in minutes, its presence, and cut places."""
     year, hour, minute, second = (_number(fields[name]) for name in ("y", "H", "M", "S"))
     day = np.where(swap, _number(fields["m"]), _number(fields["d"]))
     month = np.where(swap, _number(fields["d"]), _number(fields["m"]))

@@ -1,9 +1,9 @@
-"""The reader and writer of delimited text: CSV and TSV, plain or gzip; whatever cannot be told apart safely is refused.
+"""Delimited text: CSV and TSV, plain or gzip, read only if it is unambiguous.
 
-Encoding, delimiter and header are found out from the first lines, the rest is RFC 4180: a quote opens a field or closes
-it, a quote inside is doubled, every row has as many fields as the header. So no row can vanish inside another one
-without an error. Text is UTF-8; a value that is not is read as Windows-1252, that value alone. What one case holds
-never decides how another one is read, which is why no sniffer of a library is used.
+Encoding, delimiter and header follow from the first lines, the rest is RFC 4180. A quote opens a field or closes it, a
+quote inside is doubled, and every row has as many fields as the header. So no row can vanish inside another one without
+an error. Text is UTF-8; a value that is not is read as Windows-1252, that value alone. The content of one case never
+decides how another one is read, which is why veilog uses no sniffer of a library.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from veilog.messages import Message
 
 _SAMPLE = 1 << 16
 _LINES = 50
-"""Of a file that are looked at."""
+"""Number of first lines of a file that are examined."""
 BLOCK = 4 << 20
 """Bytes read at once, and of a row at most."""
 _FALLBACK = "cp1252"
-"""What a value is that is no UTF-8."""
+"""Encoding of a value that is no UTF-8."""
 _VALUE = re.compile(rb"""(?<![^,;\t|\r\n"])[^,;\t|\r\n"\x80-\xff]*[\x80-\xff][^,;\t|\r\n"]*""")
-"""What stands between delimiters, quotes and ends of lines, and is not all ASCII. Any delimiter ends it, not only the
-one of the file: what matters is that it lies within one value."""
+"""Text between delimiters, quotes and ends of lines that is not all ASCII. Any delimiter ends it, not only that of the
+file: the text must lie within one value."""
 _ENDS = (b",", b";", b"\t", b"|", b"\r", b"\n", b'"')
 _RUN = re.compile(r"^([=+\-@\t\r\n])")
-"""How a text begins that spreadsheets take for a formula, also after white space that they leave out."""
+"""Beginnings of a text that is a formula to spreadsheets, or white space before."""
 _Starts = dict[int, list[str]]
-"""Rows by the lines that they start on."""
+"""Rows by the lines on which they start."""
 
 
 def _decoded(sample: bytes, path: Path) -> tuple[str, str]:
-    """Return the encoding that the first bytes of a file say, and their text."""
+    """Return the encoding by the first bytes of a file, and their text."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
         (codecs.BOM_UTF16_LE, "utf-16"),
@@ -68,7 +68,7 @@ def _decoded(sample: bytes, path: Path) -> tuple[str, str]:
 
 
 def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
-    """Return a value in UTF-8, and whether it was in Windows-1252 before."""
+    """Return a value in UTF-8, and True if it was in Windows-1252 before."""
     try:
         value.decode("utf-8")
     except UnicodeDecodeError:
@@ -78,37 +78,39 @@ def _as_utf8(value: bytes, errors: str = "strict") -> tuple[bytes, bool]:
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a file is to be read: its delimiter, its encoding, and its columns (nameless ones by their position)."""
+    """Delimiter, encoding and columns of a file; nameless columns go by position."""
 
     delimiter: str
     encoding: str
     columns: tuple[str, ...]
     line: int = 1
-    """Where the header is, or where there is none, the first row."""
+    """Line of the header, or of the first row if there is no header."""
     headed: bool = True
     titles: int = 0
-    """How many rows stand before the header, on the lines before its own."""
+    """Number of rows before the header, on the lines before its own."""
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """How one delimiter cuts the first lines of a file: its header, the line that it starts on, and the rows before."""
+    """Header of a file under one delimiter, with its line and the rows before it."""
 
     columns: list[str]
     line: int = 1
     titles: int = 0
 
     def better(self, other: _Cut, *, named: bool = True) -> bool:
-        """Whether this header has usual names and the other has not, or else more columns."""
+        """Return True if this header alone has usual names, or else more columns."""
         if not named or len(self.columns) < 3 or not other.columns or usual(self.columns) == usual(other.columns):
             return len(self.columns) > len(other.columns)
         return usual(self.columns)
 
 
 def sniffed(source: Source) -> Dialect:
-    """Find the encoding by the first bytes, and delimiter and columns by the header: of the delimiters that cut it into
-    the most columns, or into columns with usual names, the first; in a file called .tsv a tab goes before the others.
-    Lines of a title may stand before the header (see :func:`_headers`)."""
+    """Return the encoding by the first bytes, and delimiter and columns by the header.
+
+    The first delimiter wins that cuts the header into the most columns, or into columns with usual names. In a .tsv
+    file a tab goes before the others. Lines of a title may stand before the header (see :func:`_headers`).
+    """
     path, sample = source.path, source.begin(_SAMPLE)
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
@@ -134,7 +136,7 @@ def sniffed(source: Source) -> Dialect:
 
 
 def _rows(lines: list[str], delimiter: str, source: Source) -> _Starts | None:
-    """The first rows as this delimiter cuts them; None where it cannot."""
+    """Return the first rows as this delimiter cuts them; None where it cannot."""
     reader = csv.reader(lines, delimiter=delimiter)
     rows: _Starts = {}
     line = 1
@@ -151,8 +153,11 @@ def _rows(lines: list[str], delimiter: str, source: Source) -> _Starts | None:
 
 
 def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dict[str, _Cut]:
-    """The header that each delimiter finds, all of them on one line: the first with three names under any delimiter.
-    Later lines may be data, and what one case holds must not decide how others are cut."""
+    """Return the header that each delimiter finds, all on one line.
+
+    It is the first line with three names under any delimiter. Later lines may be data, and the content of one case must
+    not decide how others are cut.
+    """
     wanted = source.options.header
     if wanted:
         for rows in found.values():
@@ -177,19 +182,21 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
 
 
 def _at(lines: list[str], rows: _Starts, line: int) -> _Cut:
-    """The header on this line. What stands before is skipped by its line feeds; where lines end otherwise, there is
-    nothing to go by."""
+    """Return the header on this line.
+
+    The lines before are skipped by their line feeds. Where lines end otherwise, the first row is the header.
+    """
     titles = list(rows).index(line)
     before = "".join(lines[: line - 1]).count("\n")
     return _Cut(rows[line], line, titles) if titles and before == line - 1 else _Cut(next(iter(rows.values())))
 
 
 class ValidatingStream(io.RawIOBase):
-    """The bytes of a file as UTF-8, watched: encoding, quotes, NUL. At a fault the stream ends and ``error`` says why.
-    ``foreign`` values were no UTF-8 before, the first of them on ``foreign_line``.
+    """Bytes of a file as UTF-8, checked for encoding, quotes and NUL.
 
-    The error is kept instead of raised because the reader above runs in threads of its own; they read ahead, also while
-    the rest is drained, so one reads at a time.
+    At a fault the stream ends, and ``error`` has the reason. ``foreign`` values were no UTF-8 before, the first of them
+    on ``foreign_line``. The error is kept instead of raised because the reader above runs in threads of its own. They
+    read ahead, also while the rest is drained, so one reads at a time.
     """
 
     def __init__(self, source: BinaryIO, dialect: Dialect, path: Path) -> None:
@@ -216,7 +223,7 @@ class ValidatingStream(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill a buffer: less is read at the end alone, as the reader takes what it gets for a block of whole rows."""
+        """Fill a buffer; only the end gives less, because the reader expects whole rows."""
         view, size = memoryview(buffer).cast("B"), 0
         with self._one_at_a_time:
             while size < len(view) and (self._rest or self._more(len(view) - size)):
@@ -226,7 +233,7 @@ class ValidatingStream(io.RawIOBase):
         return size
 
     def _more(self, size: int) -> bool:
-        """Read on, about so many bytes; whether there were any."""
+        """Read on, about ``size`` bytes, and return True if there were any."""
         if self.error is None:
             try:
                 self._rest = self._next(max(size, 1 << 20))
@@ -246,7 +253,7 @@ class ValidatingStream(io.RawIOBase):
                 return data
 
     def _below_titles(self, data: bytes) -> bytes:
-        """The bytes after the lines that stand before the header."""
+        """Return the bytes after the lines that stand before the header."""
         while self._titles and (end := data.find(b"\n")) >= 0:
             data = data[end + 1 :]
             self._titles -= 1
@@ -269,7 +276,7 @@ class ValidatingStream(io.RawIOBase):
         return text.encode("utf-8", "surrogatepass")
 
     def _by_value(self, raw: bytes) -> bytes:
-        """The bytes up to the last whole value; values that are no UTF-8 are written anew."""
+        """Return the bytes up to the last whole value, with all values in UTF-8."""
         if raw.isascii() and not self._held:
             return raw
         data = self._held + raw
@@ -311,7 +318,7 @@ class ValidatingStream(io.RawIOBase):
         self._last = data[-1] if data else self._last
 
     def _watch_quotes(self, data: bytes) -> None:
-        """Quotes open and close in turn: before an opening and after a closing one only certain bytes may stand."""
+        """Check the bytes before each opening quote and after each closing one."""
         padded = np.frombuffer(bytes([self._last]) + data, dtype=np.uint8)
         quotes = np.flatnonzero(padded[1:] == 34) + 1
         opening = quotes[self._inside :: 2]
@@ -330,7 +337,7 @@ class ValidatingStream(io.RawIOBase):
             self._opened = self._line + int((padded[1 : int(quotes[-1])] == 10).sum())
 
     def drain(self, most: int | None = None) -> None:
-        """Look at (so much of) what is left, and whether it ends inside a quote: that explains all other trouble."""
+        """Read the rest (or ``most`` bytes); note an open quote, which explains faults."""
         buffer = bytearray(BLOCK)
         size = 0
         while got := self.readinto(buffer):
@@ -342,7 +349,7 @@ class ValidatingStream(io.RawIOBase):
 
 
 def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows as batches of columns of text (these, or all): nothing between delimiters is null, ``""`` is text."""
+    """Yield batches of text (these columns, or all): empty is null, ``""`` is text."""
     dialect, path = source.once(sniffed), source.path
     with source.stream() as stream:
         checked = ValidatingStream(stream, dialect, path)
@@ -391,7 +398,7 @@ def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None
 
 
 def _explain(source: Source, error: Exception) -> None:
-    """Say in the user's words, and with the line, why Arrow gave up."""
+    """Raise an error that explains, with the line, why Arrow gave up."""
     dialect, path = source.once(sniffed), source.path
     for line, row in _numbered_rows(source):
         if len(row) != len(dialect.columns):
@@ -406,12 +413,12 @@ def _explain(source: Source, error: Exception) -> None:
     if "straddl" in str(error):
         raise InputError("row-too-long", path=path, block=BLOCK >> 20) from error
     if "empty" in str(error).lower():
-        return  # a header and nothing else: no batch, and the caller says so
+        return  # a header and nothing else: no batch, and the caller reports it
     raise InputError("rows-not-readable", path=path, splitlines=str(error).splitlines()[0]) from error
 
 
 def _line_of_row(source: Source, row: int) -> int | None:
-    """The line on which a row (0 is the first after the header) starts."""
+    """Return the line on which a row (0 is the first after the header) starts."""
     before = int(source.once(sniffed).headed)
     for number, (line, _) in enumerate(_numbered_rows(source)):
         if number == row + before:
@@ -420,12 +427,12 @@ def _line_of_row(source: Source, row: int) -> int | None:
 
 
 def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
-    """The rows one by one with their lines; slow, for explaining only. Ends early where even this reader is lost."""
+    """Yield the rows with their lines, slowly, for explanations, until csv is lost."""
     dialect = source.once(sniffed)
     with source.stream() as stream:
         checked = io.BufferedReader(ValidatingStream(stream, dialect, source.path))
         text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
-        # Of a line without end only so much, which is more than any row may have.
+        # A line without end is read up to here, which is more than any row may have.
         reader = csv.reader(iter(lambda: text.readline(2 * BLOCK), ""), delimiter=dialect.delimiter)
         before = dialect.line - 1
         line = dialect.line
@@ -439,8 +446,10 @@ def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
 
 
 class _Text(TableReader):
-    """Attributes that are numbers, truth values and times with an offset become typed where the whole column is of one
-    kind and nothing of the text is lost by it; identifiers like ``007`` or ``1e5`` stay text.
+    """Reader and writer of text, with typed attributes.
+
+    Attributes that are numbers, truth values and times with an offset become typed where the whole column is of one
+    kind and loses nothing by it. Identifiers like ``007`` or ``1e5`` stay text.
     """
 
     name = "CSV"
@@ -467,7 +476,7 @@ class _Text(TableReader):
     def batches(
         self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as text, in batches of some megabytes, whatever ``size`` says."""
+        """Yield the rows as text, in batches of some megabytes, whatever the ``size``."""
         yield from _batches(source, replace(asked, progress=None), columns)
 
     def notes(self, source: Source) -> Notes:
@@ -489,8 +498,9 @@ class _Text(TableReader):
         return lambda row: _line_of_row(source, row)
 
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
-        """Write the events as text in UTF-8. What the log says about itself (extensions, classifiers) has no place
-        there; empty text is ``""``, a missing value is nothing.
+        """Write the events as text in UTF-8, without the metadata of the log.
+
+        Empty text is ``""``, a missing value is nothing. Extensions and classifiers have no place there.
         """
         self.write_pieces([log], file, target, lossy=lossy)
 
@@ -503,7 +513,7 @@ class _Text(TableReader):
         lossy: bool,
         eventless: pa.Table | None = None,
     ) -> None:
-        """Write one log that comes in pieces with the same columns; ``eventless`` has no place in text."""
+        """Write one log that comes in pieces; ``eventless`` has no place in text."""
         delimiter = "\t" if suffix_of(target).startswith(".tsv") else ","
         for number, log in enumerate(pieces):
             if not lossy:
@@ -518,10 +528,10 @@ class _Text(TableReader):
 
 
 def _not_run(column: Any) -> Any:
-    """The column with an apostrophe before each text that a spreadsheet would run."""
+    """Return the column with an apostrophe before each text that spreadsheets run."""
     return pc.replace_substring_regex(column, _RUN.pattern, r"'\1") if pa.types.is_string(column.type) else column
 
 
 TEXT = _Text()
 FOR_SPREADSHEETS = _Text(spreadsheet_safe=True)
-"""Writes text such that a spreadsheet runs none of it: see :func:`veilog.logs.files.write`."""
+"""Writer of text that no spreadsheet runs: see :func:`veilog.logs.files.write`."""

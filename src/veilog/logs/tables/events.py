@@ -1,11 +1,12 @@
-"""The rows of a flat table to an event log, in pm4py's columns or any others, and an event log to such a table.
+"""Flat tables as event logs, and event logs as flat tables.
 
-A flat table has a row for each event. Its rows become the events of an :class:`EventLog`: the position of a row is the
-explicit event index, the events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in
-which some event has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not
-tell the order, as in some XES files) overrides both in the cases all of whose events have one. All this is decided case
-by case. Columns ``case:...`` are attributes of the cases, by their names alone: of a case it is the value that its
-rows have; where they differ it is unknown (or the first, if that is asked for), and a finding.
+A flat table has a row for each event, in pm4py's columns or any others. The position of a row is the explicit event
+index. The events of a case are ordered by timestamp and, where timestamps are equal, by row. A case in which some event
+has no time keeps the order of its rows. A column ``event:index`` (written where timestamps do not reveal the order, as
+in some XES files) overrides both in the cases all of whose events have one. All this is decided case by case.
+
+Columns ``case:...`` are attributes of the cases, by their names alone. The value of a case is the one that its rows
+have. Where they differ it is unknown (or the first, on request), and a finding.
 
 A time in two columns and two events in one row are made usual first, each row by itself. Names, activities and times
 are checked piece by piece.
@@ -59,21 +60,21 @@ NO_NUMBERS: Mapping[str, int] = {}
 
 @dataclass(frozen=True)
 class RowFindings:
-    """Where findings about rows go, and how a row is named to the user."""
+    """Collector of findings about rows, with the user's name for each row."""
 
     findings: Findings
     line_of: LineOf | None = None
     start: int = 0
 
     def add(self, rule: str, mask: BoolArray, example: str | Message) -> Policy:
-        """One finding for all rows of a mask; the example is the first one."""
+        """Add one finding for all rows of a mask; the example is the first one."""
         first = self.start + int(mask.argmax())
         line = None if self.line_of is None else self.line_of(first)
         shown = Message("example-in-row", example=example, n=first + 1) if line is None else example
         return self.findings.add(rule, shown, line=line, count=int(mask.sum()))
 
     def where(self, row: int) -> Message:
-        """A row of this piece in the user's words."""
+        """Return the user's name for a row of this piece."""
         line = None if self.line_of is None else self.line_of(self.start + row)
         return Message("example-row", n=self.start + row + 1) if line is None else Message("example-line", n=line)
 
@@ -81,8 +82,11 @@ class RowFindings:
 def check_names(
     names: Any, labels: Any, keep: BoolArray, rows: RowFindings, inexact: BoolArray | None = None, key: Any = None
 ) -> tuple[Any, BoolArray]:
-    """Apply the rules for rows without a case or an activity, or whose case has an ``inexact`` name, to those kept so
-    far. The names of cases are null where there is none; unless a ``key`` tells cases apart, each such row is one."""
+    """Apply the rules for names of cases and activities to the rows kept so far.
+
+    The rules are about rows without a case or an activity, and rows whose case has an ``inexact`` name. Missing names
+    of cases are null. Unless a ``key`` distinguishes cases, each such row is a case.
+    """
     if inexact is not None and (inexact := inexact & keep).any():
         rows.add("inexact-case-name", inexact, _shorten(names[int(inexact.argmax())].as_py()))
     nameless = blank(names) & keep
@@ -99,7 +103,7 @@ def check_names(
 
 
 def _first_of_each(values: Any) -> BoolArray:
-    """Where each value is met first."""
+    """Return True where a value is met first."""
     texts = np.asarray(pc.fill_null(values.cast(pa.string()), "")).astype(str)
     return np.isin(np.arange(len(texts)), np.unique(texts, return_index=True)[1])
 
@@ -117,11 +121,11 @@ def check_bad(times: Times, text: Any, keep: BoolArray, rows: RowFindings) -> Bo
 
 
 Spare = Callable[[BoolArray], Times | None]
-"""Gives the times of these rows in the other column, of start or end; None where there is none."""
+"""Function for the times of rows in the other column, of start or end, or None."""
 
 
 def spare_of(rows: pa.Table | pa.RecordBatch, roles: Roles, source: str | None) -> Spare:
-    """What gives the times of these rows in the other column, of start or end, where there are two."""
+    """Return the function for the times in the other column, of start or end."""
     name = roles.spare
     if name is None:
         return lambda wanted: None
@@ -129,8 +133,10 @@ def spare_of(rows: pa.Table | pa.RecordBatch, roles: Roles, source: str | None) 
 
 
 def check_spare(times: Times, spare: Spare, keep: BoolArray, rows: RowFindings) -> tuple[Times, BoolArray]:
-    """Apply the rule for rows that have only one of start and end to those kept so far: the times with what was taken
-    from the other column, and the rows that count."""
+    """Apply the rule for rows with only one of start and end to those kept so far.
+
+    The result has the times, completed from the other column, and the rows that count.
+    """
     half = ~times.known & ~times.bad & keep
     others = spare(half) if half.any() else None
     if others is None or not others.known.any():
@@ -145,8 +151,10 @@ def check_spare(times: Times, spare: Spare, keep: BoolArray, rows: RowFindings) 
 
 
 def check_absent(times: Times, keep: BoolArray, rows: RowFindings) -> BoolArray:
-    """Apply the rules for rows without a timestamp: none has one, or only some lack it. Rows are left out only where
-    the owner says so, and then whatever other rows have, so that no case decides about another one."""
+    """Apply the rules for rows without a timestamp: all rows lack it, or only some.
+
+    Only the owner's policy leaves rows out, and it does so whatever other rows have. No case decides about another one.
+    """
     absent = ~times.known & ~times.bad & keep
     if absent.any():
         dropped = rows.findings.policy("missing-timestamp") == "drop"
@@ -166,7 +174,7 @@ def count_times(
     cut: int = 0,
     epochs: Mapping[str, int] = NO_NUMBERS,
 ) -> None:
-    """The remarks about zones, precision and units of this many timestamps."""
+    """Note the findings about zones, precision and units of this many timestamps."""
     offsets = sorted(offsets)
     findings.note_zones(told=bool(offsets or epochs) or timed > naive, missing=naive > 0)
     if naive:
@@ -187,20 +195,20 @@ def _shorten(text: str) -> str:
 
 
 def blank(text: Any) -> BoolArray:
-    """Where there is no name."""
+    """Return True where there is no name."""
     mask: BoolArray = pc.fill_null(pc.equal(text, ""), True).to_numpy()
     return mask
 
 
 _MIDNIGHT = r"[T ]+0{1,2}:00(:00(\.0+)?)?$"
 _NO_DAY = r"^(1899-12-3[01]|1900-01-0[01]|(30|31)\.12\.1899|0?1[./]0?1[./]1900|1970-01-01)[T ]+|\s*(Uhr|uur|h)$"
-"""What stands beside a time of day in exports of spreadsheets and databases, which know no time without a day."""
+"""Text beside a time of day in exports of programs that know no time without a day."""
 _HOUR = r"\d:\d\d"
 _WHOLE = r"^\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}[T ]+\d"
 
 
 class Origins:
-    """Which row of a file each event comes from, where a row may be two events."""
+    """Rows of a file from which the events come, where a row may be two events."""
 
     def __init__(self, line_of: LineOf) -> None:
         self._line_of = line_of
@@ -208,7 +216,7 @@ class Origins:
         self._before = 0
 
     def add(self, rows: IntArray, size: int) -> None:
-        """The events of the next ``size`` rows come from these of them."""
+        """Add the events of the next ``size`` rows; ``rows`` has the row of each event."""
         self._rows.append(rows + self._before)
         self._before += size
 
@@ -217,7 +225,7 @@ class Origins:
 
 
 def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Table, Roles, LineOf | None]:
-    """Return the rows with one time in one column and one event in each, their roles, and what tells their lines."""
+    """Return the rows with one time column and one event each, their roles and lines."""
     if roles.clock is not None:
         date, time = (_text(table[name], name) for name in (roles.timestamp, roles.clock))
         both = _together(date, time, f"{roles.timestamp} and {roles.clock}")
@@ -241,8 +249,11 @@ def _text(column: Any, name: str) -> Any:
 
 
 def _together(date: Any, time: Any, names: str) -> Any:
-    """Dates and times of day as texts of both; whatever has both already is taken from the second column, unless the
-    first has a time of day of its own, which would be lost."""
+    """Return dates and times of day as texts of both.
+
+    A value of the second column that has both is taken alone. It is refused if the first has a time of day of its own,
+    which would be lost.
+    """
     clock = pc.replace_substring_regex(time, _NO_DAY, "")
     told = pc.fill_null(pc.not_equal(clock, ""), False)
     day = pc.fill_null(pc.replace_substring_regex(date, _MIDNIGHT, ""), "")
@@ -256,8 +267,10 @@ def _together(date: Any, time: Any, names: str) -> Any:
 
 
 def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
-    """The start and the end of each row as two events, and the rows they come from. Where one of both is missing there
-    is one event; where both are, the end is, without a time."""
+    """Return the start and the end of each row as two events, and their rows.
+
+    Where one of both is missing there is one event. Where both are missing there is the end, without a time.
+    """
     assert roles.start is not None, "rows are parted where they have a start"
     names = (roles.start, roles.timestamp)
     times = [table[name] for name in names]
@@ -299,7 +312,10 @@ def log_from_table(
     metadata: Metadata | None = None,
     case_key: str | None = None,
 ) -> EventLog:
-    """The event log in a flat table whose columns have these roles; ``case_key`` tells cases of one name apart."""
+    """Return the event log in a flat table whose columns have these roles.
+
+    ``case_key`` distinguishes cases of one name.
+    """
     _check_text(table, source)
     table, roles, line_of = shaped(without_views(table), roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
@@ -346,8 +362,10 @@ def log_from_table(
 
 
 def _check_text(table: pa.Table, source: str | None) -> None:
-    """Refuse text that is no UTF-8, which a table in memory may hold: one such value would stop a release after it was
-    charged."""
+    """Refuse text that is no UTF-8, which a table in memory may hold.
+
+    One such value would stop a release after it was charged.
+    """
     for name, column in zip(table.column_names, table.columns, strict=True):
         try:
             column.validate(full=True)
@@ -358,7 +376,7 @@ def _check_text(table: pa.Table, source: str | None) -> None:
 def _checked(
     table: pa.Table, roles: Roles, rows: RowFindings, source: str | None, key: Any
 ) -> tuple[Any, Any, Times, BoolArray]:
-    """Names of cases, activities and times of all rows, and which of them count."""
+    """Return names of cases, activities and times of all rows, and True to keep one."""
     findings = rows.findings
     names = text_column(table[roles.case], roles.case, source)
     labels = text_column(table[roles.activity], roles.activity, source)
@@ -387,7 +405,7 @@ def _rows_of(keep: BoolArray, *columns: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class _Stamps:
-    """What orders the events: their index, their times where known, and whether the index was given."""
+    """Order of the events: index, times where known, and where the index is given."""
 
     index: IntArray
     micros: IntArray
@@ -401,7 +419,7 @@ class _Stamps:
 def _indexed(
     case: IntArray, count: int, index: IntArray, placed: BoolArray, stamps: _Stamps, names: Any, findings: Findings
 ) -> _Stamps:
-    """With the explicit index in the cases that have it throughout; a finding about the others."""
+    """Return the stamps with each case's index if it has it throughout; note others."""
     throughout = np.ones(count, dtype=np.bool_)
     throughout[case[~placed]] = False
     missing = int((~throughout).sum())
@@ -420,7 +438,7 @@ def _add_attributes(
     cases: dict[str, Any],
     findings: Findings,
 ) -> None:
-    """Every further column as an attribute of events, or of cases if it is called so."""
+    """Add every further column as an attribute of events, or of cases by its name."""
     for field in table.schema:
         name = field.name
         if name in used:
@@ -434,15 +452,18 @@ def _add_attributes(
 
 
 def is_of_cases(name: str) -> bool:
-    """Return whether a column is one of attributes of cases, which its name alone tells."""
+    """Return True if a column has attributes of cases, by its name alone."""
     return name.startswith(CASE_PREFIX) and name not in (CASE_PREFIX, CASE_INDEX)
 
 
 def _of_cases(
     table: pa.Table, used: Collection[str | None], case: IntArray, count: int, findings: Findings
 ) -> dict[str, pa.ChunkedArray | None]:
-    """What the columns called so say of each case: the value that its rows have. Of a case of which they say several it
-    is unknown, or where that is asked for the first, in the order of the rows. None for a column that is left out."""
+    """Return the columns of cases, with the value that the rows of each case have.
+
+    If the rows differ, the value is unknown or, on request, the first in the order of the rows. None stands for a
+    column that is left out.
+    """
     found: dict[str, pa.ChunkedArray | None] = {}
     for name in table.column_names:
         if name in used or not is_of_cases(name):
@@ -463,20 +484,19 @@ def _of_cases(
 
 
 def in_cases(name: str, n: int) -> Message:
-    """Return the example of a column of which the rows of so many cases differ."""
+    """Return the example of a column in which the rows of ``n`` cases differ."""
     return Message("example-column-in-cases", name=name, n=n)
 
 
 def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> IntArray:
-    """The cases in which a row has another value than the first that is known."""
+    """Return the cases in which a row differs from the first known value."""
     codes = codes_of(column)
     others = codes[known] != codes[row[case[known]]]
     return np.unique(case[known[others]])
 
 
 def _by_appearance(names: Any) -> tuple[IntArray, int]:
-    """Codes 0, 1, ... in the order in which the values first appear, each null one of its own, and how many there
-    are."""
+    """Return codes 0, 1, ... by first appearance, each null its own, and their number."""
     if not len(names):
         return np.zeros(0, dtype=np.int64), 0
     differ = pc.not_equal(names.slice(1), names.slice(0, len(names) - 1))
@@ -498,7 +518,7 @@ def _by_appearance(names: Any) -> tuple[IntArray, int]:
 
 
 def _order(case: IntArray, count: int, stamps: _Stamps) -> IntArray | None:
-    """The order of the rows by case and time (see the module), or None if they have it already."""
+    """Return the order of the rows by case and time, or None if they have it already."""
     timeless = np.zeros(count, dtype=np.bool_)
     timeless[case[~stamps.known]] = True
     key = np.where(stamps.given, stamps.index, np.where(timeless[case], 0, stamps.micros))
@@ -532,7 +552,7 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
 
 
 def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
-    """The cases without events that stay, by the rules for empty cases and for those without a name; None for none."""
+    """Return the empty cases that stay by the rules, also for missing names, or None."""
     for rule in ("empty-trace", "case-without-name"):
         if empty is not None:
             meets = np.ones(len(empty), dtype=np.bool_) if rule == "empty-trace" else blank(empty[ACTIVITY])
@@ -543,7 +563,7 @@ def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
 
 
 def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
-    """Put every case where ``case:index`` says, under the rules for empty and for repeated cases."""
+    """Put all cases at their ``case:index``, by the rules for empty, repeated ones."""
     cases, empty = log.cases, kept_empty(empty, findings)
     if empty is not None:
         cases = pa.concat_tables([cases, empty], promote_options="permissive")
@@ -581,10 +601,10 @@ def check_flat(log: EventLog, path: Path, what: str = "CSV") -> None:
 
 
 def flat_table(log: EventLog, *, keyed: bool = False, case_index: bool = False) -> pa.Table:
-    """One row for each event, in the order of the event index; with it as a column where times do not tell the order.
+    """Return one row for each event, in the order of the event index.
 
-    Reading the table again gives the same events in the same order in every case. ``keyed`` says that columns keep
-    their metadata; ``case_index`` adds ``case:index``.
+    The index is a column where times do not reveal the order. Reading the table again gives the same events in the same
+    order in every case. With ``keyed``, columns keep their metadata. ``case_index`` adds ``case:index``.
     """
     table = log.to_arrow(keyed=keyed)
     if case_index:

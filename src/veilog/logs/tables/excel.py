@@ -1,12 +1,14 @@
-"""Workbooks of Excel (``.xlsx``, ``.xlsm``): reading one sheet, and writing a log with what it says of itself.
+"""Workbooks of Excel (``.xlsx``, ``.xlsm``): one sheet to read, a log to write.
 
-A workbook is a zip. What it says that it unpacks to is checked before anything is unpacked, and no more comes out. The
-cells are read by calamine, after one pass of our own over the sheet: calamine takes the last of two cells in one place,
-keeps every cell between the outermost ones in memory, and takes a formula that was never computed for an empty cell.
+A workbook is a zip. Its declared sizes are checked before anything is unpacked, and no more comes out. Calamine reads
+the cells, after one pass of our own over the sheet. The pass finds what calamine does not report. Calamine takes the
+last of two cells in one place, and a formula that was never computed for an empty cell. It keeps every cell between the
+outermost ones in memory.
 
-Written columns are those of CSV. Times are dates of Excel, which has no zones: they are in UTC, to the millisecond.
-Text is text, also where it looks like a formula, and is never computed. What Excel would change is refused, unless
-``lossy``: then it is written as the nearest thing that Excel keeps. Equal logs give equal bytes.
+Written columns are those of CSV; a second sheet has the log's metadata. Times are dates of Excel, which has no zones:
+they are in UTC, to the millisecond. Text is text, also where it looks like a formula, and is never computed. Values
+that Excel would change are refused, unless ``lossy``: then the nearest value that Excel keeps is written. Equal logs
+give equal bytes.
 """
 
 from __future__ import annotations
@@ -45,39 +47,39 @@ from veilog.messages import Message
 
 _UNZIPPED = 1 << 30
 _LOOKED_AT = 50
-"""Rows of a sheet that tell where its header is."""
+"""Number of first rows of a sheet that reveal the line of its header."""
 _CELLS = 60_000_000
-"""Of a sheet: more than its million rows have in a log, and little enough for memory."""
+"""Largest number of cells of a sheet: more than a million rows of a log have, and little enough for memory."""
 _SHARED = 512 << 20
-"""Bytes of the texts that cells share, which are all held in memory."""
+"""Largest size in bytes of the texts that cells share, all held in memory."""
 _BLOCK = 1 << 20
 _SHEET, _ROW, _CELL, _IN_CELL = 2, 3, 4, 5
-"""How deep the data of a sheet, its rows, their cells, and what is in them stand."""
+"""Depths of the data of a sheet, its rows, their cells, and the content of these."""
 _BOOK, _RELATED = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
 _MOST_COLUMNS = 16_384
 _WHOLE = 1 << 53
-"""Below it every whole number is a float."""
+"""Bound below which every whole number is a float."""
 _OLD = b"\xd0\xcf\x11\xe0"
 
 BESIDE = "veilog"
-"""The sheet with what the log says of itself, and the first cell of it."""
+"""Title of the sheet with the log's metadata, and text of its first cell."""
 MOST_EVENTS = (1 << 20) - 1
-"""Rows of a sheet, but for the header."""
+"""Number of rows of a sheet without the header."""
 _EVENTS = "events"
 _FACTS = "for veilog"
-"""Before each piece of what is read again."""
+"""Text before each piece of the metadata that is read again."""
 _LONGEST = 32_767
-"""Characters of a cell."""
+"""Largest number of characters of a cell."""
 _PIECE = 30_000
 _FIRST = datetime(1900, 3, 1)  # noqa: DTZ001 - before it days are counted in two ways
 _EXACT = 10**15
-"""Whole numbers from here on have more digits than Excel keeps."""
+"""Bound from which on whole numbers have more digits than Excel keeps."""
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
-"""Before the number of a character, as Excel writes one that XML has not: a text that looks like it is written so."""
+"""Start of a text that looks like Excel's escape for a character that XML lacks."""
 _TYPES = {"int64": pa.int64(), "double": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 UTC_TIME = "time"
-"""What the sheet beside says of a column of times, which Excel holds without their zone: UTC."""
+"""Type of a column of times in the metadata; Excel lacks their zone, which is UTC."""
 _SAME_DAY = (1980, 1, 1, 0, 0, 0)
 
 _Row = tuple[Any, ...]
@@ -85,20 +87,20 @@ _Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class _Sheet:
-    """One sheet: its columns with their names, and on which line of the sheet each row is."""
+    """One sheet: its columns with their names, and the line of each row."""
 
     names: list[str]
     columns: list[list[Any]]
     lines: list[int]
     noticed: tuple[Note, ...]
     tables: tuple[str, ...]
-    """The sheets with a table."""
+    """Titles of the sheets with a table."""
     title: str
     header: int
-    """The line of the header; 0 where there is none."""
+    """Line of the header; 0 where there is none."""
     metadata: Metadata = field(default_factory=Metadata)
     types: Mapping[str, str] = field(default_factory=dict)
-    """Of the columns, as a workbook that veilog wrote says them beside its cells."""
+    """Types of the columns by the metadata of a workbook that veilog wrote."""
 
 
 class _Excel(TableReader):
@@ -110,7 +112,10 @@ class _Excel(TableReader):
         return list(source.once(_read).names)
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
-        """Which type a column has follows from all of its cells, so what decides about events is text."""
+        """Return the table; columns that decide about events are text.
+
+        The type of another column follows from all of its cells.
+        """
         sheet, roles = source.once(_read), asked.roles
         texts = {EVENT_INDEX}.union(() if roles is None else roles.named)
         times = () if roles is None else roles.times
@@ -153,7 +158,7 @@ EXCEL = _Excel()
 
 
 def _read(source: Source) -> _Sheet:
-    """The sheet that is meant; whatever a workbook's faults are, they become an InputError."""
+    """Return the chosen sheet; every fault of a workbook becomes an InputError."""
     file = _checked(source)
     try:
         import python_calamine
@@ -181,7 +186,7 @@ def _read(source: Source) -> _Sheet:
 
 
 def _checked(source: Source) -> Any:
-    """What calamine is to open, once it is known that it is a zip that may be unpacked."""
+    """Return the file for calamine, once it is a zip that may be unpacked."""
     path = source.path
     file = io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path
     try:
@@ -209,7 +214,7 @@ def _checked(source: Source) -> Any:
 
 
 def _check_sizes(parts: zipfile.ZipFile) -> None:
-    """Raise ValueError where a part unpacks to another size than the directory of the zip says."""
+    """Raise ValueError where a part unpacks to another size than the zip declares."""
     for part in parts.infolist():
         said, size = part.file_size, 0
         part.file_size += 1  # so that zipfile reads on to where the part ends
@@ -222,7 +227,7 @@ def _check_sizes(parts: zipfile.ZipFile) -> None:
 
 
 def _parts(parts: zipfile.ZipFile) -> dict[str, str]:
-    """The sheets by their titles, each with the name of its part of the zip."""
+    """Return the sheets by their titles, each with the name of its part of the zip."""
     related, book = (ElementTree.fromstring(parts.read(part)) for part in (_RELATED, _BOOK))  # noqa: S314 - as expat: bounded
     targets = {one.get("Id"): posixpath.normpath(posixpath.join("/xl", one.get("Target", ""))) for one in related}
     sheets = [one for one in book.iter() if one.tag.endswith("}sheet")]
@@ -231,7 +236,7 @@ def _parts(parts: zipfile.ZipFile) -> dict[str, str]:
 
 
 def _check_cells(parts: zipfile.ZipFile, part: str, source: Source) -> _Cells:
-    """Go through the cells of a sheet; InputError where there are more than fit in memory."""
+    """Read the cells of a sheet; InputError where there are more than fit in memory."""
     cells = _Cells()
     with parts.open(part) as content:
         while block := content.read(_BLOCK):
@@ -243,12 +248,12 @@ def _check_cells(parts: zipfile.ZipFile, part: str, source: Source) -> _Cells:
 
 
 class _Cells:
-    """Where the cells of a sheet stand; ValueError where calamine would leave one out without a word."""
+    """Places of a sheet's cells; ValueError where calamine would silently omit one."""
 
     def __init__(self) -> None:
         self.rows = self.columns = 0
         self.unknown = 0
-        """The first row with a formula that has no value."""
+        """First row with a formula that has no value."""
         self._depth = self._row = self._column = self._taken = 0
         self._inside = self._formula = self._value = False
         self._rows = bytearray(MOST_EVENTS + 2)
@@ -298,7 +303,7 @@ class _Cells:
 
 @cache
 def _column(letters: str) -> int:
-    """The number of a column such as ``AB``; ValueError for what is none of the sheet's 16,384."""
+    """Return the number of a column such as ``AB``; ValueError for none of a sheet."""
     number = 0
     for letter in letters.upper():
         if not "A" <= letter <= "Z" or number > _MOST_COLUMNS:
@@ -308,7 +313,7 @@ def _column(letters: str) -> int:
 
 
 def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
-    """The sheet that was named, or the only one with a table."""
+    """Return the sheet that was named, or the only one with a table."""
     with_cells = [sheet.name for sheet in book.sheets_metadata if str(sheet.typ).rpartition(".")[2] == "WorkSheet"]
     sheets = {title: book.get_sheet_by_name(title) for title in with_cells}
     begun: dict[str, list[_Row]] = {name: [*islice(_rows(sheet), _LOOKED_AT)] for name, sheet in sheets.items()}
@@ -351,7 +356,7 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
 
 
 def _rows(sheet: Any) -> Iterator[_Row]:
-    """The rows of a sheet from its first line on, empty cells as None, equal texts as one."""
+    """Yield the rows of a sheet, with None for empty cells and equal texts as one."""
     texts: dict[str, str] = {}
     for row in sheet.iter_rows():
         yield tuple(
@@ -362,7 +367,7 @@ def _rows(sheet: Any) -> Iterator[_Row]:
 def _beside(
     sheets: Mapping[str, Any], begun: dict[str, list[_Row]], source: Source
 ) -> tuple[Metadata, Mapping[str, str]]:
-    """What the sheet that veilog writes beside the events says; it is taken from those that may be the log."""
+    """Return metadata and types from veilog's own sheet, and take it out of ``begun``."""
     if not _is_ours(begun.get(BESIDE, [])):
         return Metadata(), {}
     del begun[BESIDE]
@@ -375,7 +380,7 @@ def _beside(
 
 
 def _header_of(rows: list[_Row], source: Source) -> int:
-    """The line of the header, from 1 on; 0 where there is none."""
+    """Return the line of the header, from 1 on; 0 where there is none."""
     declared = source.options.header
     if declared is None:
         width = max(map(len, rows))
@@ -390,7 +395,7 @@ def _filled(row: _Row) -> int:
 
 
 def _named(header: _Row, rows: list[_Row]) -> tuple[list[str], list[list[Any]]]:
-    """The names of the columns and their cells, without the last columns that have neither."""
+    """Return names and cells of the columns, without last columns that have neither."""
     names = [*map(_text, header)] or [""] * (len(rows[0]) if rows else 0)
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
     while names and not names[-1] and all(value is None for value in columns[-1]):
@@ -400,7 +405,7 @@ def _named(header: _Row, rows: list[_Row]) -> tuple[list[str], list[list[Any]]]:
 
 
 def _check_names(sheet: _Sheet, names: Collection[str], source: Source) -> None:
-    """Raise where a cell that decides about events is a number so large that it stands for several."""
+    """Raise where a number that decides about events is so large that it is inexact."""
     for name, values in zip(sheet.names, sheet.columns, strict=True):
         for line, value in zip(sheet.lines, values, strict=True) if name in names else ():
             if type(value) is float and abs(value) >= _WHOLE:
@@ -408,7 +413,7 @@ def _check_names(sheet: _Sheet, names: Collection[str], source: Source) -> None:
 
 
 def _typed(values: list[Any], declared: str | None) -> Any:
-    """A column in the type that it is said to have, or that all its cells have, else as text."""
+    """Return a column in its declared type, or in that of all its cells, else as text."""
     made = None if declared is None else _as_declared(values, declared)
     if made is not None:
         return made
@@ -428,7 +433,10 @@ def _typed(values: list[Any], declared: str | None) -> Any:
 
 
 def _in_text(values: list[Any], *, times: bool = False, utc: bool = False) -> Any:
-    """Each cell as text, by itself; ``times``: numbers are times, too, and ``utc``: those of Excel are in UTC."""
+    """Return each cell as text, by itself.
+
+    With ``times``, numbers are times, too; with ``utc``, the times of Excel are in UTC.
+    """
     texts = [None if value is None else _time_in_text(value, utc) if times else _text(value) for value in values]
     return pa.array(texts, pa.string())
 
@@ -440,7 +448,7 @@ def _time_in_text(value: Any, utc: bool) -> str:
 
 
 def _text(value: Any) -> str:
-    """A cell as text: what it would be in a CSV file, with times as in ISO 8601."""
+    """Return a cell as text, as in a CSV file, with times as in ISO 8601."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -457,7 +465,12 @@ def _text(value: Any) -> str:
 
 
 def write_workbook(pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, lossy: bool) -> None:
-    """Write one log that comes in pieces with the same columns; :class:`OutputError` for what a sheet cannot hold."""
+    """Write one log that comes in pieces with the same columns.
+
+    Raises:
+        OutputError: When a sheet cannot hold the log.
+
+    """
     import openpyxl
     from openpyxl.utils import get_column_letter
 
@@ -498,12 +511,12 @@ def write_workbook(pieces: Iterable[EventLog], file: BinaryIO, target: Path, *, 
 
 
 def _is_ours(rows: list[_Row]) -> bool:
-    """Whether a sheet, by its first rows, is the one that is beside the events in a workbook of veilog."""
+    """Return True if the sheet with these first rows has veilog's metadata."""
     return bool(rows and rows[0]) and rows[0][0] == BESIDE
 
 
 def facts_in(path: Path) -> bytes:
-    """Return what that sheet of a workbook says of the log, as it is written; nothing where there is none."""
+    """Return the metadata in a workbook of veilog as they are written, or nothing."""
     try:
         import python_calamine
 
@@ -515,7 +528,7 @@ def facts_in(path: Path) -> bytes:
 
 
 def _as_declared(values: Sequence[Any], kind: str | None) -> Any:
-    """Return the cells of a column in the type that it had; None where they have no such type now."""
+    """Return the cells of a column in its former type; None if they do not fit it now."""
     given = [v for v in values if v is not None]
     try:
         if kind == UTC_TIME and all(isinstance(v, datetime) for v in given):
@@ -541,7 +554,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _written_cells(sheet: Any, name: str, column: pa.ChunkedArray, target: Path, lossy: bool) -> Iterator[Any]:
-    """A column, value by value, as what a cell is made of."""
+    """Return a column, value by value, in the form for its cells."""
     kind = column.type
 
     def lost(what: str) -> None:
@@ -573,7 +586,7 @@ def _date(value: datetime, lost: Callable[[str], None]) -> datetime | str:
 
 
 def _number(value: float) -> float | str:
-    """A number; as text where a cell would change it."""
+    """Return a number, or text where a cell would change the number."""
     if isinstance(value, int):
         return value if abs(value) < _EXACT else str(value)
     return value if math.isfinite(value) else str(value)
@@ -590,7 +603,7 @@ def _checked_text(sheet: Any, value: str, lost: Callable[[str], None]) -> Any:
 
 
 def _text_cell(sheet: Any, value: str) -> Any:
-    """A cell of text. One that begins as a formula or an error stays text, also when somebody edits it."""
+    """Return a cell that stays text after an edit, even if it looks like a formula."""
     if not value:
         return None
     value = _ESCAPED.sub("_x005F_", value)
@@ -605,7 +618,7 @@ def _text_cell(sheet: Any, value: str) -> Any:
 
 
 def _metadata_rows(metadata: Metadata, types: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """What the log says of itself: for people, and then in pieces as it is read again."""
+    """Yield the metadata of the log: for people, and then in pieces to read again."""
     yield (
         BESIDE,
         "What this log says of itself. Times are in UTC. The last lines are for veilog: leave them as they are.",
@@ -618,7 +631,7 @@ def _metadata_rows(metadata: Metadata, types: dict[str, str]) -> Iterator[tuple[
 
 
 def _attribute_rows(attribute: Attribute, before: str) -> Iterator[tuple[str, str]]:
-    """An attribute, and those below it, each on a line."""
+    """Yield an attribute, and those below it, each on a line."""
     name = f"{before}{attribute.key}"[:_LONGEST]
     if attribute.value is not None:
         yield _ILLEGAL.sub("\ufffd", name), _ILLEGAL.sub("\ufffd", str(attribute.value))[:_LONGEST]

@@ -1,4 +1,4 @@
-"""The readers of tables in memory: Arrow, polars and pandas, which may hold anything, and logs of pm4py."""
+"""Readers of tables in memory: Arrow, polars and pandas, and logs of pm4py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Arrow(TableReader):
 
 
 class _Polars(TableReader):
-    """A frame, eager or lazy, by way of Arrow: polars is never imported, but asked."""
+    """A frame, eager or lazy, read by way of Arrow; polars itself is never imported."""
 
     name = "polars"
     typed = True
@@ -82,7 +82,7 @@ class _Pandas(TableReader):
         needed, times = ((), ()) if roles is None else (roles.named, roles.times)
         columns = {}
         for column, name in zip(frame.columns, map(str, frame.columns), strict=True):
-            # What orders events decides about them, too, whether or not it has a role.
+            # A column that orders events decides about them, too, whether or not it has a role.
             apart, of_times = name in needed or name == EVENT_INDEX, name in times
             array, kept = _from_pandas(frame[column], name, asked.findings, apart=apart, times=of_times)
             if kept or apart:
@@ -91,7 +91,7 @@ class _Pandas(TableReader):
 
 
 def _from_pandas(series: Any, name: str, findings: Findings, *, apart: bool, times: bool) -> tuple[Any, bool]:
-    """The column, and whether it stays."""
+    """Return the column, and True if it stays."""
     held = getattr(series.dtype, "categories", series)
     # As names Arrow writes times by their type, in its zone and with its digits, and that may follow from other values.
     if apart and not times and str(held.dtype).startswith(("datetime64", "timestamp", "timedelta64", "duration")):
@@ -119,7 +119,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
     (str, "string"),
     (datetime, "date"),
 )
-"""What an attribute of the log may be, as XES calls it."""
+"""Types of an attribute of the log, as XES names them."""
 
 
 class _Pm4py(TableReader):
@@ -148,7 +148,7 @@ class _Pm4py(TableReader):
             if name in columns:
                 continue
             values = [event.get(name) for event in events]
-            if name.startswith(_PREFIX):  # what a case says itself goes before what an event of it says by that name
+            if name.startswith(_PREFIX):  # an attribute of the case goes before that of an event with this name
                 key = name.removeprefix(_PREFIX)
                 of_cases = [log[trace].attributes.get(key) for trace in traces.tolist()]
                 values = [mine if own is None else own for own, mine in zip(of_cases, values, strict=True)]
@@ -160,7 +160,10 @@ class _Pm4py(TableReader):
         return pa.table(columns)
 
     def notes(self, source: Source) -> Notes:
-        """Cases are told apart by their places, so that those of one name stay two, and those without events stay."""
+        """Return notes that distinguish cases by their places.
+
+        So cases of one name stay two, and those without events stay.
+        """
         log = source.given
         empty = [place for place, trace in enumerate(log) if not len(trace)]
         table = None
@@ -177,12 +180,12 @@ PM4PY = _Pm4py()
 
 
 def _plain(value: Any) -> Any:
-    """A value of an attribute; one with attributes of its own as text, with all of them."""
+    """Return an attribute's value; one with attributes of its own becomes text."""
     return str(dict(value)) if isinstance(value, Mapping) else value
 
 
 def _metadata(log: Any) -> Metadata:
-    """What the log says about itself."""
+    """Return the log's own metadata."""
     try:
         return Metadata(
             extensions=tuple(

@@ -1,8 +1,8 @@
-"""Parquet: the flat table with its types, and beside it what a flat table cannot hold.
+"""Parquet: the flat table with its types, and metadata that a flat table lacks.
 
-The file's own metadata (key ``veilog``, JSON) keeps what the log said about itself and the cases without events; where
-cases share a name or are not in the order of their first events, a column ``case:index`` keeps them apart. Text is
-written as text, because not every program takes categories for it; which columns are categories here is noted.
+The file's own metadata (key ``veilog``, JSON) keep those of the log and the cases without events. Where cases share a
+name or are not in the order of their first events, a column ``case:index`` keeps them apart. Text is written as text,
+because not every program takes categories for it; the metadata list the columns that are categories here.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from veilog.logs.tables.table_reader import BATCH, Notes, TableReader, table_rea
 
 _KEY = b"veilog"
 _UNZIPPED = 1 << 30
-"""Bytes that a file in a zip may have, which is held in memory."""
+"""Largest size in bytes of a file in a zip, which is held in memory."""
 _GROUP = 1 << 19
-"""Rows of a group in the files written."""
+"""Number of rows of a group in the files written."""
 
 
 class _Parquet(TableReader):
@@ -84,12 +84,12 @@ PARQUET = _Parquet()
 
 
 def is_parquet(source: Source) -> bool:
-    """Return whether this log is a Parquet file that others can open, too, by its name."""
+    """Return True if this log is a Parquet file whose name others can open, too."""
     return table_reader_of(source) is PARQUET and not source.zipped
 
 
 def opened(source: Source) -> pq.ParquetFile:
-    """Return the file, which is opened once, or raise an :class:`InputError` that says why not."""
+    """Return the file, opened once, or raise an :class:`InputError` with the reason."""
     return source.once(_opened)
 
 
@@ -112,16 +112,16 @@ def _opened(source: Source) -> pq.ParquetFile:
 
 
 def _categories(metadata: pq.FileMetaData) -> list[str]:
-    """The columns of text that are to be read as categories; none of files of other programs, or of damaged ones."""
+    """Return the text columns to read as categories; none for foreign, damaged files."""
     try:
         found = json.loads((metadata.metadata or {}).get(_KEY, b"{}")).get("categories", [])
     except (ValueError, AttributeError):
-        return []  # which is said where the rest of it is read
+        return []  # the error is raised where the rest of it is read
     return [name for name in metadata.schema.names if name in found] if isinstance(found, list) else []
 
 
 def _notes(source: Source) -> Notes:
-    """What the file's metadata say; nothing for files of other programs."""
+    """Return the notes in the file's metadata; none for files of other programs."""
     schema = opened(source).schema_arrow
     raw = (schema.metadata or {}).get(_KEY)
     if raw is None:
@@ -141,10 +141,11 @@ def _notes(source: Source) -> Notes:
 
 
 def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table | None) -> None:
-    """Write one log that comes in pieces, at least one, with the columns and the metadata of the first.
+    """Write one log that comes in pieces, with the columns and metadata of the first.
 
-    Cases are in the order in which they come. Either all have events and names that tell them apart, or ``eventless``
-    (maybe without rows) lists those without events, and a column ``case:index`` tells cases apart.
+    There is at least one piece. Cases are in the order in which they come. Either all have events and names that
+    distinguish them, or ``eventless`` (maybe without rows) lists those without events, and a column ``case:index``
+    distinguishes cases.
     """
     writer, waiting, rows, groups, cases = None, [], 0, 0, 0
     pool = ThreadPoolExecutor(1)  # writes a group of rows while the next is made
@@ -187,7 +188,7 @@ def _joined(tables: list[pa.Table]) -> pa.Table:
 
 
 def _as_text(table: pa.Table) -> tuple[pa.Table, list[str]]:
-    """The table with its categories as text, and which columns these are."""
+    """Return the table with its categories as text, and the names of these columns."""
     categories = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
     for name in categories:
         place = table.column_names.index(name)
@@ -199,7 +200,7 @@ def _as_text(table: pa.Table) -> tuple[pa.Table, list[str]]:
 
 
 def _facts(metadata: Metadata, eventless: pa.Table | None, categories: list[str]) -> bytes:
-    """What the file says beside its table."""
+    """Return the metadata that go beside the table."""
     facts: dict[str, Any] = {"format": 1, "metadata": metadata_to(metadata), "categories": categories}
     if eventless is not None:
         facts["case_index"] = True
@@ -214,7 +215,7 @@ def _facts(metadata: Metadata, eventless: pa.Table | None, categories: list[str]
 
 
 def _needs_case_index(log: EventLog) -> bool:
-    """Whether the names of the cases and the order of the rows do not tell which case comes when."""
+    """Return True if names and rows do not reveal the order of the cases."""
     sizes = np.diff(log.offsets)
     names = log.cases.column(ACTIVITY)
     if not sizes.all() or names.null_count or len(pc.unique(names)) < len(names):

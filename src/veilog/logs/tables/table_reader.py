@@ -1,6 +1,7 @@
-"""The base of all readers of tables: a format finds its columns and rows, the rules for headers and rows are the same.
+"""Base of all readers of tables: shared rules for headers, columns and rows.
 
-Tables also come piece by piece, with the columns of case, activity and timestamp alone, and never all at once.
+A format finds its columns and rows. Tables also come piece by piece, with the columns of case, activity and timestamp
+alone, and never all at once.
 """
 
 from __future__ import annotations
@@ -41,39 +42,40 @@ from veilog.logs.tables.cells import (
 from veilog.logs.tables.events import LineOf, Spare, kept_empty, log_from_table, shaped, spare_of, with_empty_cases
 
 BATCH = 1 << 17
-"""Rows of a batch, unless somebody wants fewer."""
+"""Number of rows of a batch by default."""
 
 
 @dataclass(frozen=True)
 class Notes:
-    """What a file says beside its table."""
+    """Facts that a file has beside its table."""
 
     metadata: Metadata = field(default_factory=Metadata)
     case_key: str | None = None
-    """The column that tells cases apart, where their names do not."""
+    """Column that distinguishes cases, where their names do not."""
     empty: pa.Table | None = None
-    """The cases without events, with their ``case:index``."""
+    """Cases without events, with their ``case:index``."""
     noticed: tuple[Note, ...] = ()
-    """What must be said about the file as a whole."""
+    """Findings about the file as a whole."""
     among: tuple[str, ...] = ()
-    """What the table was chosen from: the sheets of a workbook that have data, the types of objects."""
+    """Choices for the table: a workbook's sheets with data, or the types of objects."""
 
 
 class TableReader(ABC):
-    """A format of tables with a row for each event; see :class:`veilog.logs.input.formats.Reader`.
+    """A format of tables with a row per event.
 
-    Its columns are all that is known beforehand, its rows come as one table or in batches. Which column is what, and
-    what becomes of a row in which something is missing or wrong, is decided here as for every table.
+    It is a :class:`veilog.logs.input.formats.Reader`. Only its columns are known beforehand; its rows come as one table
+    or in batches. The roles of the columns, and the rules for rows with missing or wrong values, are those of every
+    table.
     """
 
     name: str
     suffixes: tuple[str, ...] = ()
     typed: bool = False
     declares: bool = True
-    """Whether it is declared which columns there are; where not, there are those that some event has, and no event may
-    decide what a column means for others: roles go by fixed names."""
+    """True if the columns are declared. Otherwise the columns are those that some event has, and no event may decide
+    what a column means for others: roles go by fixed names."""
     heeds: tuple[str, ...] = ("start",)
-    """Of ``header``, ``sheet``, ``object_type``, ``start`` and ``decimal`` those that mean something in this format."""
+    """Those of ``header``, ``sheet``, ``object_type``, ``start`` and ``decimal`` that this format uses."""
 
     def recognises(self, source: Source) -> bool:
         return source.suffix in self.suffixes
@@ -89,16 +91,16 @@ class TableReader(ABC):
     def batches(
         self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
-        """Yield these columns of the rows (or all), in their order and as a rule ``size`` at a time."""
+        """Yield these columns (or all) of the rows in order, usually ``size`` at a time."""
         table = self.table(source, asked)
         yield from (table if columns is None else table.select(list(columns))).to_batches(max_chunksize=size)
 
     def rows(self, source: Source) -> int | None:
-        """Return how many rows there are, where the file says so."""
+        """Return the number of rows, if the file declares it."""
         return None
 
     def notes(self, source: Source) -> Notes:
-        """Return what the file says beside its table."""
+        """Return the facts that the file has beside its table."""
         return Notes()
 
     def in_pandas(self, source: Source) -> str:
@@ -106,7 +108,7 @@ class TableReader(ABC):
         return "log.to_pandas()"
 
     def line_of(self, source: Source) -> LineOf | None:
-        """Return what tells on which line of the file a row is, where it has lines."""
+        """Return the function for the line of a row, if the file has lines."""
         return None
 
     def read(self, source: Source, asked: ReadRequest) -> EventLog:
@@ -126,7 +128,7 @@ class TableReader(ABC):
 
 
 def note(source: Source, roles: Roles, findings: Findings) -> None:
-    """Say what must be said of a table before its rows are read: about its file, and about its columns of times."""
+    """Add the findings about a table's file and columns before its rows are read."""
     for file in source.files():
         reader = table_reader_of(file)
         findings.add_all(() if reader is None else reader.notes(file).noticed)
@@ -140,22 +142,22 @@ def table_reader_of(source: Source) -> TableReader | None:
 
 
 LARGE = 5_000_000
-"""Events from which on ``veilog release`` keeps a Parquet log on disk where its events are asked about, and beyond
-which a table of an engine is not read into memory."""
+"""Number of events beyond which a table of an engine is not read into memory. Beyond it ``veilog release`` also keeps a
+Parquet log on disk, if queries need its events."""
 
 
 def is_large(source: Source) -> bool:
-    """Return whether this is a file that says that it has more than ``LARGE`` events, as Parquet does."""
+    """Return True if the file declares more than ``LARGE`` events, as Parquet can."""
     reader = table_reader_of(source) if source.is_file else None
     rows = None if reader is None else reader.rows(source)
     return rows is not None and rows > LARGE
 
 
 def header_among(rows: Sequence[Sequence[str]]) -> int:
-    """The place of the header among the first rows of a table: lines of a title may stand before it.
+    """Return the place of the header among the first rows, perhaps below a title.
 
-    The header is the first row with three names or more; no later row is looked at, as it may be one of data, and one
-    case would decide how all others are read. Below a title a row of data is none: then the first row stands.
+    The header is the first row with three names or more. No later row is looked at: it may be one of data, and one case
+    would decide how all others are read. Below a title a row of data is no header: then the first row stands.
     """
     if not rows:
         return 0
@@ -168,19 +170,21 @@ def _names_in(row: Sequence[str]) -> int:
 
 
 def is_wide(row: Sequence[str], *, text: bool = False) -> bool:
-    """Return whether a row has three names or more. In a text a sentence with signs between its words is a title, but
-    for usual names: ``Export, ward 3, April``."""
+    """Return True if a row has three names or more.
+
+    In a text a sentence with signs between its words is a title (``Export, ward 3, April``), unless it has usual names.
+    """
     prose = text and all(name.startswith(" ") for name in row[1:]) and not usual(row)
     return _names_in(row) >= 3 and not prose
 
 
 def is_place(name: str) -> bool:
-    """Return whether this is what a column without a name is called."""
+    """Return True if this is the name given to a column without one."""
     return _PLACE.match(name) is not None
 
 
 def headed(row: Sequence[str], place: int) -> bool:
-    """Return whether this row may be a header: below a title neither data nor what nameless columns are called."""
+    """Return True if a row may be a header: below a title, no data or default names."""
     return not place or not any(DATA.search(name) or is_place(name) for name in row)
 
 
@@ -188,7 +192,7 @@ _PLACE = re.compile(r"\s*column \d+\s*$")
 
 
 def usual(row: Sequence[str]) -> bool:
-    """Return whether the names of these columns say which is the case, the activity and the time."""
+    """Return True if these names reveal the case, the activity and the time."""
     if any(map(DATA.search, row)):
         return False
     try:
@@ -200,19 +204,19 @@ def usual(row: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a file: columns as strings and times, and how to say where a row is."""
+    """Some rows of a file: columns as strings and times, and the function for lines."""
 
     names: Any
     labels: Any
     stamps: Any
     times: Times
     given: Any = None
-    """The explicit index of events, null where there is none; None for a file without that column."""
+    """Explicit index of events, null where there is none; None without that column."""
     transitions: Any = None
     joined: Any = None
-    """The activities by a classifier."""
+    """Activities by a classifier."""
     inexact: BoolArray | None = None
-    """Where a case is named by a number that may be rounded."""
+    """True where the name of a case is a number that may be rounded."""
     key: Any = None
     line_of: LineOf | None = None
     empty_cases: int = 0
@@ -220,7 +224,7 @@ class Piece:
 
 
 def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> Iterator[Piece]:
-    """The rows of a file in order; ``alone`` when no other file belongs to the log."""
+    """Yield the rows of a file in order; ``alone`` if no other file is in the log."""
     reader = table_reader_of(source)
     assert reader is not None, "only tables come in pieces"
     notes, names = reader.notes(source), reader.columns(source)
@@ -294,7 +298,7 @@ def _has_doubt(stamps: Any) -> bool:
 
 
 def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
-    """The order of day and month that every date of the column says by itself; a second pass over the file."""
+    """Return the order of day and month by all dates, in a second pass over the file."""
     evidence = Evidence()
     for part in reader.batches(source, ReadRequest(findings=Findings(collect_all=True)), list(roles.named)):
         batch, of_batch, _ = _shaped(part, roles, None)
@@ -304,18 +308,18 @@ def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
 
 # A table with a row for each case and a column for each step ---------------------------------------------------------
 
-# A table with a row for each case and a column for each step: how it is recognised, and how events are made of it.
+# Wide tables, with a row for each case and a column for each step: how to recognise them and to make events of them.
 
 
 _LOOKED_AT = 1000
-"""Rows that tell which columns are times, of a table that is refused whatever they hold."""
+"""Number of rows that decide which columns are times, in a refused table."""
 _STEPS = 3
-"""Columns of times that are more than a start and an end, or a date of birth."""
+"""Number of time columns that exceeds a start and an end, or a date of birth."""
 _SHOWN = 5
 
 
 def wide_table_error(source: Source, reader: TableReader, names: list[str]) -> InputError | None:
-    """The error that shows how to make events of a wide table; None where it does not look like one."""
+    """Return the error that shows how to melt a wide table; None for other tables."""
     if has_activity(names) or source.options.activity is not None or source.options.header == 0:
         return None
     try:
@@ -339,7 +343,7 @@ _COLUMNS = (("activity", "step", "concept:name"), ("timestamp", "event time", "t
 
 
 def _steps(rows: pa.RecordBatch) -> list[str]:
-    """The columns that hold times in words, and nothing else."""
+    """Return the columns that hold times in words, and nothing else."""
     found = []
     for name, column in zip(rows.schema.names, rows.columns, strict=True):
         kind = plain_type(column.type)

@@ -1,4 +1,4 @@
-"""The risk of a log: what somebody who knows a little of a person learns of them."""
+"""Disclosure risk of a log for persons of whom an attacker knows a little."""
 
 from veilog.measures.disclosure.estimate import uniqueness
 from veilog.measures.disclosure.measure import RiskResult, Risks, risk, unique_cases

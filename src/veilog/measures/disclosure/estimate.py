@@ -1,10 +1,10 @@
-"""Disclosure where the candidates are too many to visit: an unbiased estimate from candidates drawn uniformly.
+"""Estimates of disclosure where the candidates are too many to visit.
 
-A variant v is drawn with probability proportional to the number of patterns of the size asked for that it matches, and
-then one of these uniformly: pattern x comes up with probability m(x) / M, where m(x) is the number of variants that
-match it and M the sum over all variants. It is kept with probability 1 / m(x). Those kept are independent and uniform
-over the candidates, whatever their number; their mean is unbiased, and M times the share kept estimates how many
-candidates there are. Most of the rejected are rejected after a few variants, because 1 / m(x) only falls.
+A variant v is drawn with probability proportional to the number of patterns of the requested size that it matches. One
+of these patterns is then drawn uniformly. So pattern x comes up with probability m(x) / M, where m(x) is the number of
+variants that match it and M is the sum over all variants. It is kept with probability 1 / m(x). The patterns kept are
+independent and uniform over the candidates, whatever their number. Their mean is unbiased, and M times the share kept
+estimates the number of candidates. Most of the rejected are rejected after a few variants, because 1 / m(x) only falls.
 
 Weights keep a candidate with a further probability proportional to its weight.
 """
@@ -27,16 +27,16 @@ from veilog.measures.disclosure.spaces import occurrences, surprise, surprise_by
 
 Interval = tuple[float, float]
 Patterns = npt.NDArray[np.int64]
-"""A pattern a row: its activities, ascending where order does not matter."""
+"""Array of one pattern per row: its activities, ascending unless order matters."""
 
 _PAIRS = 1 << 20
-"""Pairs of pattern and variant looked at together."""
+"""Number of pairs of pattern and variant to match at once."""
 _COUNTED = 1 << 26
-"""Pairs of activity and position up to which those before each are counted: 256 MB."""
+"""Largest number of (activity, position) pairs for which the pairs before each are counted: 256 MB."""
 _SEARCH = 20
-"""Units of work (see :func:`veilog.measures.disclosure.patterns.levels`) that one binary search is worth."""
+"""Work of one binary search, in the units of :func:`veilog.measures.disclosure.patterns.levels`."""
 _ENOUGH = 30
-"""Candidates below which no interval is given."""
+"""Number of candidates below which there is no interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,20 +51,20 @@ class Estimate:
     trace_disclosure: float | None
     trace_interval: Interval | None
     fewest: int
-    """Fewest cases that match a candidate drawn: at least the true minimum."""
+    """Fewest cases that match a drawn candidate: at least the true minimum."""
     worst_trace: float
     unique: int
-    """Cases that some candidate drawn matches alone: at most the true number."""
+    """Number of cases that some drawn candidate matches alone: at most the true one."""
 
 
 class Matcher:
-    """Which variants match which patterns, by places in the sorted (activity, position) pairs of the log.
+    """Matches of variants and patterns, by sorted pairs of activity and position.
 
-    They are counted beforehand where the log has few activities, and else searched for.
+    The pairs are counted beforehand where the log has few activities, and searched otherwise.
     """
 
     ANY = -2
-    """Stands in a pattern for no event."""
+    """Place in a pattern that stands for no event."""
 
     def __init__(self, variants: Variants, *, ordered: bool) -> None:
         self._ordered = ordered
@@ -78,7 +78,7 @@ class Matcher:
         self._before = self._counted(variants)
 
     def _counted(self, variants: Variants) -> npt.NDArray[np.int32] | None:
-        """How many of the pairs come before each possible one; None where there are too many of these."""
+        """Return the number of pairs before each possible one; None if these are too many."""
         activities = len(variants.labels)
         if not 0 < activities * self._span <= _COUNTED:
             return None
@@ -87,15 +87,14 @@ class Matcher:
         return np.cumsum(before, out=before)
 
     def pairs(self, patterns: Patterns, variants: IntArray) -> tuple[IntArray, IntArray]:
-        """(pattern, variant) for every match, both as given numbers; patterns by row."""
+        """Return (row of the pattern, variant) for every match."""
         which = np.repeat(np.arange(len(patterns)), len(variants))
         variant = np.tile(variants, len(patterns))
         fit = self.among(patterns, which, variant)
         return which[fit], variant[fit]
 
     def among(self, patterns: Patterns, which: IntArray, variant: IntArray) -> IntArray:
-        """The places of those of these pairs of a pattern and a variant that match. ``ANY`` matches without an
-        event."""
+        """Return the places of the matching pairs; ``ANY`` matches without an event."""
         place, state, end = np.arange(len(which)), self.start[variant], self._end[variant]
         for step in range(patterns.shape[1]):
             base = (patterns[:, step] * self._span)[which]
@@ -118,16 +117,16 @@ class Matcher:
 
     @staticmethod
     def _copies(patterns: Patterns, step: int) -> IntArray:
-        """How many of the activity at ``step`` stand before it."""
+        """Return how often the activity at ``step`` occurs before it."""
         return np.asarray((patterns[:, :step] == patterns[:, step : step + 1]).sum(axis=1))
 
 
 class _Sequences:
-    """Distinct subsequences of one size of each variant, uniformly.
+    """Uniform draws of distinct subsequences of one size from each variant.
 
-    f(s, j) counts the distinct subsequences of length j of what follows state s. With a the next event there and s' the
-    next one of the same activity, f(s, j) = f(s + 1, j) + f(s + 1, j - 1) - f(s' + 1, j - 1). A leftmost match takes
-    its next event p with probability proportional to f(p + 1, j - 1), unless p's activity occurs before it.
+    f(s, j) counts the distinct subsequences of length j of the events after state s. With a the next event there and s'
+    the next one of the same activity, f(s, j) = f(s + 1, j) + f(s + 1, j - 1) - f(s' + 1, j - 1). A leftmost match
+    takes its next event p with probability proportional to f(p + 1, j - 1), unless p's activity occurs before it.
     """
 
     def __init__(self, variants: Variants, matcher: Matcher, size: int) -> None:
@@ -148,7 +147,10 @@ class _Sequences:
         self.totals: FloatArray = total
 
     def _count(self, variants: Variants, again: IntArray) -> FloatArray:
-        """Fills ``rest[j, s]``: f(p + 1, j - 1) summed over the events p from state s on; returns f(first, size)."""
+        """Fill ``rest[j, s]`` and return f(first, size).
+
+        ``rest[j, s]`` is f(p + 1, j - 1) summed over the events p from state s on.
+        """
         lengths = variants.lengths
         f = np.ones(len(self._before))
         for j in range(1, self._size + 1):
@@ -180,7 +182,7 @@ class _Sequences:
         return out
 
     def _event(self, state: IntArray, left: int, rng: np.random.Generator) -> IntArray:
-        """An event p at or after the state with probability proportional to f(p + 1, left - 1)."""
+        """Return an event p from the state on, in proportion to f(p + 1, left - 1)."""
         owner = self._owner[state]
         end = self._start[owner] + self._lengths[owner]
         column = np.full(len(state), left)
@@ -188,9 +190,10 @@ class _Sequences:
 
 
 class _Multisets:
-    """Multisets (sets: with at most one of each) of one size of each variant, uniformly.
+    """Uniform draws of multisets of one size from each variant.
 
-    With the activities of a variant in order, h(t, j) counts the multisets of size j of the activities from t on:
+    Sets are multisets with at most one of each activity. With the activities of a variant in order, h(t, j) counts the
+    multisets of size j of the activities from t on:
     h(t, j) = sum over i up to the occurrences of t's activity of h(t + 1, j - i).
     """
 
@@ -236,7 +239,7 @@ class _Multisets:
         return out
 
     def _how_many(self, slot: IntArray, left: IntArray, most: IntArray, rng: np.random.Generator) -> IntArray:
-        """How often the activity is taken, i with probability proportional to h(slot + 1, left - i)."""
+        """Return how often an activity is taken: i in proportion to h(slot + 1, left - i)."""
         sums = np.zeros((len(slot), int(most.max()) + 1))
         for i in range(1, sums.shape[1]):
             sums[:, i] = sums[:, i - 1] + np.where(i <= most, self._h[slot + 1, np.maximum(left - i, 0)], 0.0)
@@ -245,7 +248,7 @@ class _Multisets:
 
 
 def _bisect(falling: FloatArray, column: IntArray, low: IntArray, high: IntArray, target: FloatArray) -> IntArray:
-    """The last place from ``low`` up to before ``high`` where the falling values of the column exceed the target."""
+    """Return the last place in [low, high) whose falling value exceeds the target."""
     while True:
         wide = high - low > 1
         if not wide.any():
@@ -267,7 +270,7 @@ def estimate(
     arrangements: bool = False,
     report: Callable[[float], None] | None = None,
 ) -> Estimate:
-    """Disclosure against a background from about ``samples`` candidates.
+    """Estimate disclosure against a background from about ``samples`` candidates.
 
     Draws until ``samples`` candidates are kept or ``work_limit`` is spent; both stop at the end of a round, and neither
     looks at what the candidates disclose.
@@ -309,7 +312,7 @@ def estimate(
 
 
 def _source(variants: Variants, matcher: Matcher, background: str, size: int) -> tuple[_Sequences | _Multisets, float]:
-    """Return what candidates are drawn from, and in how many ways."""
+    """Return the source of the candidates, and the number of ways to draw from it."""
     source: _Sequences | _Multisets
     if background == "sequence":
         source = _Sequences(variants, matcher, size)
@@ -323,7 +326,7 @@ def _source(variants: Variants, matcher: Matcher, background: str, size: int) ->
 
 
 def _means(sums: FloatArray, ways: float, uniform: int, drawn: int, unique: int) -> Estimate:
-    """Return what the candidates say; of those ``drawn``, ``uniform`` are left that are each as likely."""
+    """Return the means over the candidates; ``uniform`` of the ``drawn`` are uniform."""
     n = sums[:, 1]
     trace = np.ones(len(n))
     np.divide(sums[:, 2], n * np.log(np.maximum(n, 1.0)), out=trace, where=n > 1.0)
@@ -345,7 +348,7 @@ def _means(sums: FloatArray, ways: float, uniform: int, drawn: int, unique: int)
 
 
 def _chunks(order: IntArray) -> list[IntArray]:
-    """The variants in parts of growing size: most patterns are rejected after the first."""
+    """Return the variants in chunks of growing size: the first rejects most patterns."""
     parts, start, size = [], 0, 16
     while start < len(order):
         parts.append(np.sort(order[start : start + size]))
@@ -362,7 +365,10 @@ def _matches(
     counts: FloatArray,
     surprises: FloatArray,
 ) -> tuple[IntArray, FloatArray, int]:
-    """The patterns that fewer than ``bar`` variants match; of each (variants, cases, surprise, sum of variants)."""
+    """Return the patterns that fewer than ``bar`` variants match, and their sums.
+
+    The sums of a pattern are its variants, their cases, their surprises and their numbers.
+    """
     alive = np.arange(len(patterns))
     sums = np.zeros((len(patterns), 4))
     spent = 0
@@ -380,7 +386,7 @@ def _matches(
 
 
 def _arrangements(patterns: Patterns) -> FloatArray:
-    """In how many orders each multiset can be written: size! / product of the factorials of its multiplicities."""
+    """Return the number of orders of each multiset: size! / product of factorials."""
     ways = np.ones(len(patterns))
     for step in range(patterns.shape[1]):
         ways *= (step + 1) / ((patterns[:, :step] == patterns[:, step : step + 1]).sum(axis=1) + 1)
@@ -388,7 +394,7 @@ def _arrangements(patterns: Patterns) -> FloatArray:
 
 
 def _mean(values: FloatArray) -> tuple[float | None, Interval | None]:
-    """Mean and Student interval; too few values give no interval, none no mean."""
+    """Return the mean and a Student interval, or None for each with too few values."""
     from scipy.special import stdtrit
 
     if len(values) == 0:
@@ -408,18 +414,18 @@ def _wilson(hits: int, trials: int) -> Interval:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-# How many cases a few randomly chosen points of their trace single out.
+# Uniqueness: the cases that a few randomly chosen points of their trace single out.
 #
 # S. N. von Voigt, S. A. Fahrenkrog-Petersen, D. Janssen, A. Koschmider, F. Tschorsch, F. Mannhardt, O. Landsiedel, M.
 # Weidlich, "Quantifying the re-identification risk of event logs for process mining" (2020): an adversary learns a
-# number of randomly chosen points (events) of a case's trace; the uniqueness is the share of cases that are then the
+# number of randomly chosen points (events) of a case's trace. The uniqueness is the share of cases that are then the
 # only one in the log with these points.
 #
 #     uniqueness = mean over cases of P(the drawn points match no other case)
 #
-# The points of a case are drawn without replacement, all of them where the trace has no more. Unlike case disclosure,
-# which counts each possible background knowledge once, this counts it as often as it occurs. The points here are the
-# activities; for points with further attributes give the variants of a classifier, ``log.variants_by((key, ...))``.
+# The points of a case are drawn without replacement, all of them where the trace has no more. Case disclosure counts
+# each possible background knowledge once, while uniqueness counts it as often as it occurs. The points here are the
+# activities. For points with further attributes, use the variants of a classifier, ``log.variants_by((key, ...))``.
 
 Points = Literal["multiset", "sequence"]
 _PAIRS_AT_ONCE = 1 << 20
@@ -428,14 +434,14 @@ _Z = 1.959963984540054
 
 @dataclass(frozen=True)
 class Uniqueness:
-    """The share of unique cases, with a 95 % interval where it rests on random draws."""
+    """Share of unique cases, with a 95 % interval where it rests on random draws."""
 
     share: float
     interval: Interval | None
-    """None: the value is exact, because every trace has no more points than the adversary knows."""
+    """Interval of the share; None if it is exact, because no trace has more points than the adversary knows."""
     points: int
     draws: int
-    """Draws of points for each case that could be unique."""
+    """Number of draws of points for each case that could be unique."""
 
 
 def uniqueness(
@@ -446,11 +452,11 @@ def uniqueness(
     draws: int = 100,
     seed: int = 0,
 ) -> Uniqueness:
-    """The share of cases that ``points`` random events of their trace single out.
+    """Return the share of cases that ``points`` random events of theirs single out.
 
-    ``background`` says whether the adversary knows the order of the points. A case that shares its variant with another
-    is never unique; for each other the share of ``draws`` that single it out is an unbiased estimate, and the mean over
-    all cases has an interval from the draws alone.
+    With the ``background`` "sequence" the adversary knows the order of the points, with "multiset" not. A case that
+    shares its variant with another is never unique. For each other case, the share of ``draws`` that single it out is
+    an unbiased estimate. The mean over all cases has an interval from the draws alone.
     """
     if background not in get_args(Points):
         raise ParameterError("uniqueness-background-unknown", parameter="background", background=background)
@@ -483,7 +489,7 @@ def uniqueness(
 
 
 def _drawn(codes: IntArray, points: int, draws: int, background: Points, rng: np.random.Generator) -> IntArray:
-    """Activities of randomly chosen events, a draw a row."""
+    """Return the activities of randomly chosen events, one draw per row."""
     if len(codes) <= points:
         chosen = np.arange(len(codes))[None, :]
     else:
@@ -493,7 +499,7 @@ def _drawn(codes: IntArray, points: int, draws: int, background: Points, rng: np
 
 
 def _singled_out(matcher: Matcher, patterns: IntArray, variants: int) -> IntArray:
-    """Whether only one variant (its own) has the points, for each draw."""
+    """Return for each draw 1 if only one variant (its own) has the points, else 0."""
     found = np.zeros(len(patterns), dtype=np.int64)
     everyone = np.arange(variants)
     step = max(1, _PAIRS_AT_ONCE // variants)

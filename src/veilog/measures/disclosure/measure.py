@@ -1,4 +1,4 @@
-"""Disclosure risk: what someone who knows a few activities of a person can learn from a log.
+"""Disclosure risk of a log if an attacker knows a few activities of a person.
 
 M. Rafiei, W. van der Aalst, "Towards quantifying privacy in process mining" (2020), section 4.1. The background
 knowledge x is a set, multiset or sequence of ``size`` activities that some trace of the log contains (a candidate); the
@@ -8,11 +8,11 @@ traces that contain it are proj(x).
     trace disclosure  td = 1 - mean over candidates of ent(proj(x)) / max_ent(proj(x))
 
 where ent is the entropy of the variants in proj(x) and max_ent = log |proj(x)|, that of as many different traces. A
-single matching trace has max_ent = 0; its ratio counts as 0: it is fully disclosed. The disclosure of a sensitive
-attribute is that of traces with the entropy of the attribute's values among the matching cases.
+single matching trace has max_ent = 0. Its ratio counts as 0, because the trace is fully disclosed. The disclosure of a
+sensitive attribute uses the entropy of the attribute's values among the matching cases instead.
 
-Both are computed exactly, over all candidates, as long as that takes no more than a stated amount of work; beyond it
-they are unbiased estimates with 95 % intervals, marked ``exact = False``.
+Both are computed exactly, over all candidates, as long as the work stays within a limit. Beyond it they are unbiased
+estimates with 95 % intervals, marked ``exact = False``.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ KNOWN: Mapping[str, str] = {
     "multiset": gettext_noop("which and how often"),
     "sequence": gettext_noop("which, in their order"),
 }
-"""What is known of a person, for each background, in words."""
+"""Attacker's knowledge of a person in words, for each background."""
 EXPLAINED: Mapping[str, str] = {
     "case disclosure": gettext_noop("how far such knowledge narrows the cases down (1 = to one)"),
     "trace disclosure": "how far it tells the whole trace",
     "unique": gettext_noop("cases that some such knowledge singles out"),
 }
-"""What the numbers mean, for those who look at them."""
+"""Meanings of the numbers, for readers of the results."""
 
 _COLUMNS = (
     "background", "size", "candidates", "case_disclosure", "trace_disclosure", "worst_case", "unique", "cases", "exact",
@@ -91,7 +91,7 @@ _IF_ANY = InJson(left_out="at its default")
 
 @dataclass(frozen=True)
 class RiskResult(ToJson):
-    """Disclosure against one kind and size of background knowledge. What is None has its reason in ``reason``."""
+    """Disclosure against one background and size; ``reason`` explains a None."""
 
     background: Background
     size: int
@@ -102,23 +102,23 @@ class RiskResult(ToJson):
     worst_case: float | None
     """1 / the fewest cases that match a candidate; a lower bound when not ``exact``."""
     worst_trace: float | None
-    """The largest trace disclosure of a candidate; a lower bound when not ``exact``."""
+    """Largest trace disclosure of a candidate; a lower bound when not ``exact``."""
     unique: int
-    """Cases that some candidate singles out; a lower bound when not ``exact``."""
+    """Number of cases that a candidate singles out; a lower bound when not ``exact``."""
     cases: int
-    """Cases of the log."""
+    """Number of cases in the log."""
     exact: bool
     seconds: float
     sampled: Annotated[int | None, _IF_ANY] = None
-    """Candidates that an estimate rests on."""
+    """Number of candidates that an estimate rests on."""
     interval: Annotated[Intervals | None, _IF_ANY] = None
     reason: Annotated[OwnerMessage | None, InJson(as_=str, left_out="at its default")] = None
     attribute_disclosure: Annotated[float | None, _IF_ANY] = None
-    """How far it tells the value of the sensitive attribute that was asked for."""
+    """Disclosure of the value of the requested sensitive attribute."""
 
 
 class Risks(tuple[RiskResult, ...]):
-    """What :func:`veilog.risk` found: one :class:`RiskResult` for each kind and size of background knowledge."""
+    """Results of :func:`veilog.risk`, one for each background and size."""
 
     __slots__ = ()
 
@@ -146,9 +146,9 @@ class Risks(tuple[RiskResult, ...]):
 
 
 WORK_LIMIT = 4e9
-"""Default limit of the work on one background, about 5 nanoseconds a unit."""
+"""Default limit of the work on one background; a unit takes about 5 nanoseconds."""
 TABLE_BYTES = 512 << 20
-"""Largest tables of the exact computation."""
+"""Largest size in bytes of the tables of the exact computation."""
 
 
 def risk(
@@ -165,9 +165,10 @@ def risk(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Risks:
-    """The disclosure risks of a log against these kinds and sizes of background knowledge, in the order given.
+    """Return the disclosure risks of a log against these kinds and sizes of knowledge.
 
-    The log may also be a :class:`Release`, variants, a DataFrame or a file.
+    The results are in the order of the arguments. The log may also be a :class:`Release`, variants, a DataFrame or a
+    file.
 
     >>> import veilog
     >>> from veilog.logs.synthetic.hospital import hospital
@@ -175,18 +176,20 @@ def risk(
     >>> found.unique <= found.cases
     True
 
-    ``weights`` gives activities a weight (1 where none is given): candidates weigh the mean of their activities'
-    weights, means are weighted, and candidates of weight 0 count neither as worst case nor as unique. ``arrangements``
-    follows the paper's program, which differs from the paper for multisets: each counts once for each order of its
-    activities, and variants with equal activities, equally often and first met in one order, are one trace.
+    ``weights`` sets weights of activities, which are 1 by default. Candidates weigh the mean of their activities'
+    weights, and means are weighted. Candidates of weight 0 count neither as worst case nor as unique.
+
+    ``arrangements`` follows the paper's program, which differs from the paper for multisets. Each multiset counts once
+    for each order of its activities. Variants with equal activities, equally often and first met in one order, are one
+    trace.
 
     With ``time`` ("seconds", "minutes", "hours" or "days") the attacker knows when each of the activities happened, to
-    that unit. With ``sensitive``, an attribute of cases or events, ``attribute_disclosure`` is how far the knowledge
-    tells its value. Both need a log with its events. Other knowledge of events, such as their resource, are the
-    activities of a log that is read with a ``classifier``.
+    that unit. With ``sensitive``, an attribute of cases or events, ``attribute_disclosure`` measures how far the
+    knowledge reveals its value. Both need a log with its events. For knowledge of other facts of events, such as their
+    resource, read the log with a ``classifier``: its activities then hold these facts.
 
-    Exact while the work on a background stays within ``work_limit``; a size beyond it is estimated from about
-    ``samples`` candidates drawn with ``seed`` (and at most ``work_limit`` more work). The log is not changed, and
+    The results are exact while the work on a background stays within ``work_limit``. A size beyond it is estimated from
+    about ``samples`` candidates drawn with ``seed`` (and at most ``work_limit`` more work). The log is not changed, and
     exact values are functions of its multiset of variants. Cases without events match nothing.
     """
     held = _perspective(as_log(log), time, sensitive)
@@ -223,10 +226,10 @@ def unique_cases(
     work_limit: float = WORK_LIMIT,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
-    """Return the names of the cases that some knowledge of this kind and size singles out, in the log's order.
+    """Return the names of the cases that knowledge of this kind and size singles out.
 
-    They are confidential: for the data owner, who can look into these cases, and for nobody else. The arguments are
-    those of :func:`veilog.risk`, whose ``unique`` is their number.
+    The names are in the log's order. They are confidential: only the data owner, who can look into these cases, may see
+    them. The arguments are those of :func:`veilog.risk`, whose ``unique`` is the number of names.
 
     >>> from veilog.logs.synthetic.hospital import hospital
     >>> log = hospital(100, seed=1)
@@ -256,7 +259,7 @@ def _add_attribute(
     name: str,
     found: Iterable[CandidateSums],
 ) -> None:
-    """Add the disclosure of an attribute to the results of one background, or the reason why there is none."""
+    """Add the disclosure of an attribute to one background's results, or the reason."""
     shares = {level.size: min(1.0, level.trace_sum / level.weight) for level in found if level.weight > 0.0}
     for k in sizes:
         result = results[kind, k]
@@ -279,7 +282,7 @@ def _perspective(log: L, time: str | None, sensitive: str | None = None) -> L:
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """A log whose candidates are visited, or drawn, and how far that may go."""
+    """A log with its candidates to visit or to draw, and the limit of the work."""
 
     variants: Variants
     weights: FloatArray
@@ -296,7 +299,7 @@ class _Search:
         return int(sizes.max(initial=0))
 
     def exact(self, kind: Background, sizes: list[int]) -> Iterator[RiskResult]:
-        """Yield the exact results of the sizes within the limit, and those of sizes that no trace has."""
+        """Yield the exact results within the limit, and those of sizes that no trace has."""
         started = time_.perf_counter()
         largest = self.largest(kind)
         yield from (self._undefined(kind, k, largest) for k in sizes if k > largest)
@@ -326,8 +329,10 @@ class _Search:
         return RiskResult(kind, size, 0, None, None, None, None, 0, cases, True, 0.0, reason=reason)
 
     def levels(self, kind: Background, sizes: list[int], values: csr_matrix | None = None) -> Iterator[CandidateSums]:
-        """Yield the sums over all candidates of the sizes within the limit; with ``values``, of an attribute's
-        disclosure."""
+        """Yield the sums over all candidates of the sizes within the limit.
+
+        With ``values`` they are the sums of an attribute's disclosure.
+        """
         variants, largest = self.variants, self.largest(kind)
         possible = [k for k in sizes if k <= largest]
         if possible and possible[0] == 1 and values is None:
@@ -360,7 +365,7 @@ class _Search:
         return multiset_space(self.variants, largest, TABLE_BYTES, arrangements=self.arrangements)
 
     def estimated(self, kind: Background, size: int, samples: int, seed: int) -> RiskResult:
-        """Return the result for a size from candidates that are drawn."""
+        """Return the result for a size, estimated from drawn candidates."""
         started, doing = time_.perf_counter(), f"Estimating for {kind}s of size {size}"
         self.say(doing, None)
         found = estimate(
@@ -440,14 +445,14 @@ def _weights(weights: Mapping[str, float] | None, variants: Variants) -> FloatAr
 
 # Short sequences as background knowledge against very many variants, exactly and without tables of states.
 #
-# There are only so many sequences of ``size`` activities. Which of them a variant contains is found for many variants
-# at once, event by event: what ends in this event's activity is what was contained before, and this activity.
+# There are only so many sequences of ``size`` activities. The search runs over many variants at once, event by event.
+# A contained sequence that ends in this event's activity is one that was contained before, followed by this activity.
 
 _CELLS = 1 << 22
-"""Variants times sequences worked on at once."""
+"""Number of pairs of variant and sequence to work on at once."""
 _MOST_SEQUENCES = 1 << 22
 _CELLS_A_UNIT = 2
-"""Cells in the time of one unit of work."""
+"""Number of cells in the time of one unit of work."""
 
 
 def short_sequences(
@@ -458,7 +463,7 @@ def short_sequences(
     work_limit: float,
     report: Callable[[float], None] | None = None,
 ) -> CandidateSums | None:
-    """All candidates of this size, two or more, summed up; None where that would exceed ``work_limit``."""
+    """Return the sums of this size, two or more; None beyond ``work_limit``."""
     activities = len(variants.labels)
     number = activities**size
     if number > _MOST_SEQUENCES or len(variants) * number > _CELLS_A_UNIT * work_limit:
@@ -498,7 +503,7 @@ def short_sequences(
 
 
 def _contained(variants: Variants, start: int, stop: int, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-    """Of each variant from ``start`` up to ``stop``, which sequences of this size it contains."""
+    """Return the sequences of this size in each variant from ``start`` up to ``stop``."""
     activities, lengths = len(variants.labels), variants.lengths[start:stop]
     # One table a size: variant, last activity, number of the sequence without it.
     found = [np.ones((stop - start, 1), dtype=np.bool_)]

@@ -1,8 +1,8 @@
-"""Every candidate of background knowledge, exactly: depth-first over patterns with projected logs.
+"""Exact sums over every candidate of background knowledge, with projected logs.
 
-A pattern's projected log is the list of states of the variants that match it (:mod:`veilog.measures.disclosure.spaces`
-says what states and items are); a pattern grows by one item. The patterns of the last level are never built: their
-numbers of cases come from one sparse product a batch,
+A pattern's projected log is the list of states of the variants that match it. States and items are defined in
+:mod:`veilog.measures.disclosure.spaces`. The search is depth first; a pattern grows by one item. The patterns of the
+last level are never built: their numbers of cases come from one sparse product per batch,
 
     n(x + item) = sum over the states s of x: cases(s) * present(s, item).
 """
@@ -19,16 +19,16 @@ from veilog.logs.variants import Variants
 from veilog.measures.disclosure.spaces import Space, States, occurrences
 
 _BATCH = 1 << 16
-"""States worked on at once, unless one pattern alone has more."""
+"""Number of states to work on at once, unless one pattern alone has more."""
 _CELLS = 1 << 22
-"""States times items worked on at once, likewise."""
+"""Number of pairs of state and item to work on at once, unless a pattern has more."""
 _KEPT_STATES = 1 << 23
-"""States of a whole level that are kept to start the next from; beyond it levels are reached depth first."""
+"""Largest number of states of a level to keep for the next; larger levels are reached depth first."""
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateSums:
-    """All candidates of one size, summed up.
+    """Sums over all candidates of one size.
 
     A candidate weighs the mean of its activities' weights, times the number of its arrangements where these count.
     """
@@ -42,30 +42,30 @@ class CandidateSums:
     trace_sum: float
     """Sum of weight * (1 - entropy / maximal entropy)."""
     fewest: int
-    """Fewest cases that match a candidate (of positive weight)."""
+    """Fewest cases that match a candidate of positive weight."""
     worst_trace: float
     alone: IntArray
-    """The variants of cases that some candidate (of positive weight) matches alone."""
+    """Variants of the cases that some candidate of positive weight matches alone."""
     work: int
-    """States times items looked at so far."""
+    """Number of pairs of state and item visited so far."""
 
     @property
     def unique(self) -> int:
-        """Return how many cases some candidate matches alone."""
+        """Return the number of cases that some candidate matches alone."""
         return len(self.alone)
 
 
 @dataclass(frozen=True, eq=False)
 class _Batch:
-    """Patterns of one size with their states: those of pattern i are ``states[starts[i]:starts[i + 1]]``."""
+    """Patterns of one size; pattern i has ``states[starts[i]:starts[i + 1]]``."""
 
     states: States
     starts: IntArray
     last: IntArray
     weight: FloatArray
-    """Of each pattern, the sum of its activities' weights."""
+    """Sum of the activities' weights of each pattern."""
     ways: FloatArray
-    """Of each pattern, the number of its arrangements where these count; else 1."""
+    """Number of arrangements of each pattern where these count; else 1."""
     size: int
 
     def __len__(self) -> int:
@@ -80,9 +80,10 @@ def levels(
     work_limit: float,
     report: Callable[[int, float], None] | None = None,
 ) -> Iterator[CandidateSums]:
-    """The levels of size 1, 2, ... up to ``largest``; ends early before a level that would exceed ``work_limit``.
+    """Yield the levels of size 1, 2, ... up to ``largest``, within ``work_limit``.
 
-    ``weights`` has one weight an activity. ``report`` is told the size and the share of it that is done.
+    The levels end before one that would exceed the limit. ``weights`` has one weight per activity. ``report`` gets the
+    size and the share of it that is done.
     """
     items = len(space.activity)
     nothing = np.zeros(1)
@@ -123,7 +124,7 @@ def levels(
 
 
 def single_activities(variants: Variants, weights: FloatArray, surprises: FloatArray) -> CandidateSums:
-    """The level of size 1, whatever the background, without any table."""
+    """Return the level of size 1, whatever the background, without any table."""
     owner, activity, _ = occurrences(variants)
     kinds = len(variants.labels)
     n = np.bincount(activity, weights=variants.counts[owner], minlength=kinds)
@@ -147,13 +148,13 @@ def single_activities(variants: Variants, weights: FloatArray, surprises: FloatA
 
 
 class _Sums:
-    """Running sums over the candidates one item larger than the patterns of the batches added."""
+    """Running sums over the candidates one item larger than the batches' patterns."""
 
     def __init__(self, space: Space, weights: FloatArray, found: BoolArray) -> None:
         self._space = space
         self._item_weight = weights[space.activity]
         self._found = found
-        # Of each state of a single case not yet found unique its owner's number plus one; else 0.
+        # The owner's number plus one for each state of a single case not yet found unique; else 0.
         self._names = np.where((space.cases == 1.0) & ~found[space.owner], space.owner + 1.0, 0.0)
         self._options = space.present.sum(axis=1)
         self._repeated = space.values is not None or bool((space.surprise > 0.0).any())
@@ -162,7 +163,7 @@ class _Sums:
         self._fewest = np.inf
 
     def add(self, batch: _Batch) -> int:
-        """Adds the candidates; returns how many states they have together."""
+        """Add the candidates, and return the number of their states."""
         space = self._space
         rows = space.row[batch.states]
         number = self._product(batch, rows, space.cases[batch.states])
@@ -193,7 +194,7 @@ class _Sums:
         return self._states_ahead(batch, rows)
 
     def _surprise(self, batch: _Batch, rows: States) -> FloatArray:
-        """Of each pattern and item, the sum of c ln c over the cases c of each variant, or of each value."""
+        """Return c ln c summed per pattern and item, over variants' or values' cases c."""
         from scipy.sparse import csr_matrix
 
         space = self._space
@@ -211,7 +212,7 @@ class _Sums:
         return out
 
     def _product(self, batch: _Batch, rows: States, data: FloatArray, *, sparse: bool = False) -> FloatArray:
-        """Of each pattern and item, the sum of ``data`` over the pattern's states that the item can follow."""
+        """Return the sum of ``data`` over each pattern's states that an item can follow."""
         from scipy.sparse import csr_matrix
 
         starts = batch.starts
@@ -226,7 +227,10 @@ class _Sums:
         return out
 
     def _mark_unique(self, batch: _Batch, rows: States, node: IntArray, item: IntArray, alone: BoolArray) -> None:
-        """A candidate with one case matches one state of one case: the sum of names over its states is that name."""
+        """Mark the cases that a candidate matches alone.
+
+        Such a candidate matches one state of one case, so the sum of names over its states is that name.
+        """
         if not alone.any():
             return
         names = self._names[batch.states]
@@ -266,7 +270,7 @@ class _Sums:
 
 
 def _descend(space: Space, weights: FloatArray, batch: _Batch, depth: int) -> Iterator[_Batch]:
-    """All patterns ``depth`` items larger than those of the batch, depth first, in batches."""
+    """Yield all patterns ``depth`` items larger, depth first, in batches."""
     for part in _split(batch, len(space.activity)):
         if depth == 0:
             yield part
@@ -275,7 +279,7 @@ def _descend(space: Space, weights: FloatArray, batch: _Batch, depth: int) -> It
 
 
 def _split(batch: _Batch, items: int) -> Iterator[_Batch]:
-    """Parts of bounded size (or one pattern), with few enough patterns for 16-bit sorting keys."""
+    """Yield parts of bounded size (or one pattern) that 16-bit sorting keys number."""
     most = max(1, 65535 // max(1, items))
     states = min(_BATCH, _CELLS // max(1, items))
     start = 0
@@ -295,7 +299,7 @@ def _split(batch: _Batch, items: int) -> Iterator[_Batch]:
 
 
 def _grow(space: Space, weights: FloatArray, batch: _Batch) -> _Batch:
-    """The patterns one item larger, with their states."""
+    """Return the patterns one item larger, with their states."""
     items = len(space.activity)
     # numpy sorts 16-bit keys by counting.
     kind = np.uint16 if len(batch) * items <= 65536 else np.int64

@@ -1,4 +1,4 @@
-"""What an attacker knows or wants to learn besides activities: times of events, and an attribute of a case."""
+"""Spaces of background knowledge: patterns of activities, times and attributes."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 def with_times(log: EventLog, unit: str) -> EventLog:
-    """Return the log whose activities have their time, cut to whole units in UTC, in their names.
+    """Return the log with each activity's time in its name, cut to whole UTC units.
 
-    An event without a time keeps its name, so that it tells nothing more.
+    An event without a time keeps its name, so that it reveals nothing more.
     """
     if unit not in UNITS:
         raise ParameterError(
@@ -47,7 +47,7 @@ def with_times(log: EventLog, unit: str) -> EventLog:
 
 
 def variant_of_cases(log: EventLog) -> IntArray:
-    """The row of the variant of each case, in the log's order of cases."""
+    """Return the row of the variant of each case, in the log's order of cases."""
     variants = log.variants
     column = log.events.column(ACTIVITY).cast(pa.string()).dictionary_encode().unify_dictionaries().combine_chunks()
     place = {label: code for code, label in enumerate(variants.labels)}
@@ -60,7 +60,7 @@ def variant_of_cases(log: EventLog) -> IntArray:
 
 
 def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
-    """64 bits for each sequence: a random number for each pair of an activity and a position, added up."""
+    """Return 64 bits per sequence: the sum of a random number per activity and place."""
     lengths = np.diff(offsets)
     rng = np.random.default_rng(0)
     places = rng.integers(0, 1 << 64, int(lengths.max(initial=0)) + 1, dtype=np.uint64)
@@ -74,9 +74,9 @@ def _fingerprints(codes: IntArray, offsets: IntArray) -> npt.NDArray[np.uint64]:
 
 
 def cases_by_value(log: EventLog, name: str) -> csr_matrix:
-    """Return for each variant how many of its cases have each value of an attribute; that a case has none is a value.
+    """Return how many cases of each variant have each value of an attribute.
 
-    A case has the last value of an attribute of its events.
+    A case has the last value of an attribute of its events. A missing value counts as a value.
     """
     from scipy.sparse import csr_matrix
 
@@ -88,60 +88,59 @@ def cases_by_value(log: EventLog, name: str) -> csr_matrix:
         known = np.flatnonzero(column.is_valid().to_numpy(zero_copy_only=False))
         owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))[known]
         of_case = np.full(log.cases.num_rows, values, dtype=np.int64)
-        of_case[owner] = found[known]  # of several assignments to one place the last one stays
+        of_case[owner] = found[known]  # the last of several assignments to one place stays
         found, values = of_case, values + 1
     variant = variant_of_cases(log)
     return csr_matrix((np.ones(len(found)), (variant, found)), shape=(len(log.variants), values))
 
 
-# What patterns of background knowledge are made of: items, and the states of a log while a pattern grows.
+# Items and states, of which patterns of background knowledge are made.
 #
-# - Sequences: an item is an activity; a state says how much of a variant the leftmost match has used up, so what can
-#   follow is the set of activities of the rest, and the next state is after the next occurrence.
-# - Sets: an item is an activity, items ascend; a state is a variant, reduced to its set of activities.
-# - Multisets: an item (a, i) stands for the i-th a; items ascend and (a, i) follows (a, i - 1), so that a multiset is
-#   built in one way only; a state is a variant, reduced to its numbers of occurrences.
+# - Sequences: an item is an activity. A state is the part of a variant that the leftmost match has used up. The
+#   activities of the rest can follow, and the next state comes after the next occurrence.
+# - Sets: an item is an activity, and items ascend. A state is a variant, reduced to its set of activities.
+# - Multisets: an item (a, i) stands for the i-th a. Items ascend and (a, i) follows (a, i - 1), so that a multiset is
+#   built in one way only. A state is a variant, reduced to its numbers of occurrences.
 #
-# A background's tables are not built when they would take more memory than allowed; its larger sizes are then
+# A background's tables are not built when they would take more memory than allowed. Its larger sizes are then
 # estimated.
-
 States = npt.NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """What a background's patterns are made of; see the module."""
+    """Items and states of a background's patterns; see the comment above."""
 
     activity: IntArray
-    """The activity of each item."""
+    """Activity of each item."""
     first: States
-    """The states of the empty pattern."""
+    """States of the empty pattern."""
     row: States
-    """Of each state, its row in ``present``."""
+    """Row of each state in ``present``."""
     can: BoolArray
-    """Whether an item can follow in states of this row."""
+    """True where an item can follow in states of this row."""
     present: FloatArray
-    """The same as numbers."""
+    """The same as ``can``, in numbers."""
     following: BoolArray | None
-    """Which items may follow which last item (the last row: no item yet); None: all."""
+    """Items that may follow each last item (last row: no item yet); None if all may."""
     successor: States | None
-    """The state after (state, item); None: the state itself."""
+    """State after (state, item); None if it is the state itself."""
     cases: FloatArray
-    """Cases of each state's variants."""
+    """Number of cases of each state's variants."""
     surprise: FloatArray
-    """Of each state's variants, sum of c ln c over their numbers of cases c."""
+    """Sum of c ln c over the numbers of cases c of each state's variants."""
     owner: IntArray
-    """Of each state, a number for the variants that it stands for."""
+    """Number for the variants that each state stands for."""
     capacity: IntArray
-    """Of each owner, the size of the largest pattern that it matches."""
+    """Size of the largest pattern that each owner matches."""
     variant: IntArray
-    """Of each owner, its first variant: the only one of an owner with a single case."""
+    """First variant of each owner: the only one of an owner with a single case."""
     group: IntArray
-    """Of each variant, its owner."""
+    """Owner of each variant."""
     copy: FloatArray | None = None
-    """Where a multiset counts once for each of its arrangements: the i of each item (a, i)."""
+    """The i of each item (a, i), if a multiset counts once per arrangement."""
     values: csr_matrix | None = None
-    """Of each state's variants, the cases with each value of a sensitive attribute."""
+    """Cases of each state's variants with each value of a sensitive attribute."""
 
     def judging(self, values: csr_matrix) -> Space:
         """Return the space whose candidates disclose an attribute, not the trace.
@@ -155,15 +154,16 @@ class Space:
 
 
 def set_space(variants: Variants, table_bytes: int) -> Space | None:
-    """Sets of activities; None when its table would take more than ``table_bytes``."""
+    """Return the space of sets; None if its table would exceed ``table_bytes``."""
     return _item_space(variants, 1, table_bytes, surprise(variants.counts))
 
 
 def multiset_space(variants: Variants, largest: int, table_bytes: int, *, arrangements: bool = False) -> Space | None:
-    """Multisets of up to ``largest`` activities; None when its table would take more than ``table_bytes``.
+    """Return the space of multisets of up to ``largest`` activities.
 
-    With ``arrangements`` as the authors' program counts: each multiset once for each of its orders, and two variants
-    are the same trace when they have the same activities equally often and meet them for the first time in one order.
+    It is None when its table would take more than ``table_bytes``. ``arrangements`` count as in the authors' program:
+    each multiset once for each of its orders. Two variants are then the same trace when they have the same activities
+    equally often and meet them for the first time in one order.
     """
     if not arrangements:
         return _item_space(variants, largest, table_bytes, surprise(variants.counts))
@@ -172,7 +172,7 @@ def multiset_space(variants: Variants, largest: int, table_bytes: int, *, arrang
 
 
 def occurrences(variants: Variants) -> tuple[IntArray, IntArray, IntArray]:
-    """(variant, activity, number of occurrences) for each activity of each variant, in this order."""
+    """Return (variant, activity, number) for each activity of each variant, in order."""
     size = max(1, len(variants.labels))
     owner = np.repeat(np.arange(len(variants)), variants.lengths)
     keys, number = np.unique(owner * size + variants.codes, return_counts=True)
@@ -180,7 +180,7 @@ def occurrences(variants: Variants) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: FloatArray) -> Space | None:
-    """Items (a, i): activity a occurs at least i times, i up to ``most``."""
+    """Return the space of items (a, i): a occurs at least i times, i up to ``most``."""
     owner, activity, number = occurrences(variants)
     number = np.minimum(number, most)
     highest = np.zeros(len(variants.labels), dtype=np.int64)
@@ -192,7 +192,7 @@ def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: Fl
     table = np.zeros((len(variants), items), dtype=np.bool_)
     table[np.repeat(owner, number), np.repeat(base[activity], number) + _ranges(number)] = True
     packed = np.packbits(table, axis=1)
-    # Variants that no pattern can tell apart are one state.
+    # Variants that no pattern can distinguish are one state.
     _, first, group = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     group = group.ravel()
     cases, surprises = np.zeros(len(first)), np.zeros(len(first))
@@ -225,7 +225,7 @@ def _item_space(variants: Variants, most: int, table_bytes: int, surprise_of: Fl
 
 
 def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
-    """Subsequences; None when its tables would take more than ``table_bytes``."""
+    """Return the space of subsequences; None if its tables exceed ``table_bytes``."""
     items, lengths = len(variants.labels), variants.lengths
     count = len(variants.codes) + len(variants)
     if count * items * 4 > table_bytes:
@@ -260,7 +260,7 @@ def sequence_space(variants: Variants, table_bytes: int) -> Space | None:
 
 
 def _distinct_rows(table: BoolArray) -> tuple[States, BoolArray]:
-    """Of each row its number among the distinct rows, and those."""
+    """Return for each row its number among the distinct rows, and the distinct rows."""
     packed = np.packbits(table, axis=1)
     if packed.shape[1] <= 8:
         wide = np.zeros((len(packed), 8), dtype=np.uint8)
@@ -277,7 +277,10 @@ def surprise(counts: IntArray) -> FloatArray:
 
 
 def surprise_by_first_occurrences(variants: Variants) -> FloatArray:
-    """Of each variant the surprise of its class (see :func:`multiset_space`) on the class's first member, else 0."""
+    """Return the surprise of each class on its first variant, and 0 on the others.
+
+    For the classes, see :func:`multiset_space`.
+    """
     classes: dict[tuple[tuple[int, int], ...], int] = {}
     member = np.zeros(len(variants), dtype=np.int64)
     for i, codes in enumerate(variants.sequences.code_tuples()):
@@ -288,13 +291,13 @@ def surprise_by_first_occurrences(variants: Variants) -> FloatArray:
 
 
 def _copies(activity: IntArray) -> FloatArray:
-    """The i of each item (a, i): items of one activity stand together."""
+    """Return the i of each item (a, i); items of one activity stand together."""
     first = np.searchsorted(activity, activity)
     return np.asarray(np.arange(len(activity)) - first + 1.0)
 
 
 def _ranges(sizes: IntArray) -> IntArray:
-    """0, 1, ..., size - 1 for each size, in one array."""
+    """Return 0, 1, ..., size - 1 for each size, in one array."""
     total = int(sizes.sum())
     out: IntArray = np.arange(total) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     return out

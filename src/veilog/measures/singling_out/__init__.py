@@ -1,7 +1,7 @@
-"""Risk before and after: what somebody who knows something of a person finds out from a release.
+"""Risks of a release: what an attacker with some knowledge of a person finds out.
 
-Singling out, linking and inferring are the three risks by which anonymisation is judged (Article 29 Working Party,
-opinion 05/2014); each is attacked here, with a control that shows what anybody could guess anyway.
+Anonymisation is judged by three risks: singling out, linking and inferring (Article 29 Working Party, opinion 05/2014).
+An attack tries each of them here. A control shows what anyone could guess anyway.
 """
 
 from veilog.measures.singling_out.identification import exposure

@@ -1,19 +1,19 @@
-"""Who can be found in a log itself: how many people somebody finds who happens to know a few events of a case.
+"""Re-identification in a log itself: people found by a few known events of a case.
 
 The attacker knows up to ``size`` events of a case (all, where it has no more), drawn at random, in their order, and
-perhaps about when the case started. The person is *found* if all cases that fit are the person's; the path of the case
-is *guessed* as in :mod:`veilog.measures.singling_out.measure`. Where no column tells persons, each case is one: it is
-found if no other fits. Where one does, each person is attacked equally often, by one of their cases at random.
+perhaps about when the case started. The person is *found* if all cases that fit are the person's. The path of the case
+is *guessed* as in :mod:`veilog.measures.singling_out.measure`. Without a column of persons, each case is a person: it
+is found if no other fits. With one, each person is attacked equally often, by one of their cases at random.
 
-Cases with a path that nobody else has and cases with a shared one are drawn apart, because without the start only by
-the former a person can be found; how many people have such a case is exact.
+Cases with a path that no one else has and cases with a shared one are drawn separately. Without the start, only cases
+of the former kind can reveal a person. The number of people with such a case is exact.
 
-Who knows more finds more. The events that are known of a person are therefore drawn as one random order, of which
-more and more are known: every person who is found with some is found with more, so the estimates cannot fall. What is
-guessed can fall by accident of the draws, and is kept from it by :func:`.rates.rising`. All have 95 % intervals
-(Wilson's, of the two kinds of cases put together by squares, as G. Y. Zou, "On the estimation of additive interaction
-by use of the four-by-two table and beyond", 2008, does), whatever the size of the log: of one with many variants
-fewer people are drawn. No number depends on which other sizes are asked for, so all who ask the same get the same.
+More knowledge finds more people. The known events of a person are therefore drawn as one random order, of which more
+and more become known. A person who is found with some events is found with more, so the estimates cannot fall. The
+share guessed can fall by accident of the draws; :func:`.rates.rising` prevents that. All shares have 95 % intervals,
+whatever the size of the log: Wilson's, of the two kinds of cases put together by squares, as in G. Y. Zou, "On the
+estimation of additive interaction by use of the four-by-two table and beyond" (2008). Of a log with many variants fewer
+people are drawn. No number depends on the other sizes requested, so equal requests get equal numbers.
 """
 
 from __future__ import annotations
@@ -52,65 +52,70 @@ SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 2_000
 _FEWEST = 200
 _WORK = 1 << 22
-"""Pairs of a person and a variant (or of a person and a case that started about then); of larger logs fewer people are
-drawn, at least ``_FEWEST``."""
+"""Number of pairs of a person and a variant, or of a person and a case that started about then.
+
+Fewer people are drawn from larger logs, at least ``_FEWEST``.
+"""
 _PAIRS = 1 << 20
-"""Pairs looked at together."""
+"""Number of pairs to examine at once."""
 _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True)
 class ReidentificationRate:
-    """What is known of a case, and of how many people it finds the case or tells the path."""
+    """Share of people found, and of paths guessed, with one kind of knowledge."""
 
     size: int
-    """Events of the case that are known; of a shorter one, all."""
+    """Number of known events of the case; of a shorter case, all."""
     with_start: bool
-    """Whether it is also known about when the case started."""
+    """True if the attacker also knows about when the case started."""
     people: int
-    """People who have a case with events, and a known start where that is known."""
+    """Number of people with a case of events, and of a known start if it is used."""
     attacks: int
-    """People drawn of them."""
+    """Number of people drawn from them."""
     found: Rate
-    """The share of them of whom all that fits are their own cases."""
+    """Share of people for whom all cases that fit are their own."""
     guessed: Rate
-    """The share of them whose path is the most frequent one that fits."""
+    """Share of people whose path is the most frequent one that fits."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One person who is found by little: none of it can be left out."""
+    """One person whom little knowledge finds; all of it is necessary."""
 
     activities: tuple[str, ...]
-    """What is known of a case, in this order; nothing where the day is enough."""
+    """Known activities of a case, in this order; none where the day is enough."""
     day: str | None
-    """The day that it started on, where that was needed or is known."""
+    """Day on which the case started, where that is necessary or known."""
     events: int
     with_start: bool
-    """Whether the day was needed to find it."""
+    """True if the day is necessary to find the person."""
 
 
 @dataclass(frozen=True)
 class Exposure:
-    """Who can be found in a log, for each kind of knowledge."""
+    """People who can be found in a log, for each kind of knowledge."""
 
     people: int
-    """The persons where a column tells them, else the cases."""
+    """Number of persons if a column names them, else number of cases."""
     alone: int
-    """People with a case whose path nobody else has; exact."""
+    """Exact number of people with a case whose path no one else has."""
     results: tuple[ReidentificationRate, ...]
     hours: float
     without_start: Reason | None
-    """Why no attacker knows when cases started, if so."""
+    """Reason why no attacker knows when cases started, if so."""
     example: Example | None
     person: str | None
-    """The column that tells whose a case is; None where each case is a person of its own."""
+    """Column that names the person of a case; None where each case is a person."""
     seconds: float
 
     def at_most(self, unique: Mapping[int, int]) -> Exposure:
-        """Return the same with what is certain: of each size, how many cases a sequence of so many activities singles
-        out. Without the start no more are found than by all sizes up to it together. Of persons that is not certain:
-        two cases of one of them may fit what no other case does."""
+        """Return the same with upper bounds from the exact numbers of unique cases.
+
+        ``unique`` has, for each size, the number of cases that a sequence of that many activities singles out. Without
+        the start, an attacker finds no more cases than by all sizes up to it together. The bound does not hold for
+        persons: two cases of one person may fit what no other case does.
+        """
         if self.person is not None:
             return self
         results = []
@@ -125,42 +130,42 @@ class Exposure:
 
 @dataclass(frozen=True, eq=False)
 class _Cases:
-    """Cases that can be attacked, in no order of the log's."""
+    """Cases that can be attacked, in an order independent of the log's."""
 
     variant: IntArray
     start: IntArray
     owner: IntArray
     apart: BoolArray
-    """Whether nobody else has the path."""
+    """True where no one else has the path."""
 
     def rows(self, rows: IntArray | BoolArray) -> _Cases:
         return _Cases(self.variant[rows], self.start[rows], self.owner[rows], self.apart[rows])
 
     def weight(self) -> FloatArray:
-        """What each counts, so that all people count the same."""
+        """Return the weight of each case, so that all people count the same."""
         number = np.bincount(self.owner)
         return np.asarray(1.0 / number[self.owner], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Cases drawn, with all that is known of them, the first of it first."""
+    """Drawn cases with the order in which their events become known."""
 
     cases: _Cases
     places: IntArray
-    """Positions of the events that become known, one after the other; -1 after the last."""
+    """Positions of events in the order in which they become known; -1 after the last."""
     people: int
     share: float
-    """How many people the cases are drawn from, and the share of their cases with a path that nobody else has."""
+    """Share of the people's cases with a path that no one else has; ``people`` is the number of people drawn from."""
 
     def patterns(self, variants: Variants, size: int) -> IntArray:
-        """What is known of each with so many events, in their order."""
+        """Return the known activities of each case with ``size`` events, in their order."""
         return known_in_order(variants, self.cases.variant, self.places[:, :size])
 
 
 @dataclass(frozen=True, eq=False)
 class _Outcome:
-    """Of each case drawn whether its person is found, and the chance to guess its path."""
+    """Drawn cases whose person is found, and each case's chance of a guessed path."""
 
     found: BoolArray
     guessed: FloatArray
@@ -168,18 +173,21 @@ class _Outcome:
 
 @dataclass(frozen=True, eq=False)
 class _Crowd:
-    """A log as an attacker sees it, with the one person whom each of its variants is of (-1 where it is of several)."""
+    """A log as an attacker sees it, with the one person who has each variant.
+
+    ``only`` is -1 where several people have the variant.
+    """
 
     log: Population
     only: IntArray
 
     def outcomes(self, drawn: _Drawn, sizes: Sequence[int], reach: int | None) -> list[_Outcome]:
-        """What fits of each case, for each size; with a reach, of what started so near."""
+        """Return the outcome of each case for each size, with a reach near its start."""
         patterns = [drawn.patterns(self.log.variants, size) for size in sizes]
         return self.outcomes_of(drawn.cases, patterns, reach)
 
     def outcomes_of(self, cases: _Cases, patterns: Sequence[IntArray], reach: int | None) -> list[_Outcome]:
-        """The same of patterns of which each says as much as the one before it, or more."""
+        """Return the outcomes of patterns, each as detailed as the one before or more."""
         variants, attacked = len(self.log.variants), len(cases.variant)
         parts: list[list[_Outcome]] = [[] for _ in patterns]
         step = attacked if reach is not None else max(1, _PAIRS // max(1, variants))
@@ -202,8 +210,10 @@ class _Crowd:
         ]
 
     def _around(self, cases: _Cases, reach: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
-        """Of each person the variants of the cases that started about then, how many cases of each did, and whether
-        some of these are another person's."""
+        """Return the variants of the cases that started near each person's case.
+
+        With each variant come the number of these cases, and True if some of them are another person's.
+        """
         log = self.log
         assert log.starts is not None and log.variant is not None and log.owner is not None  # noqa: PT018 - one fact
         low = np.searchsorted(log.starts, cases.start - reach)
@@ -224,11 +234,12 @@ def exposure(
     attacks: int = ATTACKS,
     seed: int = 0,
 ) -> Exposure:
-    """How many people somebody finds in a log who knows a few events of a case, and perhaps when it started.
+    """Return the shares of people whom an attacker finds by a few events of a case.
 
-    ``person`` is the column that tells whose a case is; True: the one that is called after persons, if there is one;
-    False: each case is a person of its own. ``sizes`` are how many events are known, and ``hours`` how well the start
-    is. Nothing depends on the order of rows.
+    The attacker perhaps also knows when the case started. ``person`` is the column that names the person of a case.
+    True takes the column that is called after persons, if there is one. With False each case is a person of its own.
+    ``sizes`` are the numbers of known events, and ``hours`` is the precision of the known start. Nothing depends on the
+    order of rows.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -278,7 +289,7 @@ def _why_without_start(log: EventLog | Variants) -> Reason | None:
 
 
 def _only_person(variants: Variants, variant: IntArray, owner: IntArray) -> IntArray:
-    """The person of each variant, -1 where it is of several."""
+    """Return the person of each variant, -1 where several people have it."""
     least, largest = np.full(len(variants), len(owner)), np.full(len(variants), -1)
     np.minimum.at(least, variant, owner)
     np.maximum.at(largest, variant, owner)
@@ -286,8 +297,7 @@ def _only_person(variants: Variants, variant: IntArray, owner: IntArray) -> IntA
 
 
 def _drawn(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.random.Generator) -> _Drawn:
-    """Half of the cases from those with a path that nobody else has, half from the others, in random order; of people
-    with several cases each of these the less often."""
+    """Draw cases in random order, half with a path of one person; weigh people alike."""
     weight = cases.weight()
     kinds = [kind for kind in (np.flatnonzero(cases.apart), np.flatnonzero(~cases.apart)) if len(kind)]
     number = most // len(kinds)
@@ -306,7 +316,7 @@ def _drawn(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.r
 
 
 def _counted(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> Fitting:
-    """What fits of each person, from the variants that do, and whether each is the person's own."""
+    """Return the cases that fit each person, from the rows of the variants that fit."""
     same = np.bincount(which[own], weights=cases[own], minlength=people).astype(np.int64)
     there, number = which[~own], cases[~own]
     others = np.bincount(there, weights=number, minlength=people).astype(np.int64)
@@ -329,8 +339,7 @@ def _rows(
 
 
 def _estimate(values: FloatArray, apart: BoolArray, share: float, *, only_apart: bool) -> Rate:
-    """The mean over all people from those drawn of the two kinds; ``only_apart``: it is 0 of those who share their
-    path."""
+    """Return the mean over all people; with ``only_apart`` shared paths have 0."""
     mean = down = up = 0.0
     for weight, kind, counts in ((share, apart, True), (1 - share, ~apart, not only_apart)):
         if weight and counts:
@@ -344,14 +353,14 @@ def _estimate(values: FloatArray, apart: BoolArray, share: float, *, only_apart:
 def _example(
     crowd: _Crowd, sizes: Sequence[int], results: Sequence[tuple[_Drawn, list[_Outcome], int | None]]
 ) -> Example | None:
-    """The person who is found by least of all drawn; without the start, where that is so by few events."""
+    """Return the person whom the least knowledge finds, if possible without a start."""
     for at, size in enumerate(sizes):
         for drawn, outcomes, reach in results:
             found = np.flatnonzero(outcomes[at].found)
             if len(found):
                 cases = drawn.cases.rows(found)
-                # The first in a canonical order, so that it does not depend on that of the rows; if there is one of
-                # whom the day alone does not tell.
+                # The first in a canonical order, so that it does not depend on that of the rows; if possible one whom
+                # the day alone does not reveal.
                 by_day = np.zeros(len(found), dtype=np.bool_)
                 if reach is not None:
                     nothing = np.full((len(found), 1), Matcher.ANY)
@@ -363,7 +372,10 @@ def _example(
 
 
 def _least(crowd: _Crowd, case: _Cases, pattern: IntArray, reach: int | None) -> Example:
-    """What is known of a case without all that the person is found without, too: first the day, then each event."""
+    """Return the knowledge of a case that is necessary to find its person.
+
+    The day is tried first, then each event: a part is dropped if the person is found without it.
+    """
     if reach is not None and crowd.outcomes_of(case, [pattern], None)[0].found[0]:
         reach = None
     for place in range(pattern.shape[1]):

@@ -1,19 +1,19 @@
-"""Inference: what somebody who knows how a person's case began, or what is written of it, guesses of what they do not.
+"""Inference: guesses of the end or an attribute of a case from other knowledge.
 
-*The end.* The attacker knows the first ``size`` activities of a case that goes on, and guesses its last one: how it
-ended. *An attribute.* The attacker knows the first activities and all other attributes of the case that are compared,
-and guesses the one left. Every guess is the most frequent value among the cases of a log that agree in all that is
-known (one of them, where several are); where no case agrees, in less: for the end in one activity less, and so on;
-for an attribute first without the activities, then without the other attributes, then with nothing.
+*The end.* The attacker knows the first ``size`` activities of a case that goes on, and guesses its last one. *An
+attribute.* The attacker knows the first activities and all other attributes of the case that are compared, and guesses
+the one left. Every guess is the most frequent value among the cases of a log that agree in all that is known (one of
+them, where several are). Where no case agrees, the attacker uses less knowledge: for the end one activity less, and so
+on; for an attribute first no activities, then no other attributes, then nothing.
 
-Everybody is attacked, with the original, with the release, and with a control (see :mod:`.rates`): people held out,
-with the release; or the same people with the original, where a guess counts only if another case of those that agree
-has the person's value, too, and nobody's own case counts as one that agrees. That is at least what others' cases
-give. (To take the own case from the counts would turn the guess to another value for each of those whose values are
-about equally frequent, and understate it.) Where it is known whose the cases are, others' cases are other people's, and
-the person counts with as many cases of the right value as the others who have it have on average: by cases of the
-person that is what the own case is. Who guesses the most frequent value of all may do better still; then that is the
-control.
+Everyone is attacked with the original, with the release, and with a control (see :mod:`.rates`). The control is people
+held out, attacked with the release, or the same people, attacked with the original. In the latter case a guess counts
+only if another case of those that agree has the person's value, too. The person's own case does not count as one that
+agrees. That is at least what others' cases reveal. (Taking the own case from the counts would turn the guess to another
+value for people whose values are about equally frequent, and understate it.) If the log identifies persons, others'
+cases are other people's. The person then counts with as many cases of the right value as the others who have it have on
+average. Where a case is a person, the own case is that one. A guess of the most frequent value of all may do better
+still; then that is the control.
 """
 
 from __future__ import annotations
@@ -47,58 +47,60 @@ from veilog.measures.singling_out.targets import Rows, attributes_of, people_of,
 
 SIZES = (1, 2, 3, 5, 10)
 WITH_ATTRIBUTES = 3
-"""First activities that are known beside the other attributes."""
+"""Number of known first activities beside the other attributes."""
 END = "last activity"
 
 
 @dataclass(frozen=True)
 class Inferred(Attack):
-    """What an attacker knows and guesses, and how often that is right."""
+    """Knowledge of an attacker, the secret, and the shares of right guesses."""
 
     secret: str
-    """``last activity``, or the name of an attribute."""
+    """Secret to guess: ``last activity``, or the name of an attribute."""
     size: int
-    """First activities of the case that are known."""
+    """Number of known first activities of the case."""
     attributes: int
-    """Other attributes that are known."""
+    """Number of other attributes that are known."""
     people: int
     guessed: Success
     naive: Rate
-    """How often the most frequent value of the release is right, of a person of whom nothing is known."""
+    """Share of right guesses by the release's most frequent value, knowing nothing."""
     beyond: Rate
-    """The gain over the control, at 99.5 %."""
+    """Gain over the control, with its interval at 99.5 %."""
     residual: Rate
-    """Of what the control leaves to find out the share that the release tells, at 99.5 %."""
+    """Part of the unknown under the control that the release reveals, at 99.5 %."""
 
 
 @dataclass(frozen=True)
 class Inference:
-    """Guesses of the end and of attributes, from the original, the release and the control."""
+    """Guesses of the end and of attributes, by original, release and control."""
 
     results: tuple[Inferred, ...]
     control: Control
     without_attributes: VeilogError | None
-    """Why no attribute was guessed, if so."""
+    """Reason why no attribute was guessed, if so."""
     seconds: float
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What is known of people and what is guessed, as numbers that mean the same in all logs: the original, the release
-    and, where there is one, the control group."""
+    """Knowledge and secrets of people, as numbers that are alike in all logs.
+
+    The logs are the original, the release and, where there is one, the control group.
+    """
 
     contexts: Sequence[Sequence[IntArray]]
-    """What is known, the most first, a number for all who agree; of each log, of each row. -1: less is known."""
+    """For each log, most knowledge first: a number per row, equal for all who agree; -1 where less is known."""
     secret: Sequence[IntArray]
-    """-1 where it is not known."""
+    """Secret of each row, -1 where it is not known."""
     weight: Sequence[IntArray]
-    """The cases of each row."""
+    """Number of cases of each row."""
     attacked: Sequence[BoolArray]
-    """Who can be asked about, in each log."""
+    """Rows of each log whose people can be attacked."""
     trace: IntArray
-    """Of each row of the original, what it shares with others."""
+    """Trace of each row of the original, which several rows can share."""
     owner: IntArray | None
-    """Whose the cases of each row of the original are, where some people have several and that is known."""
+    """Person of each row of the original, if the log identifies persons and some have several cases."""
 
 
 def inference(
@@ -109,12 +111,12 @@ def inference(
     person: str | bool = True,
     sizes: Iterable[int] = SIZES,
 ) -> Inference:
-    """How often the end of a case, or an attribute, is guessed with either log and the control.
+    """Return how often the end of a case, or an attribute, is guessed with each log.
 
-    ``control`` has people of the same process who were not in the log that was released; without it the control is what
-    others' cases tell, which those of the same ``person`` are not: told by that column of the original, by the one that
-    seems to tell (True), or every case is another person's (False). Attributes of cases are guessed that the release
-    has. Sizes for which nobody has more activities are left out.
+    ``control`` has people of the same process who were not in the released log. Without it, others' cases are the
+    control, and these exclude other cases of the same ``person``. The person's column in the original is this one, with
+    True the likeliest one; with False every case is another person's. The attributes guessed are those of cases that
+    the release has. Sizes for which no one has more activities are left out.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -140,8 +142,10 @@ def inference(
 
 
 def _ends(logs: Sequence[Variants], sizes: Sequence[int], first: Rows) -> Iterator[tuple[int, _Asked]]:
-    """Yield for each size what is known of the variants that are longer, each with its cases as its weight; of the
-    first log, of the rows of these."""
+    """Yield for each size the knowledge of longer variants, weighted by their cases.
+
+    The rows of the first log are those of ``first``.
+    """
     known, last = prefixes_of(logs, sizes[-1])
     rows = [first.variant, *(np.arange(len(log)) for log in logs[1:])]
     ends = [code[row] for code, row in zip(last, rows, strict=True)]
@@ -157,7 +161,7 @@ def _ends(logs: Sequence[Variants], sizes: Sequence[int], first: Rows) -> Iterat
 
 
 def _attributes(logs: Sequence[EventLog | Variants], owner: IntArray | None) -> Iterator[Inferred | None]:
-    """Yield what is guessed of each attribute of cases that the release has."""
+    """Yield the outcome for each attribute of cases that the release has."""
     people = [people_of(log) for log in logs]
     names, values = attributes_of(logs)
     known, _ = prefixes_of([one.variants for one in people], WITH_ATTRIBUTES)
@@ -175,7 +179,7 @@ def _attributes(logs: Sequence[EventLog | Variants], owner: IntArray | None) -> 
 
 
 def _agreeing(tables: Sequence[IntArray]) -> list[IntArray]:
-    """A number for each row, equal for equal rows of all tables."""
+    """Return a number for each row, equal for equal rows of all tables."""
     number = np.zeros(sum(map(len, tables)), dtype=np.int64)
     together = np.concatenate(tables)
     for column in together.T:
@@ -185,7 +189,7 @@ def _agreeing(tables: Sequence[IntArray]) -> list[IntArray]:
 
 
 def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred | None:
-    """The outcome of guessing a secret of everybody of whom it is known; None where there is nobody."""
+    """Return the outcome of guessing a secret, or None if it is known of no one."""
     whom = [np.flatnonzero(a & (values >= 0)) for a, values in zip(asked.attacked, asked.secret, strict=True)]
     weight = asked.weight[0][whom[0]].astype(np.float64)
     people = int(weight.sum())
@@ -224,8 +228,11 @@ def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred 
 def _guessed(
     asked: _Asked, log: int, people: int, whom: IntArray, *, others: bool = False, known: bool = True
 ) -> FloatArray:
-    """The chance that these people's secret is guessed right with a log, by what is most frequent there among those who
-    agree in most of what is ``known``. Of ``others`` the person's own case is none, nor are the person's other ones."""
+    """Return the chance that each person's secret is guessed right with a log.
+
+    A guess is the most frequent value among those who agree in most of what is ``known``. With ``others``, neither the
+    person's own case nor the person's other cases count.
+    """
     secret, target, weight = asked.secret[log], asked.secret[people][whom], asked.weight[log]
     right, left = np.zeros(len(target)), np.ones(len(target), dtype=np.bool_)
     for depth in range(0 if known else len(asked.contexts[log]) - 1, len(asked.contexts[log])):
@@ -245,8 +252,10 @@ def _guessed(
 def _most_frequent(
     context: IntArray, value: IntArray, weight: IntArray, asks: IntArray, target: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of each that asks: the chance that its value is the most frequent one of its context, how many cases the context
-    has, and how many of them have its value."""
+    """Return the chance, the context's cases and those with the right value per row.
+
+    The chance is that the right value is the most frequent one of its context.
+    """
     if not len(context):
         return (np.zeros(len(asks)),) * 3
     kinds = int(max(value.max(), target.max(initial=0))) + 1
@@ -267,7 +276,7 @@ def _most_frequent(
 
 
 class _Counted(NamedTuple):
-    """Cases that agree in a context, and what they have there."""
+    """Cases with their context, their value and their number."""
 
     context: IntArray
     value: IntArray
@@ -277,9 +286,11 @@ class _Counted(NamedTuple):
 def _without_their_others(
     rows: _Counted, owner: IntArray, asks: IntArray, target: IntArray, person: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The same of each that asks as :func:`_most_frequent`, but of the cases of this person one alone counts, which has
-    the value that is asked for, and is among the rows where anything is known; what is most frequent is told with as
-    many cases of the person that have the value as the others who have it have on average."""
+    """Return the same as :func:`_most_frequent`, without the person's other cases.
+
+    One case of the person alone counts. It has the right value and is among the rows where anything is known. To find
+    the most frequent value, the person has as many cases of the right value as the others who have it have on average.
+    """
     found = [np.zeros(len(asks)) for _ in range(3)]
     some = np.flatnonzero(asks >= 0)
     if not len(some):
@@ -289,7 +300,7 @@ def _without_their_others(
     count: FloatArray = np.bincount(place, weights=rows.weight).astype(np.float64)
     contexts, context = np.unique(pairs // kinds, return_inverse=True)
     groups, number = np.unique(rows.context * persons + owner, return_inverse=True)
-    # What each person has in a context, a value at a time: how many cases, and how many others have it.
+    # Values of each person in a context, one by one: the person's cases, and the number of others who have it.
     held, place = np.unique(number * len(pairs) + place, return_inverse=True)
     own = np.bincount(place, weights=rows.weight)
     group, pair = held // len(pairs), held % len(pairs)
@@ -315,9 +326,12 @@ def _without_their_others(
 def _most_of_none(
     count: FloatArray, context: IntArray, there: IntArray, held: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Of each group of a person's cases in a context (``there``) the cases of the most frequent value that is none of
-    theirs, and how many such values have so many; of pairs of a ``context`` and a value the cases of each, and of
-    groups and pairs, as one number, those that a group holds, ascending."""
+    """Return the most frequent value that is none of a person's, for each group.
+
+    A group has the cases of one person in a context (``there``). The result is the number of cases of that value, and
+    the number of such values with as many cases. ``count`` and ``context`` describe the pairs of a context and a value.
+    ``held`` has, as one ascending number each, the groups with the pairs that they hold.
+    """
     order = np.lexsort((-count, context))
     at, end = (np.searchsorted(context, there, side=side) for side in ("left", "right"))
     left = np.arange(len(there))

@@ -1,24 +1,24 @@
-"""Linkability: who holds two lists about the same people, without a name that both have, matches their rows by a
-release.
+"""Linkability: rows of two lists about the same people, matched by a release.
 
-For each of ``people`` one list has the first ``size`` activities of the case, and the other one its last ones, as an
-ambulance and a ward may know them (of a case with fewer than both together the one list has the first half, the other
-the rest); or the other one has its attributes. Each row of the first list is matched with the row of the second that
-goes with it best in the log that the attacker holds: of n cases let a begin like the one row, b end like the other
-(have its attributes), and c both; of the rows that have the largest
+The attacker holds both lists, which have no name in common. For each of ``people`` one list has the first ``size``
+activities of the case. The other list has its last activities, or its attributes. An ambulance and a ward may know such
+lists. Of a case with fewer activities than both together, one list has the first half and the other the rest. Each row
+of the first list is matched with the row of the second that goes with it best in the log that the attacker holds. Of n
+cases let a begin like the one row, b end like the other (or have its attributes), and c do both. Of the rows with the
+largest
 
     (c + 1/10) / (a b / n + 1/10)
 
-one is taken. The quotient is how much more often the two occur in one case than they would if neither told of the
-other, drawn towards 1 where there are few. With two releases of one log a, b, c and n are those of both together.
+one is taken. The quotient compares how often the two occur in one case with how often they would if they were
+independent, drawn towards 1 where there are few. With two releases of one log a, b, c and n are those of both together.
 With no release at all one of ``people`` matches is right by chance.
 
-That is done for people of the original, with the original and with the release, and with a control (see :mod:`.rates`):
-as many people who were held out, with the release; or the same people with the original, where a match counts only if
-another case fits both rows, too. Where it is known whose the cases are, the lists have one case of a person at most,
-and that control leaves the other cases of the person whose row is matched out of a, b, c and n. The attack follows
-M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A unified framework for quantifying privacy risk in synthetic data"
-(PoPETs 2023); there rows are matched by their distances.
+The attack runs on people of the original, with the original and with the release, and with a control (see
+:mod:`.rates`). The control is as many people who were held out, attacked with the release, or the same people, attacked
+with the original. In the latter case a match counts only if another case fits both rows, too. If the log identifies
+persons, the lists have at most one case of a person. The control then leaves the person's other cases out of a, b, c
+and n. The attack follows M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnádi, "A unified framework for quantifying privacy
+risk in synthetic data" (PoPETs 2023), who match rows by their distances.
 """
 
 from __future__ import annotations
@@ -54,31 +54,31 @@ SIZES = (1, 3, 5, 10)
 PEOPLE = 400
 _FEWEST = 100
 _WORK = 1 << 21
-"""Rows of a list times groups of cases; of larger logs the lists are shorter, at least ``_FEWEST``."""
+"""Rows of a list times groups of cases; for larger logs the lists are shorter, at least ``_FEWEST``."""
 _ATTRIBUTES = 3
-"""Attributes in the second list."""
+"""Number of attributes in the second list."""
 _FEW = 0.1
 _ANY = np.int32(-2)
 
 
 @dataclass(frozen=True)
 class Linked(Attack):
-    """Two lists that an attacker holds, and how often a row of the one is matched with the right row of the other."""
+    """Two lists that an attacker holds, and the share of their rows matched rightly."""
 
     size: int
-    """How many first activities of each case the first list has at most, and how many last ones the other."""
+    """Most first activities in the first list, and most last ones in the other."""
     other_list: Literal["activities", "attributes"]
     releases: int
-    """How many releases of the log the attacker holds: the one, or also the second."""
+    """Number of releases of the log that the attacker holds: one or two."""
     people: int
-    """In each list."""
+    """Number of people in each list."""
     linked: Success
     naive: float
-    """The share of matches that chance alone makes right."""
+    """Share of matches that are right by chance alone."""
     beyond: Rate
-    """The gain over the control, at 99.5 %."""
+    """Gain over the control, with its interval at 99.5 %."""
     residual: Rate
-    """Of what the control leaves to find out the share that the release tells, at 99.5 %."""
+    """Part of the unknown under the control that the release reveals, at 99.5 %."""
 
 
 @dataclass(frozen=True)
@@ -92,53 +92,55 @@ class Linkability:
 
 @dataclass(frozen=True, eq=False)
 class _Held:
-    """A log as a source of people, or of evidence: groups of equal cases, of one person where it is known whose they
-    are. Activities are numbers that all logs share."""
+    """A log as a source of people or of evidence: groups of equal cases.
+
+    The cases of a group are of one person, if the log identifies persons. Activities are numbers that all logs share.
+    """
 
     variants: Variants
     heads: Int32Array
-    """The first activities of each variant, -1 after the last."""
+    """First activities of each variant, -1 after the last."""
     tails: Int32Array
-    """The last ones, the last of all first."""
+    """Last activities of each variant, the last of all first."""
     group: IntArray
-    """The variant of each group."""
+    """Variant of each group."""
     values: Int32Array
-    """The attributes of each group, a column each."""
+    """Attributes of each group, one column each."""
     cases: IntArray
     owner: IntArray | None
-    """The person of each group, where some people have several cases and that is known."""
+    """Person of each group, if the log identifies persons and some have several cases."""
 
     @property
     def kinds(self) -> int:
-        """How many groups there are, whosever they are."""
+        """Return the number of different groups, whatever their persons."""
         same = [values[1:] == values[:-1] for values in (self.group, *self.values.T)]
         return len(self.cases) - int(np.logical_and.reduce(same).sum())
 
     def enough(self, of_attributes: bool) -> BoolArray:
-        """Which groups have events enough for a row in each list."""
+        """Return True for the groups with enough events for a row in each list."""
         return self.variants.lengths[self.group] >= (1 if of_attributes else 2)
 
     def people(self, of_attributes: bool) -> int:
-        """How many people could be in the lists: cases, where it is not known whose these are."""
+        """Return the number of people who could be in the lists, or of cases."""
         enough = self.enough(of_attributes)
         return int(self.cases[enough].sum()) if self.owner is None else len(np.unique(self.owner[enough]))
 
 
 @dataclass(frozen=True, eq=False)
 class _Lists:
-    """Rows about people, the same ones in the same order in both; ``_ANY`` where a row says nothing."""
+    """Two lists about the same people in the same order; ``_ANY`` marks empty places."""
 
     first: Int32Array
     second: Int32Array
     of_attributes: bool
     variant: IntArray
     group: IntArray
-    """Of each the group of the log that it was drawn from."""
+    """Group of the log from which each person was drawn."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Logs:
-    """All logs of a comparison, alike."""
+    """All logs of a comparison, in the same form."""
 
     original: _Held
     released: _Held
@@ -157,13 +159,13 @@ def linkability(
     people: int = PEOPLE,
     seed: int = 0,
 ) -> Linkability:
-    """How often rows of two lists about people are matched rightly, with either log and the control.
+    """Return how often rows of two lists are matched rightly, with each log.
 
-    ``control`` has people of the same process who were not in the log that was released; ``second`` is another release
-    of the same log, which then is also used together with the first. Without a control others' cases are it, which
-    those of the same ``person`` are not: told by that column of the original, by the one that seems to tell (True), or
-    every case is another person's (False). Lists of attributes are tried where the release has attributes of cases;
-    sizes for which fewer than two people have enough events are left out.
+    ``control`` has people of the same process who were not in the released log. ``second`` is another release of the
+    same log, which is then also used together with the first. Without a control, others' cases are the control, and
+    these exclude other cases of the same ``person``. The person's column in the original is this one, with True the
+    likeliest one; with False every case is another person's. Lists of attributes are tried where the release has
+    attributes of cases. Sizes for which fewer than two people have enough events are left out.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -189,7 +191,7 @@ def linkability(
 
 
 def _by_activities(longest: int, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
-    """The logs with a group for each variant; of the first one, of each ``owner``."""
+    """Return the logs with a group per variant, and per ``owner`` in the first log."""
     given = [log if isinstance(log, Variants) or log is None else log.variants for log in logs]
     codes = iter(shared_codes([log for log in given if log is not None]))
     rows = (None if log is None else rows_of(log, None if i else owner) for i, log in enumerate(logs))
@@ -211,7 +213,7 @@ def _variants(log: Variants, rows: Rows, codes: IntArray, longest: int) -> _Held
 
 
 def _with_attributes(plain: _Logs, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
-    """The logs with a group for all cases of a variant that have the same attributes; without a second release."""
+    """Return the logs with a group per variant and attributes, but no second release."""
     given = [log for log in logs if log is not None]
     _, values = attributes_of(given)
     held = [one for one in (plain.original, plain.released, plain.control) if one is not None]
@@ -232,7 +234,7 @@ def _grouped(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | 
 
 
 def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
-    """Yield the outcome for lists of this size, by the release and, where there is a second one, by both."""
+    """Yield the outcome for lists of this size, by one release and, if given, by both."""
     groups = [logs.original, *([] if logs.control is None else [logs.control])]
     enough = min(one.people(of_attributes) for one in groups)
     largest = max(one.kinds for one in (*groups, logs.released))
@@ -249,7 +251,7 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
     weight = np.full(number, 1 / number)
     used = [[logs.released], *([] if logs.second is None else [[logs.released, logs.second]])]
     for releases in used:
-        # Where the log itself stands for the release, that is known.
+        # If the log itself stands for the release, the match is known already.
         made = own if releases == [logs.original] else _matched(lists[0], releases)[0]
         rate = mean_rate(made, weight, number)
         if logs.control is None:
@@ -272,7 +274,7 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
 
 
 def _drawn(log: _Held, of_attributes: bool, size: int, number: int, rng: np.random.Generator) -> _Lists:
-    """Two lists about people drawn from a log, nobody twice."""
+    """Return two lists about people drawn from a log without repetition."""
     ends = np.cumsum(np.where(log.enough(of_attributes), log.cases, 0))
     if log.owner is None:
         group = np.searchsorted(ends, rng.choice(int(ends[-1]), number, replace=False), side="right")
@@ -287,13 +289,13 @@ def _drawn(log: _Held, of_attributes: bool, size: int, number: int, rng: np.rand
 
 
 def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray]:
-    """The chance that each row's match is right by these logs, and how many cases fit both rows of each person."""
+    """Return the chance of each row's match, and the cases that fit both its rows."""
     both, one, other, cases = _seen(lists, logs)
     return _right(_score(both, np.outer(one, other) / max(1.0, cases))), np.diagonal(both).copy()
 
 
 def _by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatArray, FloatArray]:
-    """The same by the log that the people are from, without the cases that each has beside the one in the lists."""
+    """Return the same by the people's own log, without each person's other cases."""
     both, one, other, cases = _seen(lists, [log])
     chance = np.zeros_like(both)
     first, second = _said(lists, log)
@@ -309,7 +311,7 @@ def _by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatArray, 
 
 
 def _seen(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """How many cases fit each row of the first list and each of the second, both and either; and how many there are."""
+    """Return how many cases fit both rows, each first, each second row, and all cases."""
     number = len(lists.first)
     both = np.zeros((number, number))
     one, other, cases = np.zeros(number), np.zeros(number), 0.0
@@ -324,24 +326,24 @@ def _seen(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray,
 
 
 def _said(lists: _Lists, log: _Held) -> tuple[Int32Array, Int32Array]:
-    """What the cases of each group would have in either list."""
+    """Return the row that the cases of each group would have in either list."""
     first = log.heads[log.group, : lists.first.shape[1]]
     return first, log.values if lists.of_attributes else log.tails[log.group, : lists.second.shape[1]]
 
 
 def _score(both: FloatArray, chance: FloatArray) -> FloatArray:
-    """How much more often two rows occur in one case than they would if neither told of the other."""
+    """Return how much more often two rows share a case than independent ones would."""
     return (both + _FEW) / (chance + _FEW)
 
 
 def _right(score: FloatArray) -> FloatArray:
-    """The chance that the row of the second list that goes best with each of the first is the right one."""
+    """Return the chance that the best match of each row is the right one."""
     best = score >= score.max(axis=1, keepdims=True) * (1 - 1e-12)
     return np.asarray(np.diagonal(best) / best.sum(axis=1), dtype=np.float64)
 
 
 def _merged(first: Int32Array, second: Int32Array, cases: IntArray) -> tuple[Int32Array, Int32Array, Float32Array]:
-    """Groups of equal rows once, with their cases, which are exact up to some 16 million of them."""
+    """Return groups of equal rows, with their cases (exact up to about 16 million)."""
     columns = np.column_stack([first, second]).astype(np.uint64)
     # Two different rows have the same sum with a chance of some 2**-62.
     factors = np.random.default_rng(0).integers(0, 1 << 64, columns.shape[1], dtype=np.uint64)
@@ -350,7 +352,7 @@ def _merged(first: Int32Array, second: Int32Array, cases: IntArray) -> tuple[Int
 
 
 def _fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
-    """Which rows agree with which groups in all that they say."""
+    """Return for each row the groups that agree with it in all its entries."""
     table = np.ones((len(rows), len(groups)), dtype=np.bool_)
     for column in range(rows.shape[1]):
         some = np.flatnonzero(rows[:, column] != _ANY)

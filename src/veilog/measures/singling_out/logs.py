@@ -1,4 +1,4 @@
-"""What fits an attacker's knowledge in a log: cases by their activities in order, and by about when they started."""
+"""Cases of a log that fit an attacker's knowledge of activities and of a start."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from veilog.messages import OwnerMessage
 Mask = npt.NDArray[np.bool_]
 
 UNKNOWN = int(np.iinfo(np.int64).min)
-"""Stands for an unknown start."""
+"""Value that stands for an unknown start."""
 _PAIRS = 1 << 19
 _KEYS = 1 << 21
-"""Random numbers that are held at once for the order in which events of cases are known."""
+"""Number of random keys to hold at once for the random order of cases' events."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,47 +33,49 @@ class Population:
     variants: Variants
     matcher: Matcher
     starts: IntArray | None
-    """Known starts of cases, ascending, and the variant of each."""
+    """Known starts of cases, ascending; ``variant`` has the variant of each."""
     variant: IntArray | None
     owner: IntArray | None = None
-    """Whose each of these cases is, where some people have several and that is known."""
+    """Person of each of these cases, if the log identifies persons and some have several cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class Besides:
-    """Of attacks on people the other cases that they have, which are not others'."""
+    """Other cases of the people attacked, which do not count as others' cases."""
 
     attack: IntArray
-    """Ascending."""
+    """Attack of each row, ascending."""
     variant: IntArray
     cases: IntArray
     people: IntArray
-    """Of each variant how many people have it."""
+    """Number of people with each variant."""
 
 
 @dataclass(frozen=True, eq=False)
 class Fitting:
-    """Of each attack, what fits in a log."""
+    """Cases that fit each attack."""
 
     same: IntArray | FloatArray
-    """Cases with the person's whole trace."""
+    """Number of cases with the person's whole trace."""
     others: IntArray
-    """Cases with other traces."""
+    """Number of cases with other traces."""
     highest: IntArray
-    """Of the other traces, the cases of the most frequent one."""
+    """Number of cases of the most frequent other trace."""
     ties: IntArray
-    """How many other traces have so many."""
+    """Number of other traces with that many cases."""
     people: IntArray | None = None
-    """How many people have the cases with the whole trace, the person attacked among them, where that is known and some
-    have several."""
+    """Number of people, with the attacked one, who have cases with the whole trace; None if persons are unknown."""
 
     def rows(self, rows: IntArray) -> Fitting:
         people = None if self.people is None else self.people[rows]
         return Fitting(self.same[rows], self.others[rows], self.highest[rows], self.ties[rows], people)
 
     def known_from_others(self) -> Fitting:
-        """The same, but nobody's trace where nobody else has it; where people are known, with as many cases of the
-        person as the others who have it have on average."""
+        """Return the cases that fit as others' cases show them.
+
+        A trace that only one person has drops out. If persons are known, the person attacked has as many cases of the
+        trace as the others who have it have on average.
+        """
         if self.people is None:
             return replace(self, same=np.where(self.same > 1, self.same, 0))
         return replace(self, same=(self.same - 1) * self.people / np.maximum(1, self.people - 1))
@@ -82,14 +84,20 @@ class Fitting:
         return np.asarray((self.same == 1) & (self.others == 0), dtype=np.float64)
 
     def guessed(self, otherwise: Fitting | None = None) -> FloatArray:
-        """The chance that the most frequent trace that fits is the person's; where nothing fits, ``otherwise``."""
+        """Return the chance that the most frequent fitting trace is the person's.
+
+        Where no case fits, it is the chance by ``otherwise``.
+        """
         tied = np.where(self.same == self.highest, 1 / (self.ties + 1), 0.0)
         right = np.where(self.same > self.highest, 1.0, np.where(self.same > 0, tied, 0.0))
         return right if otherwise is None else np.where(self.same + self.others > 0, right, otherwise.guessed())
 
 
 def fits(log: Population, patterns: IntArray) -> Mask:
-    """Which variants have which pattern in them; a pattern with an unknown activity (-1) is in none."""
+    """Return for each pattern the variants that contain it.
+
+    No variant contains a pattern with an unknown activity (-1).
+    """
     variants = len(log.variants)
     table = np.zeros((len(patterns), variants), dtype=np.bool_)
     possible = np.flatnonzero((patterns >= 0).all(axis=1))
@@ -103,8 +111,11 @@ def fits(log: Population, patterns: IntArray) -> Mask:
 
 
 def besides(variants: Variants, variant: IntArray, owner: IntArray, attacked: IntArray, person: IntArray) -> Besides:
-    """The cases that people have beside the one that is attacked: of cases of these variants and owners, and attacks on
-    a case of a variant (``attacked``) of each ``person``."""
+    """Return the cases that attacked people have beside the attacked ones.
+
+    ``variant`` and ``owner`` describe the cases of the log. Each attack is on a case of a variant (``attacked``) of a
+    ``person``.
+    """
     pairs, number = np.unique(owner * len(variants) + variant, return_counts=True)
     whose, what = pairs // len(variants), pairs % len(variants)
     attack, pair = ranges(np.searchsorted(whose, person), np.searchsorted(whose, person, side="right"))
@@ -113,15 +124,17 @@ def besides(variants: Variants, variant: IntArray, owner: IntArray, attacked: In
 
 
 def ranges(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """All numbers from each low end to below its high one, and which ends each is of."""
+    """Return all numbers in each range from low to below high, and their ranges."""
     number = high - low
     which = np.repeat(np.arange(len(low)), number)
     return which, np.arange(len(which)) - np.repeat(np.cumsum(number) - number - low, number)
 
 
 def fitting(log: Population, table: Mask, which: IntArray, own: IntArray, less: Besides | None = None) -> Fitting:
-    """What fits whenever it started; ``own`` is the person's trace in this log, -1 where it has none, and cases of
-    ``less`` are not counted."""
+    """Return the cases that fit, whatever their start.
+
+    ``own`` is the person's trace in this log, -1 where it has none. Cases of ``less`` do not count.
+    """
     same, others, highest, ties = (np.zeros(len(which), dtype=np.int64) for _ in range(4))
     step = max(1, _PAIRS // max(1, len(log.variants)))
     for first in range(0, len(which) if len(log.variants) else 0, step):
@@ -148,8 +161,10 @@ def near(
     reach: int,
     person: IntArray | None = None,
 ) -> Fitting:
-    """What fits and started within ``reach`` of ``start``; of this ``person``, where one is given, the one case that is
-    attacked, and no other."""
+    """Return the cases that fit and started within ``reach`` of ``start``.
+
+    Only the attacked case of a ``person`` counts, if persons are given, and none of the person's other cases.
+    """
     assert log.starts is not None
     assert log.variant is not None
     low = np.searchsorted(log.starts, start - reach).tolist()
@@ -172,7 +187,7 @@ def near(
 
 
 def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> Reason | None:
-    """Why the starts of cases cannot be compared, or None."""
+    """Return the reason why the starts of cases cannot be compared, or None."""
     first, last = [], []
     for log, name in ((original, "original"), (released, "released")):
         try:
@@ -188,7 +203,7 @@ def why_without_start(original: EventLog | Variants, released: EventLog | Varian
 
 
 def starts_of(log: EventLog) -> IntArray:
-    """The earliest known time of each case in microseconds, ``UNKNOWN`` without any."""
+    """Return the earliest known time of each case in microseconds, or ``UNKNOWN``."""
     cases, first, _ = known_spans(log)
     starts = np.full(log.number_of_cases, UNKNOWN, dtype=np.int64)
     starts[cases] = first
@@ -198,8 +213,11 @@ def starts_of(log: EventLog) -> IntArray:
 def cases_of(
     log: EventLog | Variants, variants: Variants, with_start: bool, owner: IntArray | None = None
 ) -> tuple[IntArray, IntArray, IntArray | None]:
-    """Variant, start (``UNKNOWN`` if it is, or not asked for) and, where these are given, owner of each case, in no
-    order of the log's; where variants and starts are equal, by the owners."""
+    """Return variant, start and owner of each case, in no order of the log's.
+
+    The start is ``UNKNOWN`` if it is unknown or not wanted. The owner is None if none is given. Cases with equal
+    variants and starts are in the order of their owners.
+    """
     if isinstance(log, Variants) or not (with_start or owner is not None):
         variant = np.repeat(np.arange(len(variants)), variants.counts)
         return variant, np.full(len(variant), UNKNOWN, dtype=np.int64), None
@@ -221,7 +239,7 @@ def population(
 
 
 def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArray:
-    """``size`` different positions below each length, uniformly and ascending, by R. W. Floyd's way to draw a set."""
+    """Return ``size`` ascending uniform positions below each length (Floyd's method)."""
     chosen = np.full((len(lengths), size), -1, dtype=np.int64)
     for j in range(size):
         top = lengths - size + j
@@ -232,7 +250,7 @@ def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArra
 
 
 def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
-    """The first so many of the positions below each length in random order, a row each; -1 after the last."""
+    """Return ``most`` positions in random order below each length; -1 after the last."""
     longest = int(lengths.max(initial=0))
     most = min(most, longest)
     found = np.full((len(lengths), most), -1, dtype=np.int64)
@@ -250,8 +268,10 @@ def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> I
 
 
 def known_in_order(variants: Variants, variant: IntArray, places: IntArray) -> IntArray:
-    """The activities at these places (-1 for none) of these variants, in the order of the events; ``Matcher.ANY`` after
-    the last."""
+    """Return the activities at these places of these variants, in the order of events.
+
+    A place of -1 means none. ``Matcher.ANY`` fills the row after the last activity.
+    """
     most = np.iinfo(np.int64).max
     known = np.sort(np.where(places < 0, most, places), axis=1)
     none = known == most

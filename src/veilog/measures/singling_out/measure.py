@@ -1,41 +1,41 @@
-"""Singling out: what someone who knows a few events of a person finds out about them from a release.
+"""Singling out: what an attacker who knows a few events of a person finds out.
 
 The attacker knows ``size`` events of a person's case, drawn at random, in their order, and perhaps about when the case
 started. A case fits if it has these activities in this order (and started within some hours of then). Let M cases of a
 log fit, S of which have the person's whole trace.
 
     singled out   exactly one case fits, and it has the person's trace: M = S = 1
-    guessed       the most frequent trace of the fitting cases (one of them, where several are) is the person's; who
-                  knows the start and finds no case that fits goes on without it
+    guessed       the most frequent trace of the fitting cases (one of them, where several are) is the person's; an
+                  attacker who knows the start and finds no case that fits goes on without it
 
 Both are computed for the original, for the release, and for a baseline that never saw the person:
 
-    singled out   a log as large as the release, whose n cases are drawn, independently, from the N - 1 of everybody
+    singled out   a log as large as the release, whose n cases are drawn, independently, from the N - 1 of everyone
                   else. With q = (M - 1) / (N - 1) and s = (S - 1) / (N - 1), M and S those of the original, which
                   counts the person's own case, the expectation is n s (1 - q)^(n - 1).
-    guessed       the original where somebody else has the person's trace too, S > 1, and nothing where nobody has; with
-                  the start known, the better of guessing with it and without it
+    guessed       the original if another person has the person's trace too, S > 1, and nothing otherwise; with the
+                  start known, the better of guessing with it and without it
 
-Where it is known whose the cases are, that original has of the person attacked the one case and no other: M, S and N
-are of that, so what the person's other cases tell is not known from others. To guess, the S - 1 cases of h other people
-with the trace stand for (S - 1) (h + 1) / h, as many for the person as for one of them on average. (With one case for
-the person, traces of equally many people would be told apart by it, and releases blamed that guess at random.)
+If the log identifies persons, that original has the one attacked case of the person and no other. M, S and N are of
+that log, so others' cases do not reveal what the person's other cases would. To guess, the S - 1 cases of h other
+people with the trace stand for (S - 1) (h + 1) / h, as many for the person as for one of them on average. (A single
+case for the person would distinguish traces of equally many people, and blame releases that guess at random.)
 
-The baseline of guessing is at least what somebody gets right who knows all cases but this one. (That would take the
-person's own case from S everywhere; where traces are about equally frequent it turns the guess to another one, for each
-of these people, and so understates what can be known without them.) Where a release does better, it tells of people
-what others' cases do not; where it does not, what it tells can be known from others. The baseline of singling out is no
-such bound: a small release of frequent traces only has more cases that stand alone and have the traces of many.
-Therefore guessing is what is judged.
+The baseline of guessing is at least the share of right guesses of an attacker who knows all cases but this one. (Taking
+the person's own case from S everywhere would understate what can be known without these people: where traces are about
+equally frequent it turns the guess to another one.) Where a release does better, it reveals about people what others'
+cases do not. Where it does not, others' cases reveal as much. The baseline of singling out is no such bound: a small
+release of frequent traces only has more cases that stand alone and have the traces of many. Therefore guessing decides
+the verdict.
 
 The comparison follows the control attacks of M. Giomi, F. Boenisch, C. Wehmeyer, B. Tasnadi, "A unified framework for
-quantifying privacy risk in synthetic data" (PoPETs 2023), whose control is a set of people that the release never saw;
-with one original and one release there is none, hence the person is left out of the original instead.
+quantifying privacy risk in synthetic data" (PoPETs 2023), whose control is a set of people that the release never saw.
+With one original and one release there is no such set, so the person is left out of the original instead.
 
 People are drawn with a fixed seed, with replacement, and the intervals are Wilson's ("Probable inference, the law of
-succession, and statistical inference", 1927) at 95 %; where there are few people with few events each of them is
-attacked with everything that could be known, and the values are exact. Whether the release tells more is judged by the
-difference from the baseline in the same attacks, with an interval that takes the people for a sample
+succession, and statistical inference", 1927) at 95 %. Where there are few people with few events, each of them is
+attacked with everything that could be known, and the values are exact. The difference from the baseline in the same
+attacks decides if the release reveals more. Its interval takes the people for a sample
 (:mod:`veilog.measures.singling_out.rates`). This is one attack, not a bound.
 """
 
@@ -86,30 +86,30 @@ SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000
 _FEWEST = 100
 _WORK = 1 << 21
-"""Pairs of an attack and a variant for each size; larger logs are attacked less often, at least ``_FEWEST`` times."""
+"""Pairs of an attack and a variant for each size; larger logs get fewer attacks, at least ``_FEWEST``."""
 _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True)
 class Knowledge(Attack):
-    """What an attacker knows, whom that was tried on, and how often it told the rest."""
+    """Knowledge of an attacker, its targets, and the shares of successful attacks."""
 
     size: int
-    """Events of the case that are known."""
+    """Number of known events of the case."""
     with_start: bool
-    """Whether it is also known about when the case started."""
+    """True if the attacker also knows about when the case started."""
     people: int
-    """Cases of the original of which that much can be known and something is left to learn."""
+    """Cases of the original with that much to know and something left to learn."""
     attacks: int
     exact: bool
-    """Whether everybody was attacked with everything that can be known; else ``attacks`` were drawn."""
+    """True if all people were attacked with all knowledge; else ``attacks`` were drawn."""
     singled_out: Success
     guessed: Success
     beyond: Rate
-    """By how much more the release lets guess than the baseline; its interval is at 99.5 % and for all people who could
-    have been in the log, so it has a width also where everybody was attacked."""
+    """Gain of guessing with the release over the baseline. Its interval is at 99.5 % and for all people who could have
+    been in the log, so it has a width also where everyone was attacked."""
     residual: Rate
-    """Of what the baseline leaves to find out the share that the release tells, at 99.5 %."""
+    """Part of the unknown under the baseline that the release reveals, at 99.5 %."""
 
 
 @dataclass(frozen=True)
@@ -118,11 +118,11 @@ class SinglingOut:
 
     results: tuple[Knowledge, ...]
     hours: float
-    """How far from the true start of a case a case may start that still fits."""
+    """Largest distance in hours from the true start at which a case still fits."""
     without_start: Reason | None
-    """Why no attacker knows when cases started, if so."""
+    """Reason why no attacker knows when cases started, if so."""
     control: Control
-    """What the baseline is."""
+    """Kind of the baseline."""
     seconds: float
 
 
@@ -137,13 +137,14 @@ def singling_out(
     attacks: int = ATTACKS,
     seed: int = 0,
 ) -> SinglingOut:
-    """How often people of the original are singled out, or their trace is guessed, with either log and the baseline.
+    """Return how often people are singled out, or their trace guessed, with each log.
 
-    ``control`` has people of the same process who were not in the log that was released: then they are the baseline.
-    Else others' cases are, which those of the same ``person`` are not: told by that column of the original, by the one
-    that seems to tell (True), or every case is another person's (False). ``sizes`` are how many events are known; sizes
-    for which nobody has more events are left out. Where the logs have real times that overlap, attackers who also know
-    the start of the case to ``hours`` are tried. No log is changed and no value depends on the order of rows.
+    ``control`` has people of the same process who were not in the released log; then they are the baseline. Otherwise
+    others' cases are, and these exclude other cases of the same ``person``. The person's column in the original is this
+    one, with True the likeliest one; with False every case is another person's. ``sizes`` are the numbers of known
+    events; sizes for which no one has more events are left out. Where the logs have real times that overlap, attackers
+    who also know the start of the case to ``hours`` are tried. No log is changed and no value depends on the order of
+    rows.
     """
     began = time.perf_counter()
     wanted = sorted(set(sizes))
@@ -176,15 +177,15 @@ def singling_out(
 
 @dataclass(frozen=True, eq=False)
 class _Fitted:
-    """What fits in a log, whenever it started, and of the attacks with a known start what fits and started then."""
+    """Cases of a log that fit, whatever their start, and those that also started then."""
 
     ever: Fitting
     near: Fitting | None
     known: IntArray
-    """The attacks with a known start."""
+    """Attacks with a known start."""
 
     def guessed(self) -> FloatArray:
-        """The chances to guess with a known start; who finds nothing that fits goes on without it."""
+        """Return the chances to guess with a known start, or without it if no case fits."""
         assert self.near is not None
         return self.near.guessed(self.ever.rows(self.known))
 
@@ -199,7 +200,7 @@ class _Against:
 
 @dataclass(frozen=True, eq=False)
 class _Trial:
-    """Attacks with so many known events on people of one log and of another one."""
+    """Attacks with ``size`` known events on people of one log and of another one."""
 
     size: int
     before: Population
@@ -207,7 +208,7 @@ class _Trial:
     reach: int
 
     def with_release(self, whom: AttackTargets, attacks: Attacks) -> _Against:
-        """Return what fits these people in the release."""
+        """Return the cases that fit these people in the release."""
         return _Against(self._fitted(self.after, attacks, whom.recode, whom.counterpart), attacks)
 
     def _fitted(
@@ -230,14 +231,17 @@ class _Trial:
         return _Fitted(ever, then, known)
 
     def _from_others(self, whom: AttackTargets, attacks: Attacks, fitted: _Fitted) -> _Fitted:
-        """What fits in the original without other cases of the person; ``fitted`` is what does with them."""
+        """Return the cases of the original that fit, without other cases of the person.
+
+        ``fitted`` has those that fit with them.
+        """
         if whom.owner is None or attacks.owner is None:
             return fitted
         less = besides(whom.variants, whom.variant, whom.owner, attacks.variant, attacks.owner)
         return self._fitted(self.before, attacks, None, np.arange(len(whom.variants)), less)
 
     def outcome(self, whom: AttackTargets, attacks: Attacks, against: _Against | None) -> list[Knowledge]:
-        """The outcome without, and where possible with, knowledge of the start."""
+        """Return the outcome without and, where possible, with knowledge of the start."""
         a = self._fitted(self.before, attacks, None, np.arange(len(whom.variants)))
         b = self.with_release(whom, attacks).found
         o = self._from_others(whom, attacks, a)
@@ -271,7 +275,10 @@ class _Trial:
         guessed: tuple[FloatArray, FloatArray, FloatArray],
         control: tuple[Attacks, FloatArray, FloatArray] | None,
     ) -> Knowledge:
-        """With the original, with the release, and known from others; a control group takes the place of the latter."""
+        """Return the result with the original, with the release, and known from others.
+
+        A control group takes the place of the latter.
+        """
         singled, guesses = ([_rate(values, attacks) for values in three] for three in (alone, guessed))
         weight = attacks.weight / attacks.weight.sum()
         if control is None:
@@ -300,7 +307,7 @@ def _rate(values: FloatArray, attacks: Attacks) -> Rate:
 
 
 def _drawn_alone(found: Fitting, cases: int | IntArray, n: int) -> FloatArray:
-    """The chance that, of n cases drawn from everybody else's, one alone fits and has the person's trace."""
+    """Return the chance that one of n cases of others alone fits and has the trace."""
     same = found.same - 1
     others = np.maximum(1, cases - 1)
     fit = (same + found.others) / others

@@ -1,4 +1,4 @@
-"""Whom an attack is tried on, and what is known of them: cases of a log, with a few of their events."""
+"""Targets of an attack: cases of a log, with a few events that the attacker knows."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from veilog.measures.use_cases.attributes import ComparedAttribute, compared
 
 @dataclass(frozen=True, eq=False)
 class AttackTargets:
-    """People to attack: the cases of a log, and what these are in the release."""
+    """People to attack: the cases of a log, and their counterparts in the release."""
 
     variants: Variants
     variant: IntArray
     start: IntArray
-    """``UNKNOWN`` where it is."""
+    """Start of each case, or ``UNKNOWN``."""
     recode: IntArray
-    """Of each activity its code in the release, -1 where that has none; the last one is that of -1."""
+    """Code of each activity in the release, -1 for none; the last entry is that of -1."""
     counterpart: IntArray
-    """Of each variant the release's one, -1 where it has none."""
+    """Counterpart of each variant in the release, -1 where there is none."""
     owner: IntArray | None
-    """Whose each case is, where some have several and that is known."""
+    """Person of each case, if the log identifies persons and some have several cases."""
 
     def besides(self, attacks: Attacks, *, with_start: bool) -> IntArray | int:
-        """How many other cases the person of each attack has, all or those with a known start."""
+        """Return the number of other cases (with a start) of each attacked person."""
         if self.owner is None or attacks.owner is None:
             return 0
         cases = self.owner[self.start != UNKNOWN] if with_start else self.owner
@@ -45,26 +45,29 @@ class AttackTargets:
 
 @dataclass(frozen=True, eq=False)
 class Attacks:
-    """People attacked."""
+    """People attacked, with the knowledge of each."""
 
     variant: IntArray
     start: IntArray
-    """``UNKNOWN`` where it is."""
+    """Start of each attacked case, or ``UNKNOWN``."""
     patterns: IntArray
-    """What is known: codes of the people's activities, an attack a row."""
+    """Known codes of the people's activities, one attack per row."""
     weight: FloatArray
     exact: bool
     people: int
-    """How many could be attacked."""
+    """Number of people who could be attacked."""
     timed: int
-    """How many of them have a known start."""
+    """Number of these people with a known start."""
     owner: IntArray | None = None
-    """Who each is, where some have several cases and that is known."""
+    """Person of each attack, if persons are identified and some have several cases."""
 
     @property
     def independent(self) -> float:
-        """How many people, drawn from all who could be in the log and attacked with all that can be known, would vary
-        as much: those attacked are drawn from the people of the log, and these from all."""
+        """Return the number of independent people whose outcomes would vary as much.
+
+        These people would be drawn from all who could be in the log, and attacked with all that can be known. The
+        actual ones are drawn from the people of the log, and these from all people.
+        """
         return self.people if self.exact else 1 / (1 / self.people + 1 / len(self.weight))
 
     def rows(self, rows: IntArray) -> Attacks:
@@ -82,7 +85,10 @@ class Attacks:
 def attackable(
     log: EventLog | Variants, after: Variants, with_start: bool, owner: IntArray | None = None
 ) -> AttackTargets:
-    """Return the cases of a log, each with its ``owner`` where these are given, in the log's order of cases."""
+    """Return the cases of a log, each with its ``owner`` if given, to attack.
+
+    The owners are in the log's order of cases.
+    """
     variants = log if isinstance(log, Variants) else log.variants
     places = {label: code for code, label in enumerate(after.labels)}
     rows = {sequence: row for row, sequence in enumerate(after.sequences)}
@@ -98,8 +104,10 @@ def attackable(
 
 
 def drawn(whom: AttackTargets, size: int, most: int, rng: np.random.Generator) -> Attacks | None:
-    """All that can be known of those who have more events, if that is no more than ``most``, or so much drawn from it;
-    None where there is nobody."""
+    """Return the attacks on people who have more than ``size`` events, or None.
+
+    All possible attacks are returned if there are no more than ``most`` of them; else ``most`` are drawn at random.
+    """
     variants = whom.variants
     people = np.flatnonzero(variants.lengths[whom.variant] > size)
     if not len(people):
@@ -126,22 +134,21 @@ def drawn(whom: AttackTargets, size: int, most: int, rng: np.random.Generator) -
 # People and what is known of them, numbered alike in several logs ----------------------------------------------------
 
 # People and what is known of them, numbered alike in several logs: beginnings, last activities, attributes.
-
-
+# People and the knowledge of them, numbered alike in several logs: beginnings, last activities, attributes.
 MOST_ATTRIBUTES = 8
-"""Attributes of cases that are known and guessed; more are left out, those that vary least first."""
+"""Largest number of attributes that are known and guessed: those that vary most."""
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The cases of a log: its variants, and of each case the row of its variant."""
+    """Cases of a log: its variants, and the row of the variant of each case."""
 
     variants: Variants
     variant: IntArray
 
 
 def people_of(log: EventLog | Variants) -> People:
-    """Return the cases of a log in its order; of variants in theirs."""
+    """Return the cases of a log in its order; for variants, in their order."""
     if isinstance(log, Variants):
         return People(log, np.repeat(np.arange(len(log)), log.counts))
     return People(log.variants, variant_of_cases(log))
@@ -149,7 +156,7 @@ def people_of(log: EventLog | Variants) -> People:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The cases of a log, those of a variant together, and where it is known whose they are, those of a person."""
+    """Cases of a log, grouped by variant and, where persons are known, by person."""
 
     variant: IntArray
     cases: IntArray
@@ -157,7 +164,7 @@ class Rows:
 
 
 def rows_of(log: EventLog | Variants, owner: IntArray | None) -> Rows:
-    """Return the cases of a log by variants, and by the ``owner`` of each case, in the log's order, where given."""
+    """Return the cases of a log by variant and by ``owner`` (in the log's order)."""
     if owner is None:
         variants = log if isinstance(log, Variants) else log.variants
         return Rows(np.arange(len(variants)), variants.counts, None)
@@ -169,11 +176,11 @@ def rows_of(log: EventLog | Variants, owner: IntArray | None) -> Rows:
 def halves(
     log: EventLog | Variants, seed: int = 0, *, person: str | bool = True
 ) -> tuple[EventLog | Variants, EventLog | Variants]:
-    """Return two random halves of the cases, of which neither has a case of the other; by the seed, and of a log with
-    events also by the order of its cases, which case is in which.
+    """Return two random halves of the cases, of which neither has a case of the other.
 
-    With the column of a ``person`` they are halves of the people, whatever the order, and nobody has cases in both.
-    True: the column that seems to tell whose a case is, where there is one; False: cases, whosever they are.
+    The seed decides the halves; for a log with events, so does the order of its cases. With the column of a ``person``
+    the halves are halves of the people, whatever the order, and no person has cases in both. True takes the likeliest
+    column of persons, if there is one. False splits the cases, whatever their persons.
     """
     cases = log.cases if isinstance(log, Variants) else log.number_of_cases
     random, half = np.random.default_rng([seed, cases]), (cases + 1) // 2
@@ -190,7 +197,7 @@ def halves(
 
 
 def shared_codes(logs: Sequence[Variants]) -> list[IntArray]:
-    """Return the activities of each log by numbers that mean the same in all."""
+    """Return the activities of each log as numbers that mean the same in all logs."""
     place: dict[str, int] = {}
     coding = [np.array([place.setdefault(label, len(place)) for label in log.labels], dtype=np.int64) for log in logs]
     return [
@@ -199,8 +206,11 @@ def shared_codes(logs: Sequence[Variants]) -> list[IntArray]:
 
 
 def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntArray]], list[IntArray]]:
-    """Return for each length, of each log, a number for how each variant begins (-1 for shorter ones), equal for equal
-    beginnings of any of the logs; and of each log the last activity of each variant (-1 without one)."""
+    """Return numbers for the beginnings and for the last activity of each variant.
+
+    For each length and each log, a number stands for the beginning of each variant (-1 for shorter ones). Equal
+    beginnings of any of the logs have equal numbers. The last activity of a variant without events is -1.
+    """
     codes = shared_codes(logs)
     kinds = 1 + max((int(code.max(initial=0)) for code in codes), default=0)
     ends = np.cumsum([len(log) for log in logs])[:-1]
@@ -224,9 +234,15 @@ def prefixes_of(logs: Sequence[Variants], longest: int) -> tuple[list[list[IntAr
 
 
 def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[IntArray]]:
-    """Return the names of the attributes of cases that the first two logs have, and of each log the values as
-    numbers, a column each; :class:`ParameterError` where there is none. Numbers and dates are cut at quantiles of the
-    first log. Whose a case is counts as one: where the release has it, it can be known and guessed."""
+    """Return the attributes of cases that the logs have in common, and their values.
+
+    The values of each log are numbers, with one column per attribute. Numbers and dates are cut at quantiles of the
+    first log. The person of a case counts as an attribute: where the release has it, it can be known and guessed.
+
+    Raises:
+        ParameterError: When there is no common attribute.
+
+    """
     whole = [log for log in logs if isinstance(log, EventLog)]
     if len(whole) < len(logs):
         raise ParameterError("inference-of-variants")
@@ -248,7 +264,7 @@ def _used(attribute: ComparedAttribute) -> IntArray:
 
 
 def _variety(codes: IntArray) -> float:
-    """The entropy of the known values."""
+    """Return the entropy of the known values."""
     count = np.bincount(codes[codes >= 0])
     share = count[count > 0] / max(1, count.sum())
     return float(-(share * np.log(share)).sum())

@@ -1,4 +1,4 @@
-"""What the attacks found, as messages and in sentences for people; all of them for the owner of the log only."""
+"""Messages and sentences about the attacks; all are confidential."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from veilog.measures.singling_out.rates import Attack, Control, Rate, Success
 from veilog.messages import OwnerMessage
 
 _AGAINST: Mapping[Control, str] = {"others' cases": "others", "held out": "held-out"}
-"""The end of a code, by what an attack is held against."""
+"""End of a message code, by the control."""
 _PUBLISHED = "-published"
-"""The end of a code about a log that is published itself; the terminal alone says so, in English."""
+"""End of a code about a published log; only the terminal prints it, in English."""
 
 
 A = TypeVar("A", bound=Attack)
 
 
 def in_words(result: SinglingOut) -> str:
-    """Two sentences about where the release tells most beyond the baseline, or else where the original tells most."""
+    """Return two sentences about the knowledge with the largest gain.
+
+    If none gains more than chance, they describe the knowledge with which the original reveals most.
+    """
     row, against = _most(result), _AGAINST[result.control]
     said = OwnerMessage(f"attack-guesses-{against}", known=known_of(row), **_shares(row.guessed))
     return f"{said} {_conclusion(row, against)}"
 
 
 def briefly_in_words(result: SinglingOut) -> str:
-    """What is concluded, in one sentence that stands by itself; the terminal alone says so, in English."""
+    """Return the conclusion in one sentence; only the terminal prints it, in English."""
     row, against = _most(result), _AGAINST[result.control]
     concluded = _conclusion(row, against)
     if concluded.code != f"attack-more-{against}":
@@ -46,8 +49,11 @@ def _most(result: SinglingOut) -> Knowledge:
 
 
 def linked_in_words(result: Linkability, *, published: bool = False) -> str:
-    """Two sentences about the lists where the release gains most, or else where the original links most; ``published``
-    where the log itself stands for the release."""
+    """Return two sentences about the lists with the largest gain.
+
+    If none gains more than chance, they describe the lists that the original links best. ``published`` means that the
+    log itself stands for the release.
+    """
     row = _telling(result.results) or max(result.results, key=lambda row: row.linked.original.value)
     against = _AGAINST[result.control]
     said = OwnerMessage(
@@ -61,8 +67,11 @@ def linked_in_words(result: Linkability, *, published: bool = False) -> str:
 
 
 def inferred_in_words(result: Inference, *, published: bool = False) -> str:
-    """Two sentences about the secret where the release gains most, or else where the original tells most beyond it;
-    ``published`` where the log itself stands for the release."""
+    """Return two sentences about the secret with the largest gain.
+
+    If none gains more than chance, they describe the secret that the original reveals most beyond the baseline.
+    ``published`` means that the log itself stands for the release.
+    """
     row = _telling(result.results) or max(
         result.results, key=lambda row: row.guessed.original.value - row.guessed.baseline.value
     )
@@ -77,7 +86,7 @@ def inferred_in_words(result: Inference, *, published: bool = False) -> str:
 
 
 def _shares(rate: Success) -> dict[str, str]:
-    """The shares with the original, with the release, and of the control."""
+    """Return the shares with the original, with the release, and of the control."""
     return {
         "original": percent(rate.original),
         "released": percent(rate.released),
@@ -86,8 +95,7 @@ def _shares(rate: Success) -> dict[str, str]:
 
 
 def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
-    """Return how many cases have a path that no other has, or how many ``persons`` have a case with a path that nobody
-    else has; this is exact."""
+    """Return the exact number of cases, or ``persons``, with a path of their own."""
     if cases == 1:
         return str(OwnerMessage("path-of-one-case"))
     share = percent(alone / cases) if cases else ""
@@ -98,9 +106,10 @@ def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
 
 
 def found_in_words(rows: Sequence[ReidentificationRate], *, persons: bool = False) -> str:
-    """Return how many cases, or ``persons``, somebody finds who knows so much of them, never without the interval;
-    ``rows`` are those in which the start is known, or those in which it is not, and what they have in common is said
-    once."""
+    """Return how many cases, or ``persons``, an attacker finds, with the interval.
+
+    ``rows`` are those with a known start, or those without it. The sentence states their common parts once.
+    """
     day = " and the day it started" if rows[0].with_start else ""
     unit = "person" if persons else "case"
     return said_once("An attacker who knows", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True)
@@ -122,8 +131,11 @@ _ENDS = {"": "value", "_low": "low", "_high": "high"}
 
 
 def said_once(who: str, more: str, done: Sequence[tuple[int, str]], *, ordered: bool = False) -> str:
-    """Return in one sentence what somebody does who knows so many activities, in their order where they are
-    ``ordered``, and ``more``: sizes with the same outcome share it, and those that follow add only what differs."""
+    """Return one sentence about attackers who know these numbers of activities.
+
+    They know the activities' order if ``ordered``, and ``more``. Sizes with the same outcome share it, and later parts
+    add only the difference.
+    """
     parts: list[str] = []
     for outcome, same in groupby(done, key=lambda row: row[1]):
         sizes = [size for size, _ in same]
@@ -140,7 +152,7 @@ def _either(sizes: Sequence[int]) -> str:
 
 
 def like_who(example: Example, *, persons: bool = False) -> str:
-    """Return a case, or a person, that is found by little, in words; for the owner's eyes only."""
+    """Return in words a case, or a person, that little knowledge finds; confidential."""
     path = ", ".join(
         str(OwnerMessage("example-later", activity=quoted(name))) if place else quoted(name)
         for place, name in enumerate(example.activities)
@@ -154,19 +166,19 @@ def like_who(example: Example, *, persons: bool = False) -> str:
 
 
 def known_of(row: Knowledge) -> str:
-    """Return what is known of a person."""
+    """Return the attacker's knowledge of a person in words."""
     code = f"known-event{_s(row.size)}{'-and-start' if row.with_start else ''}"
     return str(OwnerMessage(code, n=row.size))
 
 
 def lists_of(row: Linked) -> str:
-    """Return what two lists have."""
+    """Return the contents of two lists in words."""
     both = OwnerMessage(f"lists-{row.other_list}{'-of-one' if row.size == 1 else ''}", n=row.size)
     return str(OwnerMessage("lists-of-two-releases", lists=both) if row.releases > 1 else both)
 
 
 def begun(row: Inferred) -> str:
-    """Return what is known of a case whose end or attribute is guessed."""
+    """Return the knowledge of a case whose end or attribute is guessed, in words."""
     first = OwnerMessage("first-activity" if row.size == 1 else "first-activities", n=row.size)
     if not row.attributes:
         return str(first)
@@ -178,7 +190,7 @@ def _s(number: int) -> str:
 
 
 def percent(share: Rate | float) -> str:
-    """Return a share for people; what is above nothing never looks like nothing."""
+    """Return a share as a percentage for people; a positive share never looks like 0."""
     value = share.value if isinstance(share, Rate) else share
     if 0 < value < 0.001:
         return str(OwnerMessage("share-under", share=in_percent("0.1")))
@@ -186,13 +198,15 @@ def percent(share: Rate | float) -> str:
 
 
 def _telling(rows: tuple[A, ...]) -> A | None:
-    """The attack that gains most, of those that gain more than chance makes."""
+    """Return the attack with the largest gain among those that gain more than chance."""
     return max((row for row in rows if row.more), key=lambda row: row.beyond.value, default=None)
 
 
 def _conclusion(row: Attack, against: str, *, published: bool = False) -> OwnerMessage:
-    """What is concluded of a release, or of a log; nothing where the interval of what it tells beyond the control is
-    100 points wide or more."""
+    """Return the conclusion about a release or a log.
+
+    It is "undecided" where the interval of the gain over the control is 100 points wide or more.
+    """
     if row.beyond.high - row.beyond.low >= 1:
         return OwnerMessage("attack-undecided")
     return OwnerMessage(f"attack-{'' if row.more else 'no-'}more-{against}{_PUBLISHED if published else ''}")

@@ -1,4 +1,4 @@
-"""Use cases of a release: discovery, prediction, performance, attributes, returning persons and others."""
+"""Use cases of a release, such as discovery, prediction and performance."""
 
 from __future__ import annotations
 
@@ -21,11 +21,16 @@ from veilog.measures.use_cases.use_case import (
 __all__ = ["USE_CASES", "Assessment", "Grade", "Metric", "MetricResult", "UseCase", "UseCaseOptions", "judge", "named"]
 
 USE_CASES = Registry(UseCase, "veilog.use_cases", {name: facts["at"] for name, facts in our_use_cases().items()})
-"""In the order in which they are judged; packages add their own by entry points of this group."""
+"""Registry in the order in which use cases are judged; packages add theirs by entry points of this group."""
 
 
 def named(names: Sequence[str] | str) -> tuple[str, ...]:
-    """Return these names of use cases, ``all`` as every one; :class:`ParameterError` for one that does not exist."""
+    """Return these names of use cases, with ``all`` every one.
+
+    Raises:
+        ParameterError: When a name does not exist.
+
+    """
     names = [name.strip() for name in names.split(",")] if isinstance(names, str) else names
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ParameterError("use-case-names-invalid", parameter="use_cases", names=names, names_2=", ".join(USE_CASES))
@@ -43,7 +48,7 @@ def named(names: Sequence[str] | str) -> tuple[str, ...]:
 
 
 def judge(pair: Pair, names: Sequence[str], asked: UseCaseOptions | None = None) -> dict[str, Assessment]:
-    """Return what a release is worth for these use cases."""
+    """Return the assessments of a release for these use cases."""
     wanted = named(names)
     if not wanted:
         return {}

@@ -1,4 +1,4 @@
-"""Attributes: what a release kept of their values, each by itself, in pairs, and beside the path of the case."""
+"""Attributes: how well a release keeps their values, alone, in pairs and by path."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from veilog.measures.use_cases.use_case import Assessment, Lowest, Mean, UseCase
 from veilog.messages import Message
 from veilog.privacy.persons import columns_of_persons
 
-# Which attributes of two logs are compared, and their values in arrays that mean the same for both.
+# The attributes of two logs to compare, with their values in arrays that mean the same for both.
 #
-# Compared are the attributes of the original that vary and do not name: not those with one value only, nor text and
-# whole numbers whose values occur no more than twice on average (names of cases, numbers of invoices, remarks), nor
-# XES ids, nor the column that tells whose a case is. Numbers and dates are ordered, everything else is a category. An
-# event attribute that has one value in (nearly) every case, such as a patient's age, is one of cases, wherever in the
-# case it stands: its first known value counts.
+# Compared are the attributes of the original that vary and do not name. Left out are attributes with one value only,
+# XES ids, and the column of persons. Text and whole numbers are left out, too, if their values occur no more than twice
+# on average (names of cases, numbers of invoices, remarks). Numbers and dates are ordered, everything else is a
+# category. An event attribute that has one value in (nearly) every case, such as a patient's age, counts as one of
+# cases, wherever in the case it stands: its first known value counts.
 
 PARTS = 10
-"""Into about so many parts, each of as many values of the original, a number is cut that is compared as a category."""
+"""Number of parts into which a number is cut as a category, each with equally many values of the original."""
 ONE_VALUE = 0.99
-"""Share of the cases, of those in which it is known, that have one value of an event attribute that is one of cases."""
+"""Share of cases with one value, of those where it is known, above which an event attribute is one of cases."""
 
 _NO_ATTRIBUTES = {ACTIVITY, TIMESTAMP, CASE_INDEX, EVENT_INDEX, NESTED}
 
@@ -50,27 +50,27 @@ class Values:
         return ~np.isnan(self.array) if self.array.dtype == np.float64 else self.array >= 0
 
     def of(self, rows: AnyArray) -> Values:
-        """Return those of some cases or events."""
+        """Return the values of some cases or events."""
         return Values(self.array[rows])
 
 
 @dataclass(frozen=True, eq=False)
 class ComparedAttribute:
-    """One attribute of the original and what the log that is used in its place has of it."""
+    """One attribute of the original, and its values in the log that is used instead."""
 
     name: str
-    """With ``case:`` before it if the original has it at its cases."""
+    """Name, with ``case:`` before it if the original has it at its cases."""
     of_cases: bool
-    """Whether there is a value for every case, not for every event."""
+    """True if there is a value for every case, not for every event."""
     ordered: bool
-    """Whether it is a number or a date."""
+    """True if it is a number or a date."""
     judged: Values
     used: Values | None
-    """None where that log does not have it, or has text where the original has numbers."""
+    """Values in the used log; None where it lacks them, or has text where the original has numbers."""
 
     @cached_property
     def codes(self) -> tuple[IntArray, IntArray | None, int]:
-        """As categories, numbers by quantiles of the original: of the judged log, of the used one, how many."""
+        """Return both logs' categories, by the original's quantiles, and their number."""
         both = (self.judged, self.used)
         if self.ordered:
             ends = _ends(self.judged.array[np.isfinite(self.judged.array)])
@@ -84,8 +84,12 @@ class ComparedAttribute:
 
 
 def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[ComparedAttribute, ...]:
-    """Return what there is to compare, without the column of a ``person``; :class:`ParameterError` where the judged log
-    has nothing of the kind."""
+    """Return the attributes to compare, without the column of a ``person``.
+
+    Raises:
+        ParameterError: When the judged log has no such attribute.
+
+    """
     left_out = _left_out(judged, person)
     found = (*_of_cases(used, judged, left_out), *_of_events(used, judged, left_out))
     if not found:
@@ -94,7 +98,7 @@ def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tup
 
 
 def not_kept(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[str, ...]:
-    """Return the names of the attributes that are compared and that the log which is used does not have."""
+    """Return the names of the compared attributes that the used log does not have."""
     left_out = _left_out(judged, person)
     kinds = (("case:", judged.cases, used.cases), ("", judged.events, used.events))
     return tuple(
@@ -108,7 +112,7 @@ def not_kept(used: EventLog, judged: EventLog, person: str | None = None) -> tup
 
 
 def _left_out(judged: EventLog, person: str | None) -> set[str]:
-    """Return the columns that are no attributes, those with names of persons among them."""
+    """Return the columns that are no attributes, with those that name persons."""
     return _NO_ATTRIBUTES | (set() if person is None else {*columns_of_persons(judged, person)})
 
 
@@ -153,8 +157,11 @@ def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, 
 
 
 def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
-    """Return the field of the used log's table for this one; None, too, where it has text for numbers, and of a life
-    cycle of one transition: every event that is written as XES has one."""
+    """Return the field of the used log for this one, or None.
+
+    It is None where the used log has text for numbers. A life cycle of one transition is None, too, because every event
+    that is written as XES has one.
+    """
     found = _same(field, judged, used)
     if found is not None and found.name == LIFECYCLE and len(used.column(LIFECYCLE).unique()) < 2:
         return None
@@ -163,7 +170,7 @@ def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None
 
 
 def _same(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
-    """Return the field of the used log's table for this one; XES files have names without spaces for those with."""
+    """Return the field of the used log for this one; XES replaces spaces in names."""
     if field.name in used.column_names:
         return used.schema.field(field.name)
     place = judged.column_names.index(field.name)
@@ -185,7 +192,7 @@ def _numbers(column: pa.ChunkedArray) -> FloatArray:
 
 
 def _categories(column: pa.ChunkedArray, labels: dict[str, int]) -> IntArray:
-    """Return the values as integers, new ones with the next numbers in their order, and -1 where there are none."""
+    """Return the values as integers, -1 for none; new values get the next numbers."""
     coded = column.cast(pa.string()).combine_chunks().dictionary_encode()
     values = coded.dictionary.to_pylist()
     for value in sorted(values):  # whatever order the rows are in
@@ -197,10 +204,10 @@ def _categories(column: pa.ChunkedArray, labels: dict[str, int]) -> IntArray:
 
 
 def _ends(values: FloatArray) -> FloatArray:
-    """Return the largest number of each part but the last: quantiles, each once, so that no part is empty here.
+    """Return the largest number of each part but the last: quantiles, each once.
 
-    A value that more than one in ``PARTS`` have is a part of its own. Equal widths would put nearly all numbers of a
-    long tail, such as amounts, into one part, and no dependence on them could be seen.
+    No part is empty here. A value that more than one in ``PARTS`` have is a part of its own. Equal widths would put
+    nearly all numbers of a long tail, such as amounts, into one part, and no dependence on them could be seen.
     """
     if not len(values):
         return values
@@ -210,12 +217,12 @@ def _ends(values: FloatArray) -> FloatArray:
     # A frequent value is a quantile, so the end of its part; the part before ends just below it.
     ends = np.unique(np.concatenate([tenths, np.nextafter(frequent, -np.inf)]))
     after = np.searchsorted(found, ends, side="right")
-    last = np.diff(after, append=len(found)) > 0  # of two with no value between, and none at the very end
+    last = np.diff(after, append=len(found)) > 0  # the last of two without a value between, none at the end
     return np.asarray(ends[last & (after > 0)])
 
 
 def _cut(values: Values, ends: FloatArray) -> IntArray:
-    """Return for every number its part, the first or last one where it lies outside of all, and -1 where unknown."""
+    """Return the part of every number (outside of all: the nearest), -1 if unknown."""
     return np.where(values.known, np.searchsorted(ends, values.array), -1)
 
 
@@ -239,11 +246,11 @@ def _first_known(values: Values, log: EventLog) -> Values:
 
 
 def _known_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
-    """Return the cases of the events where it is known, and its values there."""
+    """Return the cases of the events where the value is known, and the values there."""
     return log.events.column(CASE_INDEX).to_numpy()[values.known], values.array[values.known]
 
 
-# How like two logs are in one attribute, in two, and in one beside the path of its case: 0 to 1, 1 for the same.
+# Similarities of two logs in one attribute, in two, and in one beside the path of its case: 0 to 1, 1 for the same.
 #
 # These are the similarities of the package sdmetrics 0.32.0 (github.com/sdv-dev/SDMetrics, MIT; no code of theirs is
 # here), each of distributions p of the original and q of the log used in its place:
@@ -255,16 +262,16 @@ def _known_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
 #   all into one part, and a lost dependence cannot be seen;
 # - *correlation similarity* of two numbers: 1 - |r_p - r_q| / 2 with Pearson's r.
 #
-# An unknown value counts. In one attribute, the shares of unknown values are compared as well, and what is known by
-# itself, or a value that nearly all events lack would be kept by lacking it: the product of both. In a pair, it is
+# An unknown value counts. In one attribute, the similarity is the product of two: of the shares of unknown values, and
+# of the known values. Otherwise a value that nearly all events lack would be kept by lacking it. In a pair, unknown is
 # one more value, and rows that know neither are left out.
 
 _MOST_CELLS = 1 << 22
-"""Pairs of values up to which every one has a cell of its own."""
+"""Number of pairs of values up to which every pair has a cell of its own."""
 
 
 def marginal(used: Values | None, judged: Values) -> float | None:
-    """Return the similarity of one attribute; None where neither log knows anything of it."""
+    """Return the similarity of one attribute; None where neither log knows a value."""
     if used is None or not len(used.array):
         return 0.0
     shares = float(judged.known.mean()), float(used.known.mean())
@@ -276,7 +283,7 @@ def marginal(used: Values | None, judged: Values) -> float | None:
 
 
 def shape(used: AnyArray, judged: AnyArray) -> float:
-    """Return the complement of the Kolmogorov-Smirnov distance of numbers, or of total variation of categories."""
+    """Return the Kolmogorov-Smirnov or, for categories, total variation complement."""
     if judged.dtype == np.float64:
         a, b = np.sort(used), np.sort(judged)
         both = np.concatenate([a, b])
@@ -287,7 +294,7 @@ def shape(used: AnyArray, judged: AnyArray) -> float:
 
 
 def pair(first: ComparedAttribute, second: ComparedAttribute) -> float | None:
-    """Return the similarity of two attributes of the same rows; None where the original has no two values of each."""
+    """Return the similarity of two attributes; None if the original lacks two values."""
     if first.used is None or second.used is None:
         return 0.0
     if first.ordered and second.ordered:
@@ -299,7 +306,7 @@ def pair(first: ComparedAttribute, second: ComparedAttribute) -> float | None:
 
 
 def correlation(used: tuple[Values, Values], judged: tuple[Values, Values]) -> float | None:
-    """Return the correlation similarity; where a number of the release is constant it has the correlation 0."""
+    """Return the correlation similarity; a constant number of a release correlates 0."""
     wanted = _pearson(*judged)
     if wanted is None:
         return None
@@ -311,7 +318,7 @@ def correlation(used: tuple[Values, Values], judged: tuple[Values, Values]) -> f
 def contingency(
     used: tuple[IntArray, IntArray], judged: tuple[IntArray, IntArray], sizes: tuple[int, int]
 ) -> float | None:
-    """Return the contingency similarity of two categories with so many values, -1 where unknown."""
+    """Return the contingency similarity of two categories of these sizes, -1 unknown."""
     a, b = (_keys(*codes, sizes[1]) for codes in (used, judged))
     if not len(b):
         return None
@@ -326,14 +333,14 @@ def contingency(
 
 @dataclass(frozen=True, eq=False)
 class Presence:
-    """The cases of a log and which activities they have: a row for every case with every one of its activities."""
+    """Cases of a log with their activities: a row for each activity of each case."""
 
     cases: int
     case: IntArray
     activity: IntArray
 
     def shares(self, codes: IntArray, size: int, activities: int) -> tuple[FloatArray, FloatArray]:
-        """Return the shares of the cases by a category (-1: unknown) and activity, of those that have it and not."""
+        """Return the shares of cases by category (or -1), with and without each activity."""
         cells = (codes[self.case] + 1) * activities + self.activity
         joint = np.bincount(cells, minlength=(size + 1) * activities).reshape(size + 1, activities) / self.cases
         return joint, _shares(codes + 1, size + 1)[:, None] - joint
@@ -342,7 +349,7 @@ class Presence:
 def presence(
     used: tuple[IntArray, Presence], judged: tuple[IntArray, Presence], size: int, activities: int
 ) -> FloatArray:
-    """Return the contingency similarities of a category of the cases with whether each activity is in the case."""
+    """Return the contingency similarities of a category with each activity's presence."""
     a, b = (held.shares(codes, size, activities) for codes, held in (used, judged))
     apart: FloatArray = (np.abs(a[0] - b[0]) + np.abs(a[1] - b[1])).sum(axis=0)
     return 1 - apart / 2
@@ -368,22 +375,25 @@ def _shares(codes: IntArray, size: int) -> FloatArray:
     return np.bincount(codes, minlength=size) / len(codes)
 
 
-# Attributes as a use case: each by itself, in pairs, by activity, and beside the path of the case.
+# Attributes as a use case: each by itself, in pairs, by activity, and together with the path of the case.
 
 NAMED = 30
-"""So many attributes that were not kept are named."""
+"""Largest number of lost attributes to name."""
 VARYING = (0.1, 0.9)
-"""Shares of the original's cases between which an activity tells cases apart."""
+"""Shares of the original's cases between which an activity distinguishes cases."""
 
 
 def marginals(used: EventLog, judged: EventLog, person: str | None = None) -> dict[str, float]:
-    """Return how like each attribute of the original is by itself, those of its cases with ``case:``; 0: not kept."""
+    """Return the similarity of each attribute of the original by itself; 0 if lost.
+
+    The names of attributes of cases have ``case:`` before them.
+    """
     found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged, person))
     return {name: value for name, value in found if value is not None}
 
 
 class _OfAttributes(UseCase):
-    """Also names what the release did not keep, and the column of persons that is left out."""
+    """Use case that also names the lost attributes and the omitted column of persons."""
 
     def judged(self, sides: Splits, asked: UseCaseOptions) -> Assessment:
         found = super().judged(sides, asked)
@@ -398,8 +408,11 @@ class _OfAttributes(UseCase):
 
 
 def without(original: EventLog, released: EventLog, person: str | bool = True) -> Assessment | None:
-    """Return the result for a release without attributes, for which nothing need be computed; None where the
-    original has none, either. Whose a case is counts as none: see :func:`veilog.measures.persons.column_of`."""
+    """Return the result for a release without attributes, without computing anything.
+
+    It is None where the original has none, either. The person of a case is no attribute here: see
+    :func:`veilog.measures.persons.column_of`.
+    """
     names = not_kept(released, original, column_of(original, person))
     none = Message("attributes-not-in-release")
     return Assessment(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
@@ -426,14 +439,14 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
 
 
 class _Like(NamedTuple):
-    """How like one attribute is, or two together; None where that cannot be said."""
+    """Similarity of one attribute, or of two; None where it is unknown."""
 
     of: tuple[ComparedAttribute, ...]
     value: float | None
 
 
 def _pairs(attributes: Sequence[ComparedAttribute], used: EventLog, judged: EventLog) -> Iterator[_Like]:
-    """Yield the similarity of every two attributes, by case where both are of cases, else by event."""
+    """Yield the similarity of every two attributes, by case if both are of cases."""
     of_cases = [each for each in attributes if each.of_cases]
     yield from (_Like((a, b), pair(a, b)) for a, b in itertools.combinations(of_cases, 2))
     of_events = [each for each in attributes if not each.of_cases]
@@ -446,8 +459,10 @@ def _pairs(attributes: Sequence[ComparedAttribute], used: EventLog, judged: Even
 
 
 def _mean_of(likenesses: Sequence[_Like]) -> float | None:
-    """Return the mean, with the lowest of what the release has: a mean of many hides one that is lost, and what the
-    release lacks has names elsewhere."""
+    """Return the mean, with the lowest value that the release has.
+
+    A mean of many hides one that is lost. The attributes that the release lacks are named elsewhere.
+    """
     mean = _mean(each.value for each in likenesses)
     if mean is None:
         return None
@@ -460,7 +475,7 @@ def _mean_of(likenesses: Sequence[_Like]) -> float | None:
 
 
 class Activities:
-    """The activities of both logs (the one that is used, the one on which it is judged) by the same numbers."""
+    """Activities of the used and of the judged log, by the same numbers."""
 
     def __init__(self, used: EventLog, judged: EventLog) -> None:
         self.numbers: dict[str, int] = {}
@@ -476,7 +491,10 @@ class Activities:
         self.held = [_only(each, varying) for each in held]
 
     def marginals(self, attribute: ComparedAttribute) -> float | None:
-        """Return the similarity of an event attribute at each activity, by how often the original knows it there."""
+        """Return the similarity of an event attribute at each activity.
+
+        The activities are weighted by how often the original knows the attribute there.
+        """
         weights = np.bincount(self.codes[attribute.judged.known], minlength=self.size)
         if attribute.used is None or not weights.any():
             return 0.0 if weights.any() else None
@@ -488,7 +506,7 @@ class Activities:
         return float(np.sum(found) / weights.sum())
 
     def beside(self, attribute: ComparedAttribute) -> list[float | None]:
-        """Return the similarities of pairs: the attribute with the last activity, and with whether each is there."""
+        """Return the similarities of the attribute with the last, and with each, activity."""
         judged, used, size = attribute.codes
         if used is None:
             return [0.0] * (1 + self.varying)
@@ -524,7 +542,7 @@ def _held(codes: IntArray, log: EventLog, size: int) -> Presence:
 
 
 def _only(held: Presence, activities: BoolArray) -> Presence:
-    """Return what it has of these activities, numbered anew."""
+    """Return the presence of these activities only, numbered anew."""
     kept = activities[held.activity]
     return Presence(held.cases, held.case[kept], np.cumsum(activities)[held.activity[kept]] - 1)
 
@@ -539,12 +557,12 @@ ATTRIBUTES = _OfAttributes(score=_scores, **facts_of("attributes"))
 
 # Comparing groups ----------------------------------------------------------------------------------------------------
 
-# Comparing groups: by how much more of the cases of a group have an activity than of all others.
+# Comparing groups: how much more of a group's cases have an activity than of all others.
 #
-# A group is the cases that have one value of an attribute of cases; numbers and dates are cut at quantiles of the
+# A group has the cases with one value of an attribute of cases; numbers and dates are cut at quantiles of the
 # original. For group g and activity a the *gap* is the share of the cases of g that have a, less that share among
-# all other cases. People report gaps that are large, so those count that are ``LEAST`` or more in the original,
-# between groups of ``FEWEST`` cases or more:
+# all other cases. People report large gaps, so those count that are ``LEAST`` or more in the original, between groups
+# of ``FEWEST`` cases or more:
 #
 # - *gaps*: the mean distance between a gap of the release and that of the original;
 # - *size_of_gaps*: sum(x y) / sum(x^2), with x the gaps of the original and y those of the release, at most 1;
@@ -553,9 +571,9 @@ ATTRIBUTES = _OfAttributes(score=_scores, **facts_of("attributes"))
 
 
 LEAST = 0.1
-"""Gaps below this are seldom reported, and chance makes them."""
+"""Smallest gap that counts; chance makes smaller ones, which are seldom reported."""
 FEWEST = 30
-"""Cases of a group, and of all others: fewer tell no gap of a tenth."""
+"""Fewest cases of a group, and of all others, that reveal a gap of a tenth."""
 
 
 def _gap_scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
@@ -574,7 +592,7 @@ def _gap_scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, f
 
 
 def _gaps(used: EventLog, judged: EventLog, person: str | None) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Yield the gaps of the log judged, and of the other one, of each attribute of cases that both have."""
+    """Yield the gaps of both logs for each attribute of cases that both have."""
     numbers: dict[str, int] = {}
     theirs, ours = _having(judged, numbers), _having(used, numbers)
     found = False
@@ -591,7 +609,7 @@ def _gaps(used: EventLog, judged: EventLog, person: str | None) -> Iterator[tupl
 
 
 def _having(log: EventLog, numbers: dict[str, int]) -> tuple[IntArray, IntArray]:
-    """Return each case once with each of its activities, by the numbers of these."""
+    """Return each case once with each of its activities, by their numbers."""
     labels, codes = log.activity_codes
     number = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)
     case = np.repeat(np.arange(len(log.offsets) - 1), np.diff(log.offsets))
@@ -602,7 +620,7 @@ def _having(log: EventLog, numbers: dict[str, int]) -> tuple[IntArray, IntArray]
 def _gaps_of(
     having: tuple[IntArray, IntArray], group: IntArray, size: int, activities: int
 ) -> tuple[FloatArray, BoolArray]:
-    """Return the gap of each group at each activity, and which groups have enough cases, as all others have."""
+    """Return each group's gaps, and True where it and all others have enough cases."""
     case, activity = having
     known = group >= 0
     cases = np.bincount(group[known], minlength=size)[:, None]

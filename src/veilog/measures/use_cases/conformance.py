@@ -1,4 +1,4 @@
-"""Conformance: what a model says of a release and of its original, and the readers of such models."""
+"""Conformance: verdicts of a model on a release and on its original."""
 
 from __future__ import annotations
 
@@ -25,15 +25,20 @@ __all__ = ["CONFORMANCE", "read_model"]
 
 # Conformance ---------------------------------------------------------------------------------------------------------
 
-# Conformance: whether the release comes to the same verdicts on a model as the original does.
+# Conformance compares the verdicts of a model on the release with those on the original.
 #
-# Of a net a case keeps all or nothing; of a list of constraints it keeps those that it does not break, and conforms
-# if it breaks none. Where no model is given, the original's own rules are one: responses and precedences that hold
-# in 95 % of the cases that activate them.
+# A case keeps a net as a whole or not at all. Of a list of constraints it keeps those that it does not break, and it
+# conforms if it breaks none. Without a given model, the original's own rules are the model: responses and precedences
+# that hold in 95 % of the cases that activate them.
 
 
 def conformance_rate(model: Model, variants: Variants) -> float:
-    """Return the share of the cases that a model allows; :class:`ParameterError` where it cannot be found of all."""
+    """Return the share of the cases that a model allows.
+
+    Raises:
+        ParameterError: When some cases remain undecided.
+
+    """
     if isinstance(model, Net):
         found = _acceptor(model).verdicts(variants)
         if not found.decided.all():
@@ -47,14 +52,15 @@ def conformance_rate(model: Model, variants: Variants) -> float:
 
 @lru_cache(maxsize=1)
 def _acceptor(net: Net) -> Acceptor:
-    """Return what is known of a net: a use case asks about many logs of mostly the same variants."""
+    """Return a net's acceptor, cached: a use case checks many logs of like variants."""
     return Acceptor(net)
 
 
 def support_error(constraints: Sequence[Constraint], used: Variants, judged: Variants) -> float | None:
-    """Return by how much the constraints' supports differ, on average; where none is active in either log, None.
+    """Return the mean difference of the constraints' supports, or None.
 
-    A constraint that no case of one log activates has the support 0 there: nobody can see that it holds.
+    It is None where no constraint is active in either log. A constraint that no case of one log activates has the
+    support 0 there, because nothing shows that it holds.
     """
     pairs = zip(held(constraints, used), held(constraints, judged), strict=True)
     errors = [abs(one.support - other.support) for one, other in pairs if one.activated or other.activated]
@@ -81,14 +87,14 @@ CONFORMANCE = UseCase(score=_score, **facts_of("conformance"))
 
 # Declare constraints -------------------------------------------------------------------------------------------------
 
-# Declare constraints: what each template means, and in which share of the cases that activate it each one holds.
+# Declare constraints: the meaning of each template, and the share of the activating cases in which each one holds.
 #
-# A case activates a constraint where the activities occur that it says something about; cases that do not are no
-# evidence for it. Whether a case keeps a constraint, its automaton tells.
+# A case activates a constraint if the activities that it is about occur. Other cases are no evidence for it. The
+# automaton of a constraint decides if a case keeps it.
 
 
 SUPPORT = 0.95
-"""From which support on a constraint of the original's own is one that it is checked for."""
+"""Support from which on a constraint of the original counts as a rule."""
 FREQUENT = 0.05
 """Share of the cases that have to activate it."""
 MOST_ACTIVITIES = 50
@@ -97,27 +103,27 @@ ACTIVATING = {
     **dict.fromkeys(("precedence", "chain precedence"), (1,)),
     **dict.fromkeys(("succession", "not co-existence"), (0, 1)),
 }
-"""Which of its activities activate a constraint, if one of them occurs; every case activates the others."""
+"""Places of the activities that activate a template, one being enough; every case activates the others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """Of each variant, whether it activates a constraint and whether it keeps it; cases that do so."""
+    """Variants that activate and that keep a constraint, with the numbers of cases."""
 
     active: BoolArray
     kept: BoolArray
-    """Also True where it is not active."""
+    """True for variants that keep it, and also where it is not active."""
     activated: int
     satisfied: int
 
     @property
     def support(self) -> float:
-        """The share of the activated cases that keep it; 0 where nothing activates it."""
+        """Return the share of the activating cases that keep it; 0 where there are none."""
         return self.satisfied / self.activated if self.activated else 0.0
 
 
 def held(constraints: Iterable[Constraint], variants: Variants) -> list[Support]:
-    """Return for each constraint where it is active and where it holds."""
+    """Return for each constraint the variants that activate it and that keep it."""
     asked, places = list(constraints), _Places(variants)
     kept = Automata.of(asked, variants.labels).kept(variants.codes, variants.offsets)
     return [_support(_active(one, places), kept[:, row], variants.counts) for row, one in enumerate(asked)]
@@ -134,7 +140,7 @@ def _support(active: BoolArray, kept: BoolArray, counts: IntArray) -> Support:
 
 
 def mined(variants: Variants) -> list[Constraint]:
-    """Return the responses and precedences between the frequent activities that hold nearly always."""
+    """Return the nearly always valid responses and precedences of frequent activities."""
     places = _Places(variants)
     cases = {name: int(variants.counts[places.count(name) > 0].sum()) for name in variants.labels}
     frequent = [name for name in cases if cases[name] >= FREQUENT * variants.cases]
@@ -143,7 +149,7 @@ def mined(variants: Variants) -> list[Constraint]:
     for first in frequent:
         for second in frequent:
             if first != second:
-                # Of some thousand pairs, places tell more quickly than automata do.
+                # For thousands of pairs, places decide faster than automata do.
                 response = places.last(second) > places.last(first)
                 precedence = (places.count(first) > 0) & (places.first(first) < places.first(second))
                 for template, kept in (("response", response), ("precedence", precedence)):
@@ -154,7 +160,7 @@ def mined(variants: Variants) -> list[Constraint]:
 
 
 class _Places:
-    """Where activities are in variants: first and last positions (-1 where there is none), and how often they occur."""
+    """Places of activities in variants: first, last (-1 if absent), and frequency."""
 
     def __init__(self, variants: Variants) -> None:
         self.counts = variants.counts
@@ -166,7 +172,7 @@ class _Places:
         self.of = cache(self._of)
 
     def _of(self, name: str) -> tuple[IntArray, IntArray, IntArray]:
-        """Return first and last position and number of occurrences of an activity."""
+        """Return the first and last position and the number of occurrences of an activity."""
         rows = np.flatnonzero(self._codes == self._numbers.get(name, -1))
         first, last = np.full(self._variants, -1, dtype=np.int64), np.full(self._variants, -1, dtype=np.int64)
         last[self._owner[rows]] = self._position[rows]
@@ -185,48 +191,47 @@ class _Places:
 
 # Petri nets, and which cases they allow ------------------------------------------------------------------------------
 
-# Petri nets, and which cases they allow: exactly, by all the markings that a case can lead to.
+# Petri nets and the cases that they allow, found exactly by all the markings that a case can lead to.
 #
 # A case conforms if its events, in their order and with any silent steps between them, lead from the initial
-# marking to the final one. The markings that a prefix leads to are one state; states and the steps between them are
+# marking to the final one. The markings that a prefix leads to are one state. States and the steps between them are
 # found once and kept, so that variants share what their prefixes share.
 #
-# Silent steps of branches that have nothing to do with each other come in any order, and all orders together are
-# too many. So before an event only those silent steps are tried that help it: the ones that fill a place that it
-# lacks, those that compete with a step that helps, and so on (stubborn sets: Valmari 1991; Schmidt 1999). Nothing
-# is lost: of any way to the end, the first step that is among them can as well be taken at once, as no step before
-# it feeds or hinders it; all others can wait. A net can have endless silent steps that add tokens: beyond
-# ``MOST_MARKINGS`` nothing is said.
+# Silent steps of independent branches come in any order, and all orders together are too many. Before an event only
+# the silent steps that help it are tried. These are the steps that fill a place that it lacks, those that compete with
+# a step that helps, and so on (stubborn sets: Valmari 1991; Schmidt 1999). Nothing is lost. On any way to the end, the
+# first step that is among them can as well be taken at once, because no step before it feeds or hinders it. All others
+# can wait. A net can have endless silent steps that add tokens: beyond ``MOST_MARKINGS`` there is no verdict.
 
 
 MOST_MARKINGS = 5_000
-"""Markings that are looked at for one step of a state."""
+"""Largest number of markings visited for one step of a state."""
 MOST_LOOKED_AT = 500_000
-"""Markings that are looked at altogether."""
+"""Largest number of markings visited altogether."""
 
 
 @dataclass(frozen=True, eq=False)
 class Verdicts:
-    """For each variant whether the net allows it, and whether that could be found at all."""
+    """For each variant, True if the net allows it, and True if that is decided."""
 
     conforming: BoolArray
     decided: BoolArray
 
 
 class _TooManyError(Exception):
-    """A prefix leads to more markings than are looked at."""
+    """A prefix leads to more markings than the limit."""
 
 
 class Acceptor:
-    """The cases that a net allows, as far as they were asked about."""
+    """Cases that a net allows, as far as they have been checked."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
         self._labelled: dict[str, list[Transition]] = {}
         self._feeding: dict[int, list[Transition]] = {}
-        """Silent steps by the places that they put a token into."""
+        """Silent steps by the places into which they put a token."""
         self._taking: dict[int, list[Transition]] = {}
-        """Silent steps by the places that they take a token from."""
+        """Silent steps by the places from which they take a token."""
         for transition in net.transitions:
             if transition.label is not None:
                 self._labelled.setdefault(transition.label, []).append(transition)
@@ -242,7 +247,7 @@ class Acceptor:
         self._ends: dict[int, bool | None] = {}
 
     def verdicts(self, variants: Variants) -> Verdicts:
-        """Return which variants the net allows."""
+        """Return the verdict on each variant."""
         found = [self.allows(sequence) for sequence in variants.sequences]
         return Verdicts(
             np.array([one is True for one in found], dtype=np.bool_),
@@ -250,7 +255,7 @@ class Acceptor:
         )
 
     def allows(self, sequence: tuple[str, ...]) -> bool | None:
-        """Return whether the net allows this sequence; None where that would take too long."""
+        """Return True if the net allows this sequence; None if that would take too long."""
         state: int | None = 0
         for label in sequence:
             assert state is not None
@@ -296,7 +301,7 @@ class Acceptor:
     def _explored(
         self, markings: Iterable[Places], wanted: Callable[[Counter[int]], list[Transition]]
     ) -> Iterator[Places]:
-        """Return these markings and all that silent steps towards the wanted ones lead to."""
+        """Yield these markings and all that silent steps towards the wanted ones lead to."""
         waiting = list(markings)
         known = set(waiting)
         while waiting:
@@ -313,7 +318,7 @@ class Acceptor:
                     waiting.append(after)
 
     def _helping(self, held: Counter[int], wanted: list[Transition]) -> list[Transition]:
-        """Return the silent steps that the wanted ones wait for or compete with, and those that these do."""
+        """Return the silent steps that wanted ones, or these, wait for or compete with."""
         waiting, found = list(wanted), dict.fromkeys(wanted)
         while waiting:
             step = waiting.pop()
@@ -328,12 +333,12 @@ class Acceptor:
 
     @staticmethod
     def _fewest(places: Iterable[int], steps: dict[int, list[Transition]]) -> list[Transition]:
-        """Return the steps of the place that has the fewest: one of them has to be taken for any of the places."""
+        """Return the steps of the place with the fewest; each place needs one of its own."""
         return min((steps.get(place, []) for place in sorted(places)), key=len, default=[])
 
 
 def _fired(step: Transition, marking: Places) -> Places | None:
-    """Return the marking, by the places of all tokens, after a step; None where it is not enabled."""
+    """Return the marking after a step, as places of tokens; None if it is not enabled."""
     left = list(marking)
     for place in step.inputs:
         if place not in left:

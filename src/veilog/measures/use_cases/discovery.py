@@ -1,17 +1,17 @@
-"""Discovery: whether a model discovered from the release describes the original as well as the original's own does.
+"""Discovery: how well a model of the release describes the original.
 
-The model is the inductive miner's, without a filter and with one (noise threshold 0.2), and the two numbers are fitness
-and precision of the original on it (:mod:`veilog.measures.process_model`). They are shown apart: a model of six
-frequent variants is precise because it leaves out what most cases do, and a model of everything fits because it allows
-everything. Each is held against that of the original's own model, which may have less of one of them.
+The model is the inductive miner's, without a filter and with one (noise threshold 0.2). The two numbers are fitness and
+precision of the original on it (:mod:`veilog.measures.process_model`). They are shown separately. A model of six
+frequent variants is precise because it leaves out what most cases do. A model of everything fits because it allows
+everything. Each is compared with that of the original's own model, which may have less of one of them.
 
-Replay passes over events whose activity the model does not have, so a release that lost most activities would fit: the
-share of the events that are of kept activities stands beside the two.
+Replay passes over events whose activity the model does not have, so a release that lost most activities would fit. The
+share of the events with kept activities therefore stands beside the two.
 
 Kept is the share of what the original's own model reaches (Leemans, Fahland, van der Aalst: Discovering
 block-structured process models, 2013 and 2014; Berti, van der Aalst 2019; Muñoz-Gama, Carmona 2010).
 
-Where alignments are asked for, the fitness of the original is also found by these, beside that of token replay.
+On request, alignments give the fitness of the original, too, beside that of token replay.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from veilog.mining.inductive import Clock, OutOfTimeError, discover
 from veilog.mining.replay import workflow_net
 
 FILTER = 0.2
-"""Noise threshold of the filtered model, as in :mod:`veilog.measures.process_model`."""
+"""Noise threshold of the filter, as in :mod:`veilog.measures.process_model`."""
 SECONDS = 60.0
-"""For each model, which is discovered and replayed, and as long again for alignments."""
+"""Time limit for the discovery and replay of each model, and again for alignments."""
 GLANCE = 10.0
-"""Where only the chief numbers are wanted."""
+"""Time limit where only the chief numbers are wanted."""
 
 
 def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
@@ -57,7 +57,7 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
 
 
 def _kept(used: Log, judged: Log) -> float | None:
-    """The share of the events judged whose activity is also in the other log."""
+    """Return the share of the judged events whose activity is also in the other log."""
     known, found = (log if isinstance(log, Variants) else log.variants for log in (used, judged))
     events = np.repeat(found.counts, found.lengths)
     kept = np.isin(found.labels, known.labels)[found.codes]
@@ -65,7 +65,7 @@ def _kept(used: Log, judged: Log) -> float | None:
 
 
 def _aligned(used: Log, judged: Log) -> dict[str, float | None]:
-    """Of each model; None where the time was over."""
+    """Return the fitness by alignments of each model; None where the time was over."""
     check_alignments()
     used, judged = (log if isinstance(log, Variants) else log.variants for log in (used, judged))
     found: dict[str, float | None] = {}

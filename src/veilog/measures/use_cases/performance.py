@@ -1,6 +1,6 @@
-"""Performance: when a process runs, how long its cases and steps take, and in which order its activities come.
+"""Performance: times of a process, durations of cases and steps, and their order.
 
-Seven of the distances are those by which simulated logs are judged: Chapela-Campa, Benchekroun, Baron, Dumas, Krass,
+Seven of the distances are those used to judge simulated logs: Chapela-Campa, Benchekroun, Baron, Dumas, Krass,
 Senderovich: "Can I trust my simulation model? Measuring the quality of business process simulation models", BPM 2023,
 as the authors' package github.com/AutomatedProcessImprovement/log-distance-measures 2.2.0 (Apache-2.0) has them; no
 code of theirs is here. All but the first two are earth mover's distances between two distributions of whole hours:
@@ -14,13 +14,13 @@ code of theirs is here. All but the first two are earth mover's distances betwee
 - *cycle time*: the hours that cases last, counted from the shortest case of both logs;
 - *case arrival*: the hours of the calendar in which cases start.
 
-Logs that share no time, as when a release starts in a made-up year, are laid on each other at their first events for
-the two distances of the calendar, as they are for the cases under way: that such a release has another date is known.
+Logs that share no time, as when a release starts in a made-up year, are aligned at their first events for the two
+distances of the calendar. The same holds for active cases: the other date of such a release is known.
 
 The others compare means and medians, by pair of activities that directly follow each other (those that the original has
-30 times) and over all cases. What lies between two events is waiting and work together; where both logs say when their
-events began (``start_timestamp``), *processing* is the time from there to the event, and *waiting* that from the event
-before to there, 0 where it had not ended: their means are compared by activity.
+30 times) and over all cases. The time between two events is waiting and work together. If both logs have the starts of
+their events (``start_timestamp``), *processing* is the time from the start to the event. *Waiting* is the time from the
+event before to the start, 0 where that event had not ended. Their means are compared by activity.
 """
 
 from __future__ import annotations
@@ -40,31 +40,31 @@ from veilog.measures.measure import Log
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
 OFTEN = 30
-"""How often a pair must occur in the original for its mean duration to be compared."""
+"""Fewest occurrences of a pair in the original for its mean duration to count."""
 
 _HOUR = 3_600_000_000
 _WORK = ("processing", "waiting")
 _WHOLE_DAY = 23
-"""Circadian distance of a weekday on which only one of the logs has events, as in the package."""
+"""Circadian distance of a weekday with events of one log only, as in the package."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Timed:
-    """What of a log its performance is found from; times in microseconds, where they are known."""
+    """Parts of a log that its performance depends on; times in microseconds."""
 
     codes: IntArray
     """Activity of every event: a number that means the same in both logs."""
     offsets: IntArray
     known: BoolArray
     times: IntArray
-    """Of every event; 0 where unknown."""
+    """Time of every event; 0 where unknown."""
     spans: Spans
     began: IntArray | None = None
-    """When every event began; its time where that is not known."""
+    """Start of every event; its time where the start is unknown."""
 
     @cached_property
     def hours(self) -> IntArray:
-        """The hour of the calendar of every known time, in order."""
+        """Return the hour of the calendar of every known time, in order."""
         return np.sort(self.times[self.known] // _HOUR)
 
     @property
@@ -73,7 +73,7 @@ class _Timed:
 
     @property
     def since_start(self) -> IntArray:
-        """Hours from the start of its case to every known time, in order."""
+        """Return the hours from the start of its case to every known time, in order."""
         case = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))[self.known]
         started = np.flatnonzero(np.concatenate(([True], case[1:] != case[:-1])))
         start = np.repeat(self.spans.first, np.diff(np.append(started, len(case))))
@@ -109,7 +109,7 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
 
 
 def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
-    """Return a log's activities and times; activities that are new get the next numbers."""
+    """Return a log's activities and times; new activities get the next numbers."""
     own, codes = log.activity_codes
     number = np.array([labels.setdefault(label, len(labels)) for label in own], dtype=np.int64)
     times, known = known_times(log)
@@ -124,7 +124,7 @@ def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
 
 
 def _starts(log: EventLog, times: IntArray) -> IntArray | None:
-    """Return when events began, if the log says it."""
+    """Return the starts of events, or None if the log does not have them."""
     if START not in log.events.column_names or not pa.types.is_timestamp(log.events.column(START).type):
         return None
     began = log.events.column(START).cast(TIMESTAMP_TYPE).cast(pa.int64()).combine_chunks()
@@ -141,7 +141,7 @@ def _ngram_distance(a: _Timed, b: _Timed, n: int, labels: int) -> float:
 
 
 def _ngrams(log: _Timed, n: int, labels: int) -> IntArray:
-    """Return every sequence of n activities as a number; 0 stands for the marks before and after a case."""
+    """Return every sequence of n activities as a number; 0 marks a case's border."""
     cases = len(log.offsets) - 1
     marks = n - 1
     padded = np.zeros(len(log.codes) + 2 * marks * cases, dtype=np.int64)
@@ -159,7 +159,7 @@ def _ngrams(log: _Timed, n: int, labels: int) -> IntArray:
 
 
 def _circadian(a: IntArray, b: IntArray) -> float:
-    """Return the mean over the weekdays of the distance between hours of the day, of hours since 1970."""
+    """Return the weekdays' mean distance of the hours of the day (hours since 1970)."""
     days = [np.bincount((hours // 24 + 3) % 7 * 24 + hours % 24, minlength=168).reshape(7, 24) for hours in (a, b)]
     distances = []
     for x, y in zip(*days, strict=True):
@@ -171,11 +171,11 @@ def _circadian(a: IntArray, b: IntArray) -> float:
 
 
 _Steps = tuple[IntArray, IntArray, FloatArray]
-"""Pairs of activities in order, how often they directly follow each other, and how long that takes."""
+"""Pairs of activities in order, their frequencies, and their durations."""
 
 
 def _step_error(used: _Steps, judged: _Steps) -> float | None:
-    """Return the median relative error over the original's frequent pairs; 1 for one that is not there."""
+    """Return the median relative error over frequent pairs; 1 for one that is lost."""
     keys, counts, means = judged
     often = (counts >= OFTEN) & (means != 0)
     if not often.any():
@@ -189,8 +189,10 @@ def _step_error(used: _Steps, judged: _Steps) -> float | None:
 
 
 def _work_errors(used: _Timed, judged: _Timed, labels: int) -> dict[str, float | None]:
-    """Return the median relative errors of the mean processing and the mean waiting, over the original's frequent
-    activities; 1 for one that is not there."""
+    """Return the median relative errors of the mean processing and waiting times.
+
+    They are over the original's frequent activities; a lost one has 1.
+    """
     if used.began is None or judged.began is None:
         return {"processing": None, "waiting": None}
     found: dict[str, float | None] = {}
@@ -204,7 +206,7 @@ def _work_errors(used: _Timed, judged: _Timed, labels: int) -> dict[str, float |
 
 
 def _work(log: _Timed, labels: int) -> tuple[tuple[IntArray, FloatArray], tuple[IntArray, FloatArray]]:
-    """Return how often events of each activity have a time of processing, and one of waiting, and their means."""
+    """Return the frequency and mean of processing and of waiting times, per activity."""
     assert log.began is not None
     at = _followers(log)
     waited = np.maximum(log.began[at] - log.times[at - 1], 0)
@@ -213,14 +215,14 @@ def _work(log: _Timed, labels: int) -> tuple[tuple[IntArray, FloatArray], tuple[
 
 
 def _followers(log: _Timed) -> IntArray:
-    """Return the events with a known time that directly follow one with a known time in their case."""
+    """Return the events that follow another in their case, both with known times."""
     known = log.known[:-1] & log.known[1:] & inside_cases(log.offsets, len(log.codes))
     return np.flatnonzero(known) + 1
 
 
 def _means(codes: IntArray, micros: IntArray, labels: int) -> tuple[IntArray, FloatArray]:
     counts = np.bincount(codes, minlength=labels)
-    sums = np.zeros(labels, dtype=np.int64)  # of integers, so that no order of cases shows in them
+    sums = np.zeros(labels, dtype=np.int64)  # integers, so that no order of cases shows in the sums
     np.add.at(sums, codes, micros // 1_000)
     return counts, np.asarray(sums / np.maximum(counts, 1), dtype=np.float64)
 

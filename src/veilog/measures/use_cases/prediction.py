@@ -1,4 +1,4 @@
-"""Prediction: what is learnt from the log that is used, judged on cases of the original that it never saw."""
+"""Prediction: learn from the used log, judge on original cases that it never saw."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from veilog.measures.measure import Log
 from veilog.measures.persons import in_order
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
-# All prefixes of the cases of a log, in columns: what is known of each, and what is yet to come.
+# All prefixes of the cases of a log, in columns: the facts known of each, and the facts yet to come.
 
 RECENT = 5
-"""How many of the last activities of a prefix a predictor sees."""
+"""Number of last activities of a prefix that a predictor sees."""
 MOST_OUTCOMES = 50
 SEED = 1
 _HOUR = 3_600_000_000
@@ -31,25 +31,27 @@ _HOUR = 3_600_000_000
 
 @dataclass(frozen=True, eq=False)
 class PrefixTable:
-    """A row for each prefix, the empty one and the whole case included; equal cases share theirs where times do not
-    matter. Activities are numbers below ``activities``."""
+    """A row for each prefix, with the empty one and the whole case.
+
+    Equal cases share a row where times do not matter. Activities are numbers below ``activities``.
+    """
 
     activities: int
     recent: Int32Array
-    """Its last activities, a column each, the last one first; ``activities + 1`` before the first event."""
+    """Last activities, one column each, the last first; ``activities + 1`` before the first event."""
     length: IntArray
     weight: IntArray
-    """How many cases have it here."""
+    """Number of cases with this prefix."""
     following: IntArray
-    """The next activity; ``activities`` where the case ends."""
+    """Next activity; ``activities`` where the case ends."""
     end: IntArray
-    """The last activity of the case; -1 where it has none."""
+    """Last activity of the case; -1 where it has none."""
     case: IntArray
-    """The row of the case, or of the variant."""
+    """Row of the case, or of the variant."""
     elapsed: FloatArray
     """Hours since the first event of the case; NaN where unknown."""
     remaining: FloatArray
-    """Hours until its last."""
+    """Hours until the last event of the case."""
 
     def __len__(self) -> int:
         return len(self.weight)
@@ -59,7 +61,7 @@ class PrefixTable:
         return np.where(self.following < self.activities, classes, -1)
 
     def drawn(self, wanted: BoolArray, most: int) -> tuple[IntArray, IntArray]:
-        """Return the rows that are wanted and how much each counts; drawn at random where that is more than so many."""
+        """Return the wanted rows and their weights, a random draw if they exceed ``most``."""
         rows = np.flatnonzero(wanted)
         weight = self.weight[rows]
         if weight.sum() > most:
@@ -69,8 +71,10 @@ class PrefixTable:
 
 
 def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool) -> PrefixTable:
-    """Return the prefixes of a log, its activities numbered by these labels; of each case by itself, or of each variant
-    once. Times are of cases."""
+    """Return the prefixes of a log, with activities numbered by these labels.
+
+    They are those of each case by itself, or of each variant once. Only cases have times.
+    """
     if by_case and isinstance(log, EventLog):
         names, numbers = log.activity_codes
         offsets, counts, order = log.offsets, np.ones(log.number_of_cases, dtype=np.int64), in_order(log)
@@ -112,7 +116,7 @@ def _clock(log: Log, case: IntArray, event: IntArray, length: IntArray) -> tuple
 
 
 def has_times(log: Log) -> bool:
-    """Return whether the log has times that mean something."""
+    """Return True if the log has times that mean something."""
     try:
         events = timed(log, "").events
         return bool(events.column(TIMESTAMP).null_count < len(events))
@@ -121,8 +125,10 @@ def has_times(log: Log) -> bool:
 
 
 def outcomes(used: EventLog, judged: EventLog, attribute: str) -> tuple[IntArray, IntArray] | None:
-    """Return the values of an attribute as numbers, case by case, -1 where there is none; None where the log that is
-    used does not have it. Of an attribute of events the last known value counts."""
+    """Return the values of an attribute as numbers, case by case, -1 for none.
+
+    It is None where the used log does not have the attribute. For an attribute of events the last known value counts.
+    """
     known = _values(judged, attribute)
     if known is None:
         names = judged.cases.column_names
@@ -166,22 +172,22 @@ def _values(log: EventLog, attribute: str) -> Sequence[str | None] | None:
     return last
 
 
-# The back-off n-gram: what came most often after the last activities, as many of them as were seen often enough.
+# The back-off n-gram: the most frequent value after the last activities, as many as were seen often enough.
 #
-# A prefix is known by its last activities and whether it has begun before them. Its longest such context with three
-# observations decides: for a class by what is most frequent there (of equally frequent ones the first in order), for
-# an amount by the median. With no context at all it is the majority predictor.
+# The last activities of a prefix are its context, with a mark if it begins among them. The longest context with three
+# observations decides. A class takes the most frequent value there (of equally frequent ones the first in order), an
+# amount the median. With no context at all it is the majority predictor.
 
 A = TypeVar("A", IntArray, FloatArray)
 
 ORDER = 1 + RECENT
-"""The activity that is predicted and those before it."""
+"""Number of activities in an n-gram: the predicted one and those before it."""
 FEWEST = 3
-"""Observations below which a context says nothing, and a shorter one is taken."""
+"""Fewest observations of a context; with fewer, a shorter context decides."""
 
 
 class NGram:
-    """A predictor that knows the prefixes of the log that is used."""
+    """Predictor that knows the prefixes of the used log."""
 
     most = 1 << 62
 
@@ -203,7 +209,7 @@ class NGram:
     def _backed_off(
         self, usual: Callable[..., tuple[A, IntArray]], targets: A, learnt: BoolArray, found: A, rows: IntArray
     ) -> A:
-        """Fill in what is usual among those learnt in the longest context of each row that was seen often enough."""
+        """Fill in the usual value in the longest context of each row seen often enough."""
         for shortest_first, (used, judged) in enumerate(self._contexts):
             asked, size = judged[rows], 1 + max(used.max(initial=0), judged.max(initial=0))
             best, seen = usual(used[learnt], targets[learnt], self._weight[learnt], size)
@@ -213,7 +219,7 @@ class NGram:
 
 
 def _most_frequent(context: IntArray, target: IntArray, weight: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """Return for every context the target that is most frequent in it, and how many observations it has."""
+    """Return the most frequent target and the number of observations of every context."""
     kinds = int(target.max(initial=0)) + 1
     keys, place = np.unique(context * kinds + target, return_inverse=True)
     counts = np.bincount(place, weights=weight, minlength=len(keys))
@@ -224,7 +230,7 @@ def _most_frequent(context: IntArray, target: IntArray, weight: IntArray, size: 
 
 
 def _medians(context: IntArray, amount: FloatArray, weight: IntArray, size: int) -> tuple[FloatArray, IntArray]:
-    """Return for every context the lower median of its amounts, and how many observations it has."""
+    """Return the lower median and the number of observations of every context."""
     seen = _totals(context, weight, size)
     order = np.lexsort((amount, context))
     there = np.flatnonzero(seen)
@@ -240,19 +246,19 @@ def _totals(context: IntArray, weight: IntArray, size: int) -> IntArray:
 
 # Gradient-boosted trees on the last activities, the length and the time so far: a second opinion on every target.
 #
-# They need scikit-learn, the extra ``anomalies``. Of more prefixes than they take those that they learn from, and
-# those that they are asked about, are drawn with a fixed seed. Of many classes the most frequent ones are learnt.
+# They need scikit-learn, the extra ``anomalies``. If there are too many prefixes to learn from or to predict, a fixed
+# seed draws some of them. If there are too many classes, they learn the most frequent ones.
 
 MOST = 10_000
 MOST_CLASSES = 30
 MOST_CATEGORIES = 250
-"""Activities of the past that are distinguished: the most frequent ones."""
+"""Largest number of past activities to distinguish: the most frequent ones."""
 ROUNDS, LEAVES, RATE, SHRINKAGE = 15, 15, 0.15, 1.0
 
 
 @cache
 def available() -> bool:
-    """Return whether scikit-learn is there."""
+    """Return True if scikit-learn is installed."""
     try:
         import sklearn.ensemble  # noqa: F401
     except ImportError:
@@ -261,7 +267,7 @@ def available() -> bool:
 
 
 class Trees:
-    """A predictor that learns from the prefixes of the log that is used."""
+    """Predictor that learns from the prefixes of the used log."""
 
     most = MOST
 
@@ -296,8 +302,11 @@ class Trees:
         return found
 
     def _learnt(self, learner: Any, targets: AnyArray, learnt: IntArray, rows: IntArray) -> AnyArray:
-        """Return what the learner predicts. A prefix of many cases is learnt from many times and not once with a
-        weight: the smallest leaf counts rows. On one thread: more wait for each other longer than the work takes."""
+        """Return the learner's predictions.
+
+        A prefix of many cases is learnt many times and not once with a weight, because the smallest leaf counts rows.
+        The learner runs on one thread: more would wait for each other longer than the work takes.
+        """
         from threadpoolctl import threadpool_limits
 
         with threadpool_limits(1):
@@ -306,7 +315,10 @@ class Trees:
         return found
 
     def _features(self, of: PrefixTable, rows: IntArray) -> FloatArray:
-        """Return the last activities (the rarest as unknown), the length, and the hours so far where both have them."""
+        """Return the last activities (the rarest as unknown), the length and the hours.
+
+        The hours so far are left out where one of the logs does not have them.
+        """
         columns = [*self._place[of.recent[rows]].T, of.length[rows].astype(np.float64)]
         return np.column_stack([*columns, of.elapsed[rows]] if self._timed else columns)
 
@@ -323,27 +335,28 @@ _SETTINGS = {
 
 # Train on the release, test on the original: next activity, end state, outcome and remaining time.
 #
-# All prefixes of all held-out cases count. After each the next activity is predicted, the end of the case being one;
-# after each but the whole case its last activity, and the outcome where one is named; after each but the empty one
-# the hours that remain. Twice: by a back-off n-gram, and by gradient-boosted trees where scikit-learn is there.
+# All prefixes of all held-out cases count. After each, the next activity is predicted, the end of the case being one.
+# After each but the whole case, it is the last activity, and the outcome if one is named. After each but the empty one,
+# it is the hours that remain. A back-off n-gram predicts them. If scikit-learn is installed, gradient-boosted trees do,
+# too.
 
 
 class Predictor(Protocol):
-    """What has learnt from one log and is asked about prefixes of another one."""
+    """Predictor that has learnt from one log and predicts for prefixes of another."""
 
     most: int
-    """PrefixTable that it is asked about; of more, so many are drawn."""
+    """Largest number of prefixes to predict for; of more, this many are drawn."""
 
     def classes(self, targets: IntArray, rows: IntArray) -> IntArray:
-        """Return the classes predicted for these prefixes, from those of the used log's; -1 is none."""
+        """Return each prefix's predicted class, from those of the used log; -1 for none."""
 
     def amounts(self, targets: FloatArray, rows: IntArray) -> FloatArray:
-        """Return the amounts predicted for these prefixes, from those of the used log's; NaN is none."""
+        """Return each prefix's predicted amount, from those of the used log; NaN for none."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is to be predicted: for each prefix of the log that is used, and of the one on which it is judged."""
+    """One target for each prefix of the used log and of the judged log."""
 
     aspect: str
     targets: IntArray
@@ -351,7 +364,10 @@ class Task:
 
 
 def predicted(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float | None]:
-    """Return how well the cases of one log are predicted from the other: accuracies, and an error in hours."""
+    """Return the accuracies of predictions of one log from the other, and an error.
+
+    The error is that of the remaining time, in hours.
+    """
     if asked.chief_only:
         return {"next_activity": next_activity(used, judged)}
     timed = has_times(used) and has_times(judged)
@@ -373,7 +389,7 @@ def predicted(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float 
 
 
 def next_activity(used: Log, judged: Log, order: int = ORDER) -> float | None:
-    """Return the accuracy of the n-gram of this order alone; of order 1 it is the majority predictor."""
+    """Return the accuracy of the n-gram of this order alone; order 1 is the majority."""
     first, second = _both(used, judged, times=False, by_case=False)
     return _accuracy(NGram(first, second, order), Task("next_activity", first.following, second.following), second)
 
@@ -390,7 +406,7 @@ def _both(used: Log, judged: Log, *, times: bool, by_case: bool) -> tuple[Prefix
 def _outcome_tasks(
     used: Log, judged: Log, first: PrefixTable, second: PrefixTable, asked: UseCaseOptions
 ) -> list[Task]:
-    """Return a task for each attribute that is named; none where one of them is missing from the used log."""
+    """Return a task for each named attribute; none if the used log lacks one of them."""
     if isinstance(used, Variants) or isinstance(judged, Variants):
         return []
     found = []

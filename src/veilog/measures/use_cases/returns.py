@@ -1,13 +1,13 @@
-"""Returning persons: whose case is followed by another one, how soon, and of which kind that is.
+"""Returning persons: who comes back, how soon, and with which kind of case.
 
-A case *returns* where the next case of the same person starts within so many days (30, as readmissions are reported)
-of its last event. A column of the original names the person of each case, and the release needs it, too. Halves of the
+A case *returns* where the next case of the same person starts within some days of its last event (30, as readmissions
+are reported). A column of the original names the person of each case, and the release needs it, too. Halves of the
 original have different people. Four distances:
 
-- *return_rate*: of the share of cases that return;
+- *return_rate*: the difference between the shares of cases that return;
 - *return_rate_by_kind*: the mean of the same over kinds of cases, weighted by their cases in the original. Kinds are
   clusters of the original's cases by their activities; those with fewer than ``FEWEST`` cases do not count;
-- *cases_per_person*: half the sum of the differences of the shares of persons with so many cases;
+- *cases_per_person*: half the sum of the differences of the shares of persons with each number of cases;
 - *next_kind*: the same of the kinds of next cases, the mean over kinds of cases.
 
 Cases of a person are in the order of their starts, and those that start together or have no times as in their file.
@@ -59,19 +59,19 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
 
 @dataclass(frozen=True, eq=False)
 class _Visits:
-    """The cases of a log, those of a person one after the other."""
+    """Cases of a log, those of a person one after the other."""
 
     kinds: IntArray
     followed: IntArray
-    """The cases that the next one follows."""
+    """Places of the cases that another case of the person follows."""
     persons: IntArray
     """Number of cases of each person."""
     soon: BoolArray | None
-    """Which cases return; None where no times are known."""
+    """True for the cases that return; None where no times are known."""
 
     @staticmethod
     def of(log: EventLog, column: str, rule: CellRule, labels: tuple[str, ...], days: float) -> _Visits:
-        """Return those of a log."""
+        """Return the cases of a log."""
         owner = numbered(log, column)
         times, known = known_times(log)
         going = np.flatnonzero(np.diff(log.offsets))
@@ -100,7 +100,7 @@ class _Visits:
 
 
 def _all(log: EventLog, labels: tuple[str, ...]) -> Repeated:
-    """The cases of a log with their activities as places among these labels; -1 for others."""
+    """Return a log's cases, with activities as places among these labels (else -1)."""
     own, codes = log.activity_codes
     place = {label: number for number, label in enumerate(labels)}
     recode = np.array([place.get(label, -1) for label in own] + [-1], dtype=np.int64)
@@ -113,12 +113,12 @@ def _mean(apart: FloatArray, weights: IntArray, rows: IntArray) -> float | None:
 
 
 def _apart(a: IntArray, b: IntArray) -> float:
-    """Half the sum of the differences of shares."""
+    """Return half the sum of the differences of shares."""
     return float(np.abs(a / max(a.sum(), 1) - b / max(b.sum(), 1)).sum() / 2)
 
 
 def _next_apart(a: IntArray, b: IntArray) -> float | None:
-    """The mean of the same over rows with enough cases; a row that only one log has is all apart."""
+    """Return the mean difference over rows with enough cases, 1 for a row of one log."""
     cases = b.sum(axis=1)
     rows = np.flatnonzero(cases >= FEWEST)
     found = np.array([_apart(x, y) if x.any() else 1.0 for x, y in zip(a, b, strict=True)])

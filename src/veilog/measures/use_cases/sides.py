@@ -1,7 +1,7 @@
-"""The logs that stand beside a release when it is judged: parts of the original, and a bare list of its variants.
+"""Logs that judge a release: parts of the original, and a list of its variants.
 
-They are drawn with a fixed seed from an order of the cases that does not depend on that of the rows, so that the same
-logs give the same numbers. Where it is known whose the cases are, nobody has cases in two parts.
+They are drawn with a fixed seed, from an order of the cases that does not depend on that of the rows. So the same logs
+give the same numbers. If the log identifies persons, no person has cases in two parts.
 """
 
 from __future__ import annotations
@@ -22,27 +22,29 @@ from veilog.privacy.persons import columns_of_persons
 
 SEED = 1
 TRAINING = 0.7
-"""Share of the cases that the original may show where it is judged on the others."""
+"""Share of the original's cases that may be seen where the other cases judge."""
 
 
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """Two logs, and what is made of the original to judge the release by."""
+    """A pair of logs, and the parts of the original that judge the release."""
 
     pair: Pair
     person: str | None = None
-    """The column that tells whose a case is; parts of the original are then parts of its people."""
+    """Column that names the person of a case; parts are then parts of the people."""
 
     @staticmethod
     def of_people(pair: Pair, person: str | bool) -> Splits:
-        """Return those of a pair: by this column, by the one that seems to tell whose a case is, or by cases."""
+        """Return the splits of a pair by this column, by the likeliest one, or by cases."""
         if isinstance(person, str) and isinstance(pair.original, EventLog):
             columns_of_persons(pair.original, person, "person")  # a name that is none is an error of who gave it
         return Splits(pair, column_of(pair.original, person))
 
     def of(self, side: str, needs: Needs | Literal["either"], *, held_out: bool, draw: int = 0) -> tuple[Log, Log]:
-        """Return the log that is used and the one on which it is judged, for one of the four sides; ``draw`` numbers
-        the halvings of another sample."""
+        """Return the log to use and the log to judge it on, for one of the four sides.
+
+        ``draw`` numbers the halvings of another sample.
+        """
         logs = (self.pair.original, self.pair.released)
         whole = needs == "whole logs" or (needs == "either" and not any(isinstance(log, Variants) for log in logs))
         original, released = self.pair.whole if whole else self.pair.variants
@@ -51,7 +53,7 @@ class Splits:
                 code = "original-of-one-case" if _cases(original) else "original-without-cases"
                 raise ParameterError(code, parameter="original")
             raise ParameterError("released-without-cases", parameter="released")
-        # Of variants it is not known whose they are: with persons the log is split, and its variants are taken then.
+        # Variants do not identify persons: with persons the log is split, and its variants are taken then.
         from_log = whole or (self.person is not None and not isinstance(self.pair.original, Variants))
         found = self._parts(side, released, held_out=held_out, draw=draw, from_log=from_log)
         used, judged = (log if whole or isinstance(log, Variants) else log.variants for log in found)
@@ -80,8 +82,10 @@ class Splits:
 
 
 def split(log: Log, share: float, seed: int = SEED, *, person: str | None = None) -> tuple[Log, Log]:
-    """Return a random part of the cases with this share of them, and the other cases; of a log with the column of a
-    ``person`` all cases of part of the people, which are as near to this share as can be."""
+    """Return a random part of the cases with this share of them, and the other cases.
+
+    With the column of a ``person``, all cases of a person of a log stay in one part, as near to this share as can be.
+    """
     cases = _cases(log)
     size = min(max(1, round(share * cases)), cases - 1)
     generator = np.random.default_rng(seed)
@@ -96,7 +100,7 @@ def split(log: Log, share: float, seed: int = SEED, *, person: str | None = None
 
 
 def _listed(log: Log) -> Log:
-    """Return every variant once: of a whole log, by one of its cases."""
+    """Return every variant once; a whole log keeps one case of each."""
     if isinstance(log, Variants):
         return log.with_counts(np.ones_like(log.counts))
     order = np.random.default_rng(SEED).permutation(in_order(log))

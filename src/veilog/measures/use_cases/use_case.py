@@ -1,19 +1,18 @@
-"""What a release is still good for: a use case, its numbers, and what they are held against on the same log.
+"""Use cases of a release: their numbers, and the references on the same log.
 
-A number of its own says little: whether a fitness of .9 is high or a distance of 40 hours far depends on the log. So
-each is found four times, each time on the original's cases:
+A number alone reveals little: the log decides if a fitness of .9 is high or a distance of 40 hours far. So each number
+is found four times, each time on the original's cases:
 
 - *value*: with the release in the original's place;
-- *original*: with the original itself, the most that can be hoped for;
-- *sample*: with one random half of the original, judged on the other half: what another sample of the same process is
-  worth. No release needs to be better;
-- *unprotected*, the baseline: with every variant of the original once. Such a list has learnt nothing of
-  what is frequent, and protects no person.
+- *original*: with the original itself, the best possible value;
+- *sample*: with one random half of the original, judged on the other half. This is the value of another sample of the
+  same process, and no release needs to be better;
+- *unprotected*, the baseline: with every variant of the original once. Such a list has learnt nothing about
+  frequencies, and protects no person.
 
-A *share* tells how much is kept: of a number of which more is better, value / original; of a distance, sample / value,
-at most 1: a half means twice as far from the original as another sample of it. The error of something that is learnt
-from a log is no distance between logs, and not even the original makes it 0: it is held against the
-original, original / value.
+A *share* measures how much is kept. If more is better, it is value / original. For a distance it is sample / value, at
+most 1: a half means twice as far from the original as another sample of it. The error of something that is learnt from
+a log is no distance between logs, and the original itself does not make it 0. Its share is original / value.
 """
 
 from __future__ import annotations
@@ -38,63 +37,63 @@ if TYPE_CHECKING:
 Grade = Literal["good", "limited", "poor", "not judged"]
 
 GOOD, LIMITED = 0.9, 0.7
-"""Shares from which a use case is said to be served well, or in part; a distance is judged by its square root, so by
-1.2 and 2 times that of another sample. Words for people: the numbers stand beside them."""
+"""Shares from which a use case is served well, or in part. A distance is judged by its square root, so by 1.2 and 2
+times that of another sample. The numbers stand beside the words."""
 
 
 @dataclass(frozen=True)
 class UseCaseOptions:
-    """What use cases may be told, and how they say how far they are."""
+    """Options of use cases, and their callback for progress."""
 
     model: Path | None = None
-    """A process model or constraints that cases are checked against."""
+    """Process model or constraints that cases are checked against."""
     targets: tuple[str, ...] = ()
-    """Case attributes whose prediction is wanted."""
+    """Case attributes to predict."""
     pm4py: bool = False
     alignments: bool = False
-    """Whether fitness is found by optimal alignments, too."""
+    """True also finds fitness by optimal alignments."""
     chief_only: bool = False
-    """Whether only the numbers that verdicts go by are found, and what these are held against."""
+    """True finds only the numbers that verdicts depend on, with their references."""
     person: str | bool = True
-    """The column that tells whose a case is: nobody's cases are on both sides of a split, and it is no attribute. True:
-    the one that seems to (:func:`veilog.measures.persons.person_of`); False: none."""
+    """Column that names the person of a case. No person's cases are on both sides of a split, and the column is no
+    attribute. True: the likeliest one (:func:`veilog.measures.persons.person_of`); False: none."""
     return_days: float = 30.0
-    """How many days after its end at most the next case of a person starts, for a case to return."""
+    """Largest number of days from the end of a case to a return of its person."""
     progress: Progress = field(default=lambda text, fraction: None, repr=False)
 
     @property
     def column(self) -> str | None:
-        """The column of persons, once it is known; None where there is none."""
+        """Return the column of persons, once it is known; None where there is none."""
         return self.person if isinstance(self.person, str) else None
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One number of a use case in words."""
+    """One number of a use case, with its title and meaning."""
 
     name: str
     title: str = ""
-    """Empty where the catalogue has it and the meaning, by the name."""
+    """Title; if empty, the catalogue has title and meaning, by the name."""
     meaning: str = ""
     better: Literal["higher", "lower"] = "higher"
     unit: str = ""
     chief: bool = False
-    """Whether the verdict goes by it; by the worst of several."""
+    """True if the verdict depends on it; the worst of several decides."""
     against: Literal["sample", "original"] = "sample"
-    """What a number of which less is better is held against: another sample of the original, or the original."""
+    """Reference where less is better: another sample of the original, or the original."""
     negligible: float = 0.0
-    """A distance that matters to nobody, which counts as near as another sample."""
+    """Distance that is too small to matter, which counts as near as another sample."""
     on_request: bool = False
-    """Whether it is there only where somebody asked for it."""
+    """True if it is found only on request."""
 
     @property
     def heading(self) -> str:
-        """Its title, in the language that is spoken."""
+        """Return its title in the language in use."""
         return str(Message(self.title or self._code))
 
     @property
     def explanation(self) -> str:
-        """What it means."""
+        """Return its meaning in the language in use."""
         return gettext(self.meaning) if self.meaning else words(self._code, {}, "meaning")
 
     @property
@@ -103,42 +102,42 @@ class Metric:
 
     @property
     def yardstick(self) -> Literal["sample", "original"]:
-        """What its share is found by."""
+        """Return the reference of its share."""
         return "original" if self.better == "higher" else self.against
 
 
 class Lowest(NamedTuple):
-    """The least of several likenesses, and what it is of: the names of one attribute, or of two."""
+    """Lowest of several similarities, with the names of one attribute or of two."""
 
     names: tuple[str, ...]
     value: float
 
     @property
     def named(self) -> str:
-        """Return what it is of, in one line."""
+        """Return the names in one line."""
         return " × ".join(self.names)
 
 
 class Mean(float):
-    """A mean that knows the lowest of what it was taken of, which it may hide."""
+    """A mean with the lowest of its values, which the mean may hide."""
 
     lowest: Lowest | None = None
 
     @staticmethod
     def of(value: float, lowest: Lowest | None) -> Mean:
-        """Return this mean, with the lowest of what it is of."""
+        """Return this mean, with the lowest of its values."""
         found = Mean(value)
         found.lowest = lowest
         return found
 
 
 Score: TypeAlias = Callable[[Log, Log, UseCaseOptions], Mapping[str, float | None]]
-"""Of the log that is used and the one on which it is judged: the aspects' numbers, None where there is none."""
+"""Function of the used and the judged log that returns each number by name, None where there is none."""
 
 
 @dataclass(frozen=True)
 class MetricResult:
-    """One number of a release, and what it is held against."""
+    """One number of a release, with its references."""
 
     aspect: Metric
     value: float | None
@@ -148,7 +147,7 @@ class MetricResult:
 
     @property
     def share(self) -> float | None:
-        """How much of what the original gives is kept; None where that cannot be said."""
+        """Return the share of the original's value that is kept, or None if unknown."""
         if self.aspect.better == "higher":
             return None if self.value is None or not self.original else max(0.0, self.value / self.original)
         base = self.original if self.aspect.yardstick == "original" else self.sample
@@ -159,12 +158,12 @@ class MetricResult:
 
     @property
     def is_distance(self) -> bool:
-        """Whether its share says how far it is from the original, and not how much of it there is."""
+        """Return True if the share measures a distance from the original, not an amount."""
         return self.aspect.yardstick == "sample"
 
     @property
     def lowest(self) -> Lowest | None:
-        """What is least alike of all that the number is a mean of, where that has names."""
+        """Return the lowest of the values that the number is a mean of, if it has names."""
         return self.value.lowest if isinstance(self.value, Mean) else None
 
     @property
@@ -185,7 +184,7 @@ class MetricResult:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a release is worth for one use case; without numbers it has the reason."""
+    """Assessment of a release for one use case; without numbers it has the reason."""
 
     use_case: UseCase
     aspects: Mapping[str, MetricResult] = field(default_factory=dict)
@@ -193,12 +192,12 @@ class Assessment:
 
     @property
     def reason(self) -> str:
-        """Why there are no numbers, or what they leave out."""
+        """Return the reason why there are no numbers, or what they leave out."""
         return " ".join(map(str, self.reasons))
 
     @property
     def chief(self) -> MetricResult | None:
-        """The number that the verdict goes by: the worst of those that count."""
+        """Return the number that decides the verdict: the worst of those that count."""
         order: tuple[Grade, ...] = ("poor", "limited", "good")
         counted = [judged for judged in self.aspects.values() if judged.aspect.chief and judged.share is not None]
         return min(counted, key=lambda judged: (order.index(judged.grade), judged.share), default=None)
@@ -219,7 +218,7 @@ class Assessment:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Return what else is said of its numbers: what is least alike in those that are means, and the reason."""
+        """Return remarks on its numbers: the lowest values in means, and the reason."""
         hidden = [
             str(
                 OwnerMessage(
@@ -262,7 +261,7 @@ def capital(title: str) -> str:
 
 
 def _kept(chief: MetricResult) -> str:
-    """What is kept of the number that a verdict goes by."""
+    """Return in words how much is kept of the number that decides the verdict."""
     share, values = chief.share or 0.0, dict[str, Any]()
     if chief.aspect.better == "higher":
         code, values = "kept-share", {"share": percent(f"{100 * min(share, 1.0):.0f}")}
@@ -279,23 +278,23 @@ def _kept(chief: MetricResult) -> str:
 
 @dataclass(frozen=True)
 class UseCase:
-    """What people use a log for, and the function that tells how well a log serves in another's place."""
+    """Purpose of a log, with a function that scores one log in another's place."""
 
     name: str
     title: str
-    """As in "good for ..."."""
+    """Title, as in "good for ..."."""
     aspects: tuple[Metric, ...]
     score: Score
     needs: Needs | Literal["either"] = "variants"
-    """*either*: whole logs where both are there, and otherwise the variants."""
+    """Kind of log; *either* takes whole logs if both are there, else the variants."""
     held_out: bool = False
-    """Whether it is judged on 30 % of the original's cases, of which the reference has seen nothing."""
+    """True if 30 % of the original's cases judge it, unseen by the reference."""
     halvings: int = 1
-    """How often the original is halved for another sample, whose mean is taken: often where one number is that of a
-    whole log, so that a lucky draw is no yardstick."""
+    """Number of halvings of the original for another sample, whose mean is the reference. Many are useful where a
+    number is one of a whole log, so that a lucky draw is no reference."""
 
     def judged(self, sides: Splits, asked: UseCaseOptions) -> Assessment:
-        """Return what a release is worth for this use case; a :class:`VeilogError` on the way is the reason why not."""
+        """Return the assessment of a release; a :class:`VeilogError` becomes its reason."""
         try:
             numbers = {side: self._side(side, sides, asked) for side in self._wanted(asked)}
         except VeilogError as error:
@@ -341,18 +340,18 @@ class UseCase:
 
 @cache
 def our_use_cases() -> dict[str, Any]:
-    """Return by name where each of our own use cases is, and its facts and words."""
+    """Return the place, the facts and the words of each of our own use cases, by name."""
     return tables_of(__package__, "use_cases")
 
 
 def facts_of(name: str) -> dict[str, Any]:
-    """Return what ``use cases.toml`` has of one of our own use cases, but for the function that scores."""
+    """Return the facts of our own use case from ``use_cases.toml``, without ``score``."""
     facts = {fact: value for fact, value in our_use_cases()[name].items() if fact != "at"}
     return {"name": name, **facts, "aspects": tuple(Metric(**aspect) for aspect in facts["aspects"])}
 
 
 def _mean(known: Sequence[float]) -> float | None:
-    """The mean of the draws; the number itself, with what it knows, where there is one."""
+    """Return the mean of the draws, or a single number itself, with its details."""
     return known[0] if len(known) == 1 else sum(known) / len(known) if known else None
 
 

@@ -20,7 +20,7 @@ KINDS |= {"s": "startEvent", "e": "endEvent", "m": "intermediateCatchEvent"}
 
 
 def model(flows: str, tmp_path: Path, more: str = "") -> Path:
-    """A model of these flows, "s a X1 b e, X1 c e": small letters but s, e and m are tasks."""
+    """Return a model of flows like "s a X1 b e"; small letters but s, e, m are tasks."""
     paths = [path.split() for path in flows.split(",")]
     names = dict.fromkeys(name for path in paths for name in path)
     nodes = "".join(

@@ -1,4 +1,4 @@
-"""Conformance as a use case: the same verdicts as the original's, held against its halves."""
+"""Conformance as a use case compares verdicts with those of the original's halves."""
 
 from pathlib import Path
 

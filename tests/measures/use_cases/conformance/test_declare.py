@@ -1,4 +1,4 @@
-"""Declare: each template on cases made by hand, laws between templates, and pm4py's verdicts on random cases."""
+"""Declare templates: cases by hand, laws between templates, and pm4py's verdicts."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which cases a net allows, and reading nets from PNML: by hand, and as pm4py's alignments say."""
+"""Nets allow the same cases by hand, and by pm4py's alignments; PNML is read."""
 
 import random
 from collections.abc import Iterable

@@ -12,8 +12,10 @@ from veilog.mining.replay import Net
 
 
 def model(nodes: str, tmp_path: Path, trees: int = 1) -> Path:
-    """A tree of these nodes, "seq sequence a b, a manualTask": an id, its kind, and its parts. The first is the root;
-    tasks are called as their ids."""
+    """Return a tree of nodes such as "seq sequence a b, a manualTask", the root first.
+
+    A node has an id, its kind, and its parts. The names of tasks are their ids.
+    """
     rows = [row.split() for row in nodes.split(",")]
     lines = [f'<{kind} id="{name}" name="{name}"/>' for name, kind, *_ in rows]
     lines += [f'<parentsNode id="{n}{p}" sourceId="{n}" targetId="{p}"/>' for n, _, *parts in rows for p in parts]

@@ -1,7 +1,7 @@
-"""What other packages find of two logs: oracle.py distances|attributes FILE.npz, answers in JSON.
+"""Results of other packages on two logs: oracle.py distances|attributes FILE.npz.
 
-Run in the environment of requirements.txt, which has no veilog. Categories are integers with -1 for unknown, numbers
-have NaN; names of arrays are LOG/TABLE/COLUMN, with original or released, and cases or events.
+The answers are JSON. Run it in the environment of requirements.txt, which has no veilog. Categories are integers with
+-1 for unknown, numbers have NaN. Names of arrays are LOG/TABLE/COLUMN, with original or released, and cases or events.
 """
 
 import datetime
@@ -107,7 +107,7 @@ def _pair(tables, cut, names):
 
 
 def _by_activity(real, synthetic, name):
-    """The mean over activities, by how often the attribute is known there; an activity that is not there has 0."""
+    """Return the mean over activities, weighted by known values; a lost one has 0."""
     groups = dict(list(synthetic.groupby("#")))
     found = []
     for activity, rows in real.groupby("#"):
