@@ -47,8 +47,8 @@ TOOL = load()
 PAGES = {str(page.relative_to(ROOT)): page.read_text() for page in TOOL.pages()}
 
 
-LONG, OLD = 78, 0
-"""Numbers of long sentences, outside the pages without any, and of old words. They only fall."""
+LONG, OLD, FAULTS = 78, 0, 1162
+"""Numbers of long sentences (outside the pages without any), old words and faults of docstrings. They only fall."""
 
 
 TEMPLATE = ("When to use it", "Example", "How it works", "Guarantee", "Parameters", "What was measured", "Literature")
@@ -71,6 +71,24 @@ def test_long_sentences_and_old_words_only_get_fewer() -> None:
     old = sum(len(TOOL.old_words(text)) for text in PAGES.values())
     assert found <= LONG, "python tools/prose.py"
     assert old <= OLD, "python tools/prose.py"
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun_and_use_the_words_of_the_field() -> None:
+    assert sum(len(TOOL.faults(path.read_text())) for path in TOOL.modules()) <= FAULTS, "python tools/prose.py"
+
+
+@pytest.mark.parametrize(
+    ("docstring", "number"),
+    [
+        ("Return the cases of a log.", 0),
+        ("What the cases of a log are.", 1),
+        ("Return the cases that somebody told us of.", 1),
+        ("Return the word ``told``.", 0),
+        (f"Return {'x' * 80}.", 1),
+    ],
+)
+def test_faults_of_docstrings_are_found(docstring: str, number: int) -> None:
+    assert len(TOOL.faults(f'def cases():\n    """{docstring}"""\n')) == number
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
-"""Print the sentences of the docs that are too long, and the words that gave way to others.
+"""Print long sentences and old words of the docs, and docstrings that do not begin as they should.
 
-    python tools/prose.py [PAGE ...]
+    python tools/prose.py [PAGE or MODULE ...]
 
 It reads prose: no code, formulas, literature, tables that a command writes, or pages that an experiment writes whole.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 from collections.abc import Iterator
@@ -60,6 +61,49 @@ _SHORT = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Art|no|No|[A-Z])\.(?=\s)")
 """Abbreviations, whose full stop ends no sentence."""
 
 
+FIRST_LINE = 80
+"""The most characters in the first line of a docstring."""
+_NO_BEGINNING = re.compile(r"(?:How|Of|That|Told|What|Where|Whether|Which|Who|Whoever|Whose)\b")
+_OLD_IN_CODE = re.compile(
+    r"\b(?:tells?|told|telling|says?|said|saying|somebody|whoever|nobody|pays? for|paid for|(?:are|is) had)\b",
+    re.IGNORECASE,
+)
+_LITERAL = re.compile(r"``[^`]*``|`[^`]*`|\"[^\"]*\"", re.DOTALL)
+
+
+def modules() -> list[Path]:
+    """Return all modules: of the package, the tests, the benchmarks and the tools."""
+    return [path for name in ("src", "tests", "bench", "tools", "examples") for path in (ROOT / name).rglob("*.py")]
+
+
+def docstrings(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield line and text of each docstring of a module; True for those of functions, classes and the module."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found = ast.get_docstring(node)
+            if found is not None:
+                yield node.body[0].lineno, found, True
+            for before, after in zip(node.body, node.body[1:], strict=False):
+                if isinstance(before, ast.Assign | ast.AnnAssign) and isinstance(after, ast.Expr):
+                    value = getattr(after.value, "value", None)
+                    if isinstance(value, str):
+                        yield after.lineno, value, False
+
+
+def faults(text: str) -> list[str]:
+    """Return what is wrong with the docstrings of a module: beginnings, old words, long first lines."""
+    found = []
+    for line, docstring, whole in docstrings(text):
+        first, words = docstring.split("\n")[0], _OLD_IN_CODE.findall(_LITERAL.sub("", docstring))
+        if _NO_BEGINNING.match(first):
+            found.append(f"{line}: begins with {first.split()[0]}")
+        if words:
+            found.append(f"{line}: {', '.join(words)}")
+        if whole and len(first) > FIRST_LINE:
+            found.append(f"{line}: {len(first)} characters in the first line")
+    return found
+
+
 def pages() -> list[Path]:
     """Return the README, the pages of the project and all pages of the docs."""
     found = (page for page in (ROOT / "docs").rglob("*.md") if "_build" not in page.parts)
@@ -111,18 +155,23 @@ def old_words(text: str) -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    """Print both lists for the named pages, or for all."""
-    chosen = [Path(name).resolve() for name in names] or pages()
-    lengthy, old = 0, 0
-    for page in chosen:
-        text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
+    """Print the lists for the named pages and modules, or for all."""
+    chosen = [Path(name).resolve() for name in names] or pages() + modules()
+    lengthy, old, faulty = 0, 0, 0
+    for path in chosen:
+        text, name = path.read_text(encoding="utf-8"), path.relative_to(ROOT)
+        if path.suffix == ".py":
+            wrong = faults(text)
+            faulty += len(wrong)
+            print("".join(f"{name}:{fault}\n" for fault in wrong), end="")
+            continue
         found, words = too_long(text), old_words(text)
         lengthy, old = lengthy + len(found), old + len(words)
         for sentence in found:
             print(f"{name}: {length(sentence)} words: {sentence}")
         if words:
             print(f"{name}: {', '.join(words)}")
-    print(f"{lengthy} sentences of more than {LIMIT} words, {old} old words")
+    print(f"{lengthy} sentences of more than {LIMIT} words, {old} old words, {faulty} faults of docstrings")
     return 0
 
 
