@@ -23,7 +23,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 
 def door(begins: str) -> list[tuple[str, str]]:
-    """Return the blocks behind a door, which is a paragraph that begins with bold words."""
+    """Return the blocks behind a door, a paragraph that begins with bold words."""
     _, found, after = README.partition(f"**{begins}")
     assert found
     return blocks(re.split(r"^(?:\*\*|## )", after, flags=re.MULTILINE)[0])
@@ -123,7 +123,7 @@ def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
             time.sleep(0.05)
 
         class Browser(httpx.HTTPTransport):  # type: ignore[misc,name-defined]
-            """Browser transport that takes names below localhost for this machine, as browsers do."""
+            """Transport that takes names below localhost for this machine, as browsers do."""
 
             def handle_request(self, request: Any) -> Any:
                 if request.url.host.endswith(".localhost"):

@@ -1,4 +1,4 @@
-"""Tools for tests of Amun: logs of (activity, seconds), and its worked example."""
+"""Logs of (activity, seconds) for tests of Amun, and its paper's example."""
 
 import datetime
 import itertools

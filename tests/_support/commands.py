@@ -17,7 +17,7 @@ TRAVAS = ("--method", "travas", "--epsilon", "1", "--delta", "0.01", "--no-compa
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Return the exit status, the standard output and the standard error of the command."""
+    """Return the exit status, the output and the errors of the command."""
     status = main([str(a) for a in arguments])
     out, err = capsys.readouterr()
     return status, out, err

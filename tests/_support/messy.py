@@ -113,7 +113,7 @@ def _with_start(event: tuple[str, ...]) -> list[str]:
 
 
 def _without_end(event: tuple[str, ...]) -> list[str]:
-    """Return the row with a start, and with an end unless the laboratory has the event."""
+    """Return the row with a start, and an end unless the event is the laboratory's."""
     case, label, start, end, physician = _with_start(event)
     return [case, label, start, "" if label == "Labor" else end, physician]
 

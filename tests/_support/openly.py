@@ -12,12 +12,12 @@ __all__ = ["planned", "release"]
 
 
 def planned(method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.ReleaseRequest:
-    """Plan as :func:`veilog.plan` does, with all facts that it needs declared public."""
+    """Plan as :func:`veilog.plan` does, with all needed facts declared public."""
     said = (domain or Domain()).taken_from_log(["activities", "max_length"])
     return veilog.plan(method, domain=said, allow_no_protection=True, **wanted)
 
 
 def release(log: Any, method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.Release:
-    """Release as :func:`veilog.release` does, with all facts that it needs declared public."""
+    """Release as :func:`veilog.release` does, with all needed facts declared public."""
     said = (domain or Domain()).taken_from_log(["activities", "max_length"])
     return veilog.release(log, method, domain=said, allow_no_protection=True, **wanted)

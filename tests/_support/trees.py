@@ -28,7 +28,7 @@ def trees(labels: str = "abcd") -> st.SearchStrategy[ProcessTree]:
 
 
 def language_of(tree: ProcessTree, longest: int) -> set[Trace]:
-    """Return all traces of a tree up to this length, by the definition of the operators."""
+    """Return all traces of a tree up to a length, by the definition of operators."""
     if tree.operator is None:
         traces = {()} if tree.label is None else {(tree.label,)}
         return {trace for trace in traces if len(trace) <= longest}

@@ -35,7 +35,7 @@ def read_plain(path: Path, findings: Findings) -> EventLog:
 
 
 def assert_same(one: EventLog, other: EventLog) -> None:
-    """Check that two logs are equal in every column, type, name, order, metadata and finding."""
+    """Check that two logs are equal in all tables, metadata and findings."""
     assert_same_tables(one, other)
     assert one.metadata == other.metadata
     assert one.findings == other.findings
