@@ -1,4 +1,4 @@
-"""Made-up attributes that are numbers, written in many ways, and how far released numbers are from the original's."""
+"""Synthetic numbers, written in many ways, and the error of released numbers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GROUPS |= {"four at once": ("ages", "money", "stays", "readings"), "seven at onc
 
 @cache
 def with_numbers(group: str) -> EventLog:
-    """3,000 cases of two paths, with these attributes; of several at once 1,500."""
+    """Return 3,000 cases of two variants with these attributes, or 1,500 for several."""
     rng = np.random.default_rng(41)
     number = 3_000 if len(GROUPS[group]) == 1 else 1_500
     log = log_of(group, [("abc" if i % 3 else "ac", BEGIN + np.arange(3 if i % 3 else 2)) for i in range(number)])
@@ -39,8 +39,10 @@ def with_numbers(group: str) -> EventLog:
 
 
 def apart(real: np.ndarray, made: np.ndarray) -> dict[str, float]:
-    """How far numbers are from the original's; means and medians in its standard deviations. None
-    at all are taken for 0."""
+    """Return the distances of numbers from the original's; no numbers count as 0.
+
+    Means and medians are in standard deviations of the original.
+    """
     known = [one[~np.isnan(one)] if (~np.isnan(one)).any() else np.zeros(1) for one in (real, made)]
     ends = np.unique(np.concatenate(known))
     shape = [np.searchsorted(np.sort(one), ends, side="right") / len(one) for one in known]
@@ -55,5 +57,5 @@ def apart(real: np.ndarray, made: np.ndarray) -> dict[str, float]:
 
 
 def decimals(values: np.ndarray) -> np.ndarray:
-    """With how many decimals each is written, up to 5."""
+    """Return the number of decimals with which each number is written, up to 5."""
     return np.asarray(np.argmax([*(np.round(values, d) == values for d in range(5)), values == values], axis=0))

@@ -1,4 +1,4 @@
-"""Amun: its time on real logs, and how that grows.
+"""Amun: its time on real logs, and the growth of that time.
 
 Table 6 itself is ``veilog experiment amun-table-6``. Times are CPU seconds of a release whose log is in memory, and
 multiples of grouping the same log's cases into variants. The growth is measured on simulated logs; the largest has the
@@ -29,8 +29,11 @@ SHAPES = ("15734 100000 3000", "62934 400000 3000", "251734 1600000 3000", "2517
 
 @lru_cache(maxsize=1)
 def simulated(cases: int, events: int, variants: int, seed: int = 0) -> EventLog:
-    """A log of so many cases, about so many events, and so many variants over 42 activities: few variants have most of
-    the cases, rare ones are long, up to 990 events, and variants share prefixes and suffixes."""
+    """Return a log of so many cases, about so many events, and so many variants.
+
+    It has 42 activities. Few variants have most of the cases, and rare ones are long, up to 990 events. Variants share
+    prefixes and suffixes.
+    """
     rng = np.random.default_rng(seed)
     weights = 1.0 / np.arange(1, variants + 1) ** 1.2
     counts = 1 + np.floor((cases - variants) * weights / weights.sum()).astype(np.int64)
@@ -75,7 +78,7 @@ def speed(given: Given, cell: Cell) -> Measured:
     shape = str(cell.get("shape"))
     log = simulated(*map(int, shape.split())) if shape else given.log
     grouping, _ = timed(lambda: log.variants_by(("concept:name",)))
-    variants = log.variants  # kept by the log: not part of the release below
+    variants = log.variants  # the log keeps them: not part of the release below
     work = lambda: release(log, "amun", as_published=True, seed=cell.run, mode=cell.get("mode"))  # noqa: E731
     costs, made = timed(work)
     sizes = {"cases": log.cases.num_rows, "events": len(log), "variants": len(variants)}

@@ -1,8 +1,8 @@
-"""What attacks on people gain from certified releases, beside what is proven; and `veilog risk` on a large log.
+"""Gains of attacks on people from certified releases; `veilog risk` at large size.
 
-``attacks``: one random half of a log is released, the other half is the control: people who are held out. Singling out,
-linking and inferring are tried with all kinds of knowledge, each a gain over the control. Those in the log and those
-held out are exchangeable, so the mean gain of any attack is at most the advantage that is proven.
+``attacks``: one random half of a log is released. The other half is the control: people who are held out. The attacks
+single out, link and infer with all kinds of knowledge, and each has a gain over the control. Those in the log and those
+held out are exchangeable, so the mean gain of any attack is at most the proven bound.
 ``risk-large``: the command on a table of 131,000 cases, written for it.
 """
 
@@ -38,13 +38,13 @@ EPSILON = "1"
 DELTA = "1e-4"
 LOGS = ("sepsis", "receipt", "bpic2013_incidents", "traffic_fines", "unrineweginfectie", "ccc19")
 LARGE = {"cases": 131_000, "shared": 3_826, "alone": 16_958}
-"""As many cases and variants as a table that the command once said "0 can be singled out" of."""
+"""Cases and variants as in a table for which the command once wrongly printed "0 can be singled out"."""
 
 Attack = Callable[..., SinglingOut | Linkability | Inference]
 
 
 def certified() -> list[str]:
-    """Return the methods whose certified face is differentially private."""
+    """Return the methods whose certified mode is differentially private."""
     return [name for name, method in METHODS.items() if method.certified and str(method.budget) != "none"]
 
 
@@ -60,7 +60,7 @@ def cells(profile: Profile) -> Iterator[Cell]:
 
 @dataclass
 class Gains:
-    """The gains over people held out, in percentage points, each with the lower end of its interval (99.5 %)."""
+    """Gains over people held out, in percentage points, with lower ends at 99.5 %."""
 
     values: list[float]
     lows: list[float]
@@ -69,7 +69,7 @@ class Gains:
     def add(self, attack: Attack, first: Variants, released: Variants, second: Variants) -> None:
         try:
             found = attack(first, released, control=second)
-        except VeilogError:  # nobody to attack, or nothing to know
+        except VeilogError:  # no person to attack, or nothing to know
             return
         for row in found.results:
             self.values.append(100 * row.beyond.value)
@@ -78,7 +78,7 @@ class Gains:
 
 
 def measure(given: Given, cell: Cell) -> Measured:
-    first, second = halves(given.log, seed=cell.run, person=False)  # the bound is one for cases, whosever they are
+    first, second = halves(given.log, seed=cell.run, person=False)  # the bound is for cases, whichever person has them
     assert isinstance(first, EventLog)
     assert isinstance(second, EventLog)
     domain = Domain().taken_from_log(["activities", "max_length"])
@@ -95,7 +95,7 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def large(path: Path, cases: int, seed: int = 1) -> None:
-    """Write a table of so many cases, of which so many have a path of their own, in an order that tells nothing."""
+    """Write a table of so many cases, partly of unique variants, in random order."""
     rng = np.random.default_rng(seed)
     shared, alone = (LARGE[name] * cases // LARGE["cases"] for name in ("shared", "alone"))
     names = [f"{letter}{i}" for letter in "ABC" for i in range(8)]
@@ -132,7 +132,7 @@ def large_measure(given: Given, cell: Cell) -> Measured:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """One line a method: all its gains on all logs together."""
+    """Return a table with a line a method: all its gains on all logs together."""
     head = ("method", "logs", "gains", "above chance", "mean gain", "largest lower end of a gain", "bound on the mean")
     lines = []
     for (method,), own in grouped([row for row in rows if row.get("gains")], ["method"]).items():

@@ -1,8 +1,8 @@
-"""How close released attributes are to the original's, on real logs, by the epsilon spent on them.
+"""Distances of released attributes from the original's, on real logs, by epsilon.
 
-Each by itself is given to the log's own variants, with a declared domain: total variation distance of the values with
-their activity (the last of the case for case attributes), 0 = the same shares, 1 = nothing in common; and of the values
-alone. Several together are of a release of evolve.
+Each attribute by itself is added to the log's own variants, with a declared domain. One number is the total variation
+distance of the values with their activity (the last of the case for case attributes): 0 = the same shares, 1 = nothing
+in common. The other is that of the values alone. Several attributes together come from a release of evolve.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def attributes(given: Given, cell: Cell) -> Measured:
 
 
 def held(log: EventLog, names: tuple[str, ...]) -> EventLog:
-    """The log with no attributes but these."""
+    """Return the log with no attributes but these."""
     keep = [c for c in log.events.column_names if c in (*names, CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)]
     cases = [c for c in log.cases.column_names if c in (*names, ACTIVITY)]
     return EventLog(log.events.select(keep), log.cases.select(cases), log.metadata)
 
 
 def declared(log: EventLog, name: str) -> tuple[str, ...] | tuple[float, float]:
-    """A public range of a number, or the values that the log has."""
+    """Return a public range of a number, or the values that the log has."""
     if name in RANGES:
         return RANGES[name]
     column = log.events.column(name) if name in log.events.column_names else log.cases.column(name)
@@ -103,7 +103,7 @@ Labels = dict[str, dict[object, int]]
 
 
 def outcomes(log: EventLog, names: tuple[str, ...], labels: Labels) -> tuple[np.ndarray, list[str]]:
-    """The first known values of each case, and its last activity."""
+    """Return the first known values of each case, and its last activity."""
     starts, ends = log.offsets[:-1].tolist(), log.offsets[1:].tolist()
     columns = []
     for name in names:
@@ -120,7 +120,10 @@ def outcomes(log: EventLog, names: tuple[str, ...], labels: Labels) -> tuple[np.
 
 
 def predicted(used: EventLog, judged: EventLog, names: tuple[str, ...]) -> float:
-    """How often the last activity is predicted from attributes, learnt on one log and judged on another."""
+    """Return the share of last activities that attributes predict.
+
+    A forest learns on one log and is judged on the other.
+    """
     from sklearn.ensemble import RandomForestClassifier
 
     labels: Labels = {}
@@ -131,7 +134,7 @@ def predicted(used: EventLog, judged: EventLog, names: tuple[str, ...]) -> float
 
 
 def together(given: Given, cell: Cell) -> Measured:
-    """Half of an epsilon of 1 is for several attributes at once, whose domains are declared."""
+    """Spend half of an epsilon of 1 on several attributes with declared domains."""
     names = TOGETHER[cell.log]
     log = held(given.log, names)
     domain = Domain(attributes={name: declared(log, name) for name in names})

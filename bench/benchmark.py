@@ -1,4 +1,4 @@
-"""A benchmark: an experiment that is told by its measure, a grid of settings, and the columns of its table."""
+"""Benchmarks: experiments as a measure, a grid of settings and a table's columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CPU, WALL, PEAK = Column("CPU s", "cpu"), Column("wall s", "wall"), Column("peak
 SIMILARITY = Column("similarity", "similarity", ".3f", "spread")
 NO_LOG = ("",)
 SMALL = Profile(("small",), 1, False)
-"""By which most measures are tried for their fingerprint."""
+"""Profile with which most measures are tried for their fingerprint."""
 
 
 def grid(
@@ -26,10 +26,12 @@ def grid(
     quick: Mapping[str, Value | tuple[Value, ...]] | None = None,
     **settings: Value | tuple[Value, ...],
 ) -> Cells:
-    """Every combination of the settings, of which a tuple has several values, on every log of the profile or on
-    ``logs``; run by run, so that every one has something before any has everything. In a quick run those in ``quick``
-    count.
-    What ``--set`` names counts before all. ``method`` may name several, by commas."""
+    """Return all combinations of the settings, on all logs of the profile or ``logs``.
+
+    A tuple has several values of a setting. Cells come run by run, so that each combination has a first result before
+    any has all. In a quick run the values in ``quick`` count, and those of ``--set`` count before all. ``method`` may
+    name several, by commas.
+    """
 
     def cells(profile: Profile) -> Iterator[Cell]:
         chosen = settings | dict(quick or {}) if profile.quick else settings
@@ -45,12 +47,12 @@ def grid(
 
 
 def _read(text: str, like: Sequence[Value]) -> tuple[Value, ...]:
-    """What ``--set`` gives, as values of the kind that the setting has."""
+    """Return the values of ``--set``, of the type that the setting has."""
     return tuple(type(like[0])(part) for part in text.split(","))
 
 
 def asked(*releases: tuple[str, Mapping[str, Value]], quick: int = 2) -> Cells:
-    """Methods with their settings; in a quick run the first few."""
+    """Return methods with their settings; in a quick run the first few."""
 
     def cells(profile: Profile) -> Iterator[Cell]:
         for run in range(profile.runs):
@@ -72,8 +74,10 @@ def benchmark(
     note: str = "",
     **more: Any,
 ) -> Experiment:
-    """One table with the columns; with ``over`` one for each column, and in it a column for each value of that
-    setting."""
+    """Return the experiment of one table with these columns.
+
+    With ``over`` it has a table for each of them, with a column for each value of that setting.
+    """
     parts = [cells] if callable(cells) else list(cells)
     return Experiment(
         name=name,
@@ -93,7 +97,7 @@ def _tables(title: str, columns: Sequence[Column], over: str, note: str, rows: S
 
 
 def identifying(rows: Sequence[Row]) -> list[str]:
-    """What tells the lines of a table from each other: the log and the method, if there are some, and the settings."""
+    """Return the names that distinguish a table's lines: log, method and settings."""
     cells = [row.cell for row in rows]
     names = ["log"] * any(cell.log for cell in cells) + ["method"] * any(cell.method for cell in cells)
     return [*names, *dict.fromkeys(name for cell in cells for name, _ in cell.settings)]

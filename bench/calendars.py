@@ -1,4 +1,4 @@
-"""Made-up logs whose times are of kinds that those of the real logs are not."""
+"""Synthetic logs with kinds of times that the real logs lack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Cases = list[tuple[Sequence[str], np.ndarray]]
 
 
 def log_of(name: str, cases: Cases) -> EventLog:
-    """The log of these cases, each with its activities and the seconds at which they happen."""
+    """Return the log of these cases, each with its activities and their seconds."""
     codes = np.repeat(np.arange(len(cases)), [len(names) for names, _ in cases])
     seconds = np.concatenate([np.asarray(when, dtype=np.int64) for _, when in cases])
     events = {
@@ -29,7 +29,10 @@ def log_of(name: str, cases: Cases) -> EventLog:
 
 
 def slow_or_fast() -> EventLog:
-    """One path: six of ten cases take a month for each step, the others a minute, and nothing else tells which."""
+    """Return cases of one variant: six of ten take a month a step, others a minute.
+
+    Nothing else distinguishes them.
+    """
     rng, cases = np.random.default_rng(14), []
     for _ in range(5_000):
         slow = rng.random() < 0.6
@@ -40,7 +43,10 @@ def slow_or_fast() -> EventLog:
 
 
 def night_jobs() -> EventLog:
-    """Orders by day; at two in the night after that five steps at once; a few cases come back after a month."""
+    """Return orders by day, with five steps at once at two in the following night.
+
+    A few cases come back after a month.
+    """
     rng, cases = np.random.default_rng(5), []
     for _ in range(4_000):
         day = BEGIN + int(rng.integers(200)) * DAY
@@ -54,7 +60,7 @@ def night_jobs() -> EventLog:
 
 
 def office_hours() -> EventLog:
-    """All events on weekdays from eight to five."""
+    """Return cases with all events on weekdays from eight to five."""
     rng, cases = np.random.default_rng(2), []
     for _ in range(5_000):
         names = ["submit", "check", "assess"]
@@ -72,7 +78,7 @@ def office_hours() -> EventLog:
 
 
 def dates() -> EventLog:
-    """Times are days: midnight, often the same for several events."""
+    """Return cases whose times are days: midnight, often the same for several events."""
     rng, cases = np.random.default_rng(1), []
     for _ in range(2_000):
         names = ["receive", "check", "approve", *(["second approve"] if rng.random() < 0.25 else []), "pay"]
@@ -92,7 +98,10 @@ KINDS: dict[str, Callable[[], EventLog]] = {
 
 
 def court_days() -> EventLog:
-    """Hearings weeks apart, on Tuesdays and Thursdays from nine to twelve; letters on any day of the week."""
+    """Return hearings weeks apart, on Tuesdays and Thursdays from nine to twelve.
+
+    Letters have any day of the week.
+    """
     rng, cases = np.random.default_rng(31), []
     for _ in range(2_000):
         names = ["file", "hear", *["letter", "hear"] * int(rng.integers(0, 3)), "judge"]
@@ -106,7 +115,10 @@ def court_days() -> EventLog:
 
 
 def quiet_nights() -> EventLog:
-    """A ward: stays of hours to months, a sixth of what is done at night, half as much at weekends."""
+    """Return a ward's stays of hours to months, with quiet nights and weekends.
+
+    At night a sixth of the events happen, at weekends half as many.
+    """
     rng, cases = np.random.default_rng(32), []
     for _ in range(2_000):
         names = ["admit", *rng.choice(["visit", "test", "treat"], int(rng.geometric(0.25))), "leave"]
@@ -120,7 +132,10 @@ def quiet_nights() -> EventLog:
 
 
 def campaigns() -> EventLog:
-    """Six of ten cases start in three weeks of two years, and one in twelve before the window that is declared."""
+    """Return cases of which six of ten start in three weeks of two years.
+
+    One in twelve starts before the declared window.
+    """
     rng, cases = np.random.default_rng(33), []
     for _ in range(2_000):
         burst = rng.choice([95, 310, 550]) + rng.uniform(0, 7)
@@ -142,4 +157,4 @@ FURTHER: dict[str, Callable[[], EventLog]] = {
     "quiet nights": quiet_nights,
     "campaigns": campaigns,
 }
-"""On these no constant was chosen."""
+"""Logs on which no constant was chosen."""

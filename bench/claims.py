@@ -1,9 +1,9 @@
-"""What every method claims, what is derived and what an audit shows: the tables of docs/claims.md.
+"""Claimed, derived and audited epsilon by method: the tables of docs/claims.md.
 
-A cell is an audit of 4,000 releases of each of two neighbouring logs, or of the answers to one release's questions
-(more or fewer where it says so, see ``CLAIMS`` and ``WHITE``; ``--set releases=N`` for another number).
-``python bench/run.py claims --set method=NAME`` audits one method again, and ``--publish`` puts what was audited into
-the page.
+A cell is an audit of 4,000 releases of each of two neighbouring logs, or of the answers to one release's queries. Some
+have more or fewer, see ``CLAIMS`` and ``WHITE``; ``--set releases=N`` sets another number.
+``python bench/run.py claims --set method=NAME`` audits one method again, and ``--publish`` writes the results into the
+page.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from veilog.logs.variants import Variants
 DELTA = "1e-3"
 RELEASES = 4_000
 FEW = 0.125
-"""Of the releases, where each takes a tenth of a second or more: what these show from outside is little even of 20,000
-(nothing, at an epsilon of a half), and their white box tells more."""
+"""Share of the releases for methods that take a tenth of a second or more for each.
+
+Even 20,000 of these show little from outside (nothing, at an epsilon of a half), and their white-box audits show more.
+"""
 FEW_RUNS = 400
-"""So many are done before another process has started."""
+"""Most releases that one process makes before another would have started."""
 MANY = 5.0
-"""What papers calibrate is told from what they claim only by many."""
+"""Share of the releases that distinguishes what papers calibrate from what they claim."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,7 @@ class Claim:
     delta: str = "0"
     as_published: bool = False
     share: float = 1.0
-    """Of the releases: less where one takes long."""
+    """Share of the releases, less than 1 for slow methods."""
     more: dict[str, Value] = field(default_factory=dict)
 
     def cells(self) -> Iterator[Cell]:
@@ -73,8 +75,11 @@ _ANOTHER = "3,000 cases of one event, and one of another"
 
 
 def _inside(method: str, delta: str = "0", runs: int = 1, **more: Value) -> Claim:
-    """A white-box audit, with so many times the usual runs: where a budget is in several questions that all have to be
-    answered oddly at once, it takes more of them to see as much."""
+    """Return a white-box audit, with so many times the usual runs.
+
+    Some methods split a budget over several queries, which must all have odd answers at once. They take more runs to
+    show as much.
+    """
     return Claim(method, epsilons=("1",), delta=delta, share=runs, more={"white_box": True, **more})
 
 
@@ -120,7 +125,10 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def of_audit(found: dict[str, Any]) -> Measured:
-    """What is kept of an audit: of attacks where a condition does not hold, the one on labels taken from the log."""
+    """Return the kept values of an audit.
+
+    Of attacks where a condition does not hold, only the one on labels taken from the log is kept.
+    """
     names = ("nominal_epsilon", "delta", "derived_epsilon", "audited_epsilon", "runs", "seconds")
     values: dict[str, Number] = {name: found[name] for name in names}
     texts = {name: str(found[name]) for name in ("attack", "score", "event", "verdict")}
@@ -170,7 +178,7 @@ WHITE_HEAD = ("method", "delta", "derived epsilon", "audited epsilon, at least",
 
 
 def white_line(row: Row) -> tuple[str, ...]:
-    """A method at epsilon 1: what is derived, and what its answers show."""
+    """Return a method's line at epsilon 1: derived, and as its answers show."""
     name, _, derived, audited, _, runs = (line(row, "")[i] for i in (0, 2, 3, 4, 5, 6))
     free = f"{row.get('free_epsilon') or 0:.3g}"
     return (name, f"{row.get('delta') or 0:g}", derived, audited, free, row.texts.get("faults") or "none", runs)

@@ -1,4 +1,4 @@
-"""Hours of the day and days of the week of releases, beside a flat clock and beside the noisy answer as it is."""
+"""Hours and weekdays of releases, against a flat clock and the plain noisy answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CYCLES = {"hours": (HOUR, 24), "days": (DAY, 7)}
 
 
 def any_hour(cases: int) -> EventLog:
-    """At any hour of any day."""
+    """Return cases at any hour of any day."""
     rng = np.random.default_rng(61)
     found: Cases = []
     for _ in range(cases):
@@ -37,7 +37,7 @@ def any_hour(cases: int) -> EventLog:
 
 
 def loans(cases: int) -> EventLog:
-    """Asked for from eight to six, on any day; what follows takes days, at any hour."""
+    """Return loans requested from eight to six, with steps days later at any hour."""
     rng = np.random.default_rng(62)
     found: Cases = []
     for _ in range(cases):
@@ -48,7 +48,7 @@ def loans(cases: int) -> EventLog:
 
 
 def batch(cases: int) -> EventLog:
-    """Orders by day, of which a step follows at six in the evening."""
+    """Return orders by day, with a step at six in the evening."""
     rng = np.random.default_rng(63)
     found: Cases = []
     for _ in range(cases):
@@ -74,7 +74,7 @@ def made_up(name: str, cases: int) -> EventLog:
 
 
 def shares(moments: np.ndarray, unit: int, number: int) -> np.ndarray:
-    """What part of them is in each hour of the day, or day of the week."""
+    """Return the share of moments in each hour of the day, or each day of the week."""
     return np.bincount((moments // 10**6 - 4 * DAY) // unit % number, minlength=number) / len(moments)
 
 

@@ -1,4 +1,4 @@
-"""Tables whose lines are groups of rows: what tells the groups apart, and the columns that each is shown with."""
+"""Tables with a line for each group of rows, and the columns of a line."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from veilog.experiments.experiment import Cell, Row, Table, known, spread
 
 @dataclass(frozen=True)
 class Column:
-    """What is shown of a measure: the runs' mean with its spread, their median, or a text that the first has."""
+    """Column of a measure: mean with spread, or median, or the first run's text."""
 
     title: str
     measure: str
     form: str = ".2f"
     show: Literal["spread", "median", "text"] = "median"
     over: str = ""
-    """The measure of the same rows that this one is divided by."""
+    """Measure of the same rows that divides this one."""
     baseline: Mapping[str, str] = field(default_factory=dict)
-    """Settings of the line of the same table, otherwise alike, that this one is divided by: the named baseline."""
+    """Settings of the baseline: the line of the same table, otherwise alike, that divides this one."""
     published: Mapping[tuple[str, ...], float] = field(default_factory=dict)
-    """The paper's values, by what identifies a line."""
+    """Values of the paper, by the settings of a line."""
 
 
 def of_cell(cell: Cell, name: str) -> str:
-    """What a cell has under a name: its log, method or run, or a setting."""
+    """Return a cell's value under a name: its log, method or run, or a setting."""
     known_ = {"log": cell.log, "method": cell.method, "run": str(cell.run)}
     return known_[name] if name in known_ else str(cell.get(name))
 
 
 def grouped(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[str, ...], list[Row]]:
-    """The rows of each line, in the order in which they come."""
+    """Return the rows of each line, in their order."""
     found: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
         found.setdefault(tuple(of_cell(row.cell, name) for name in by), []).append(row)
@@ -41,14 +41,14 @@ def grouped(rows: Sequence[Row], by: Sequence[str]) -> dict[tuple[str, ...], lis
 
 
 def summary(title: str, rows: Sequence[Row], by: Sequence[str], columns: Sequence[Column], note: str = "") -> Table:
-    """A line for each group of rows that are alike in ``by``."""
+    """Return a table with a line for each group of rows that are alike in ``by``."""
     groups = grouped(rows, by)
     lines = [(*key, *(_shown(groups, by, key, column) for column in columns)) for key in groups]
     return Table(title, (*by, *(column.title for column in columns)), tuple(lines), note)
 
 
 def across(title: str, rows: Sequence[Row], by: Sequence[str], over: str, column: Column, note: str = "") -> Table:
-    """A line for each group of rows alike in ``by``, and in it a column for each value of ``over``."""
+    """Return a line for each group of rows alike in ``by``, a column by ``over``."""
     groups = grouped(rows, (*by, over))
     heads, lines = list(dict.fromkeys(key[-1] for key in groups)), dict.fromkeys(key[:-1] for key in groups)
     shown = [

@@ -1,9 +1,10 @@
-"""Constants of times and of numbers at half and at twice what they are, on made-up logs that they were not chosen on.
+"""Constants of times and numbers, halved and doubled, on synthetic logs.
 
     python bench/run.py constants-times constants-numbers constants-days constants-outside
 
-Releases at epsilon 1, of which 0.4 is for times or 0.5 for attributes; one constant is changed at a time. Every value
-is an error, so that less is better. What a seed gives is compared with what it gives with all constants as they are.
+The constants were not chosen on these logs. Releases are at epsilon 1, of which 0.4 is for times or 0.5 for attributes;
+one constant is changed at a time. Every value is an error, so that less is better. Each seed's result is compared with
+its result with unchanged constants.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ SHAPES = {name.partition(",")[0]: make for name, make in (KINDS | FURTHER).items
 
 @cache
 def made_up(name: str) -> EventLog:
-    """The log of this name, or 2,000 of its cases."""
+    """Return the log of this name, or 2,000 of its cases."""
     log = SHAPES[name]()
     return log if len(log.cases) <= 2_000 else split(log, 2_000 / len(log.cases), 0)[0]
 
@@ -69,7 +70,7 @@ def flow(name: str, seed: int) -> Variants:
 
 
 def changed(constant: str) -> AbstractContextManager[object]:
-    """While it lasts a constant has another value."""
+    """Change a constant until the end of the block."""
     if not constant:
         return nullcontext()
     module, name, value = constant.replace("=", ".", 1).split(".", 2)
@@ -87,7 +88,7 @@ def times_with(given: Given, cell: Cell) -> Measured:
     (raw, real_at), (drawn, at) = (original_of(one) for one in (log, made))
     real, found = gaps_of(raw, real_at), gaps_of(drawn, at)
     often = [pair for pair in found if len(real.get(pair, ())) >= OFTEN and real[pair].mean() > 0]
-    factors = [abs(np.log((np.median(found[pair]) + 1) / (np.median(real[pair]) + 1))) for pair in often]  # seconds
+    factors = [abs(np.log((np.median(found[pair]) + 1) / (np.median(real[pair]) + 1))) for pair in often]  # in seconds
     whole = [np.mean(at % (unit * 10**6) == 0) - np.mean(real_at % (unit * 10**6) == 0) for unit in hours.UNITS]
     return Measured(
         {name: scores[name] for name in (*DISTANCES, "median_duration", "mean_duration")}
@@ -117,7 +118,10 @@ def cells(names: Sequence[str], constants: Sequence[str], profile: Profile) -> I
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """For each value and error: on how many of the logs it is less (-) or more (+) beyond two standard errors."""
+    """Return the number of logs with smaller (-) and larger (+) errors by constant.
+
+    A difference counts beyond two standard errors.
+    """
     if not rows:
         return []
     by = grouped(rows, ("constant", "log"))

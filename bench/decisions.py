@@ -1,5 +1,8 @@
-"""What is decided by noisy answers about times around the constants of these decisions: whether all times are whole
-days, and which part of the cases starts outside the declared window. Each line is 200 seeds."""
+"""Decisions by noisy answers about times, around the constants of these decisions.
+
+One decides if all times are whole days, the other which share of the cases starts outside the declared window. Each
+line is 200 seeds.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ LINES = (("0.4", 800), ("0.4", 1_500), ("0.4", 3_000), ("0.1", 1_500))
 
 
 def half_known(cases: int, whole: float, outside: float) -> EventLog:
-    """Cases of two events, of which a part is at midnight, and another starts before the window."""
+    """Return cases of two events: one share at midnight, another before the window."""
     rng, found = np.random.default_rng(51), []
     for i in range(cases):
         day = rng.uniform(-100, 0) if i % 100 < 100 * outside else rng.uniform(0, 730)

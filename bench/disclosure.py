@@ -1,4 +1,4 @@
-"""Disclosure risk: veilog against a plain program written from the definitions, and how it grows.
+"""Disclosure risk: veilog against a plain program of the definitions, by size.
 
 The plain program computes one size, veilog all sizes up to it. Without logs the public ones are left out.
 """
@@ -31,7 +31,10 @@ KINDS = ("set", "multiset", "sequence")
 
 
 def loan_log(variants: int, seed: int = 0, swap: float = 0.38) -> Variants:
-    """Distinct variants of a loan application: 24 activities, three intertwined parts, loops, swapped neighbours."""
+    """Return distinct variants of a loan application.
+
+    It has 24 activities, three intertwined parts, loops and swapped neighbours.
+    """
     names = [f"{part}{i}" for part, count in (("A", 10), ("O", 7), ("W", 7)) for i in range(count)]
     random = np.random.default_rng(seed)
     found: set[tuple[int, ...]] = set()
@@ -60,7 +63,10 @@ def _loop(random: np.random.Generator, activity: int, again: float) -> list[int]
 
 
 def plain(variants: Variants, background: str, size: int) -> tuple[int, float, float]:
-    """Candidates, case and trace disclosure by equations (1) and (2), with Python's sets and dictionaries alone."""
+    """Return candidates, case and trace disclosure by equations (1) and (2).
+
+    Python's sets and dictionaries alone compute them.
+    """
     counts: dict[tuple[str, ...], list[int]] = {}
     for trace, n in variants.to_dict().items():
         chosen: set[tuple[str, ...]]
@@ -95,7 +101,10 @@ def made(given: Given, log: str) -> Variants:
 
 
 def cells(profile: Profile) -> Iterator[Cell]:
-    """Each log with kinds and the largest size; ``sizes`` says whether all up to it are asked for."""
+    """Yield each log with kinds of knowledge and the largest size.
+
+    ``sizes`` is "all" for all sizes up to it, "one" for it alone.
+    """
     for run in range(profile.runs):
         for log, kind, size in AGAINST:
             for program in ("plain", "veilog"):

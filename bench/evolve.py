@@ -1,6 +1,6 @@
-"""evolve: one constant changed at a time, wide simulated logs, and the time on a large one.
+"""evolve: one constant changed at a time, wide simulated logs, time at large size.
 
-The time of the large log is also given in passes: one pass of all variants over 1000 prototypes, the most a round has
+The time of the large log is also in passes. One pass of all variants over 1000 prototypes, the most of a round
 (Levenshtein distances), is the work that no implementation by votes can avoid. Similarities and seconds of every log
 are those of the frontier.
 """
@@ -31,7 +31,7 @@ from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 
 FIRST_SEED = 800
-"""So that the runs are not those with which the constants were found."""
+"""First seed, so that the runs differ from those that found the constants."""
 Aims = Literal["similarity", "models", "detail"]
 WIDE = ((400, 1200, 43), (600, 1100, 130))
 
@@ -41,7 +41,7 @@ def _flat(share: float) -> Constants:
 
 
 BY_SIZE_ALONE = replace(DEFAULTS, relations=((150.0, 0.70), (700.0, 0.35)), relations_exponent=0.0)
-"""The share of the relations falls with g, whatever the number of activities."""
+"""Constants by which the share of the relations falls with g, whatever the number of activities."""
 
 CONSTANTS: dict[str, Constants] = {
     "as it is": DEFAULTS,
@@ -92,7 +92,7 @@ STAGES = {
 def release(
     log: Variants, epsilon: str, seed: int, settings: Constants = DEFAULTS, aim: Aims = "similarity"
 ) -> Variants:
-    """A seeded release with other constants than the default ones."""
+    """Return a seeded release with other constants than the default ones."""
     curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(seed))
     request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
     chosen = EvolveSettings(for_=aim, largest_log=settings.largest_log, max_length=settings.max_length)
@@ -110,7 +110,7 @@ def constants(given: Given, cell: Cell) -> Measured:
 
 
 def aimed(given: Given, cell: Cell) -> Measured:
-    """Similarity, and the model discovered from the release on the log; seeds 1, 2, ..."""
+    """Measure similarity, and the model from the release on the log; seeds 1, 2, ..."""
     log = given.log.variants
     public = Domain().taken_from_log(["activities", "max_length"])
     budget = {"epsilon": str(cell.get("epsilon"))} | ({"delta": "1e-4"} if cell.get("delta") else {})
@@ -135,8 +135,10 @@ def aimed(given: Given, cell: Cell) -> Measured:
 
 
 def skewed(cases: int, activities: int, mean_length: int, seed: int) -> Variants:
-    """A wide log whose activities are as unequal as real ones: rank r has weight 1 / (r + 1), from each activity some
-    successors are likely, and cases take a few of many ways."""
+    """Return a wide log whose activities are as unequal as real ones.
+
+    Rank r has weight 1 / (r + 1), some successors of each activity are likely, and cases take a few of many ways.
+    """
     rng = np.random.default_rng(seed)
     weight = 1.0 / np.arange(1, activities + 1)
     weight /= weight.sum()
@@ -154,7 +156,10 @@ def skewed(cases: int, activities: int, mean_length: int, seed: int) -> Variants
 
 
 def large(cases: int, distinct: int, seed: int) -> Variants:
-    """About ``distinct`` variants (40 activities, 11 events on average) and exactly ``cases`` cases."""
+    """Return exactly ``cases`` cases of about ``distinct`` variants.
+
+    They have 40 activities, and 11 events on average.
+    """
     variants = variants_only(int(distinct * 1.75), 40, 10.0, seed=seed)
     counts = variants.counts
     rest = np.random.default_rng(seed).multinomial(cases - variants.cases, counts / variants.cases)

@@ -1,10 +1,11 @@
-"""Logs larger than memory: made piece by piece, grouped by an engine within a memory limit, released.
+"""Logs larger than memory: made in pieces, grouped in limited memory, released.
 
-The events are those of the simulated hospital, without most of its quickest visits (ten events a case), as Parquet in
-folders of months (``year=2024/month=1/part-0.parquet``), as warehouses keep them: a case lies in several files, and
-rows are in the order of their times within one piece only. One piece of a log is held at a time. Logs are kept and made
-once; Spark's Java is a process of its own, whose time is added, and it works in a session that is given, which says
-what it moved between its tasks. ``--set engine=spark``, ``memory=2GB`` and ``size=N,N`` for others.
+The events are those of the simulated hospital, without most of its quickest visits (ten events a case). They are
+Parquet in folders of months (``year=2024/month=1/part-0.parquet``), as warehouses keep them. A case lies in several
+files, and rows are in the order of their times within one piece only. The program holds one piece of a log at a time,
+and keeps logs, which it makes once. Spark's Java is a process of its own, whose time is added. It works in a given
+session, which reports the bytes that it moved between its tasks. ``--set engine=spark``, ``memory=2GB`` and
+``size=N,N`` for others.
 """
 
 from __future__ import annotations
@@ -35,15 +36,18 @@ from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.run import release
 
 PIECE = 125_000
-"""Patients made at a time."""
+"""Patients of a piece."""
 PIECES_A_FILE = 16
 QUICK, KEPT = 7, 0.2
-"""Of the cases with so few events this share stays, which makes ten events a case."""
+"""Events of a quick case, and the share of quick cases that stays, for ten events a case."""
 COLUMNS = ("case:concept:name", "concept:name", "time:timestamp", "org:resource", "cost")
 
 
 def pieces(events: int) -> Iterator[pa.Table]:
-    """Flat tables with so many events in all, in the order of their times within each, no case in two of them."""
+    """Yield flat tables with so many events in all, in order of time within each.
+
+    No case is in two of them.
+    """
     made, first, number = 0, 0, 0
     while made < events:
         log = without_quick(hospital(PIECE, seed=number), number)
@@ -53,7 +57,7 @@ def pieces(events: int) -> Iterator[pa.Table]:
         table = table.set_column(0, COLUMNS[0], names.take(log.events["case:index"].combine_chunks()))
         room = events - made
         if table.num_rows > room:
-            table = table.slice(0, room)  # the last cases, by name, are cut
+            table = table.slice(0, room)  # cut the last cases, by name
         yield table.take(pc.sort_indices(table["time:timestamp"]))
         made, first, number = made + table.num_rows, first + count, number + 1
 
@@ -90,7 +94,7 @@ def close(writers: dict[Path, pq.ParquetWriter]) -> None:
 
 
 def by_month(table: pa.Table) -> Iterator[tuple[tuple[int, int], pa.Table]]:
-    """The rows of each month; they come in the order of their times."""
+    """Yield the rows of each month; they come in the order of their times."""
     months = table["time:timestamp"].to_numpy().astype("datetime64[M]").astype(np.int64)
     starts = [0, *(np.flatnonzero(np.diff(months)) + 1).tolist(), len(months)]
     for a, b in itertools.pairwise(starts):
@@ -98,7 +102,7 @@ def by_month(table: pa.Table) -> Iterator[tuple[tuple[int, int], pa.Table]]:
 
 
 def digest(variants: Variants) -> str:
-    """Equal variants have equal digests."""
+    """Return a digest that is equal for equal variants."""
     sum_ = hashlib.sha256("\0".join(variants.labels).encode())
     for array in (variants.codes, variants.offsets, variants.counts):
         sum_.update(np.ascontiguousarray(array).tobytes())
@@ -106,7 +110,7 @@ def digest(variants: Variants) -> str:
 
 
 def measure(given: Given, cell: Cell) -> Measured:
-    """What it costs to come from the files to the variants, and on to a certified release."""
+    """Measure the work from files to variants, and on to a certified release."""
     place, size = given.folder / f"e{cell.get('size')}", int(cell.get("size"))
     if cell.get("step") == "make":
         if place.exists():
@@ -127,7 +131,10 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 @contextlib.contextmanager
 def given_spark(folder: Path, memory: str, threads: int) -> Iterator[Callable[[], dict[str, float]]]:
-    """A session of Spark as a user would give it, and how many megabytes its tasks wrote for others so far."""
+    """Yield a function with the megabytes that a session of Spark wrote between tasks.
+
+    The session is one as a user would create it.
+    """
     from pyspark.sql import SparkSession
 
     spark = (
@@ -156,7 +163,7 @@ def released_rows(rows: Sequence[Row]) -> list[Row]:
 
 
 def drawing(rows: Sequence[Row]) -> list[Plot]:
-    """How time and memory grow with the log, both on a logarithmic scale."""
+    """Return plots of time and memory by the size of the log, on logarithmic scales."""
     shown = {
         "variants, CPU s": "variants cpu",
         "with release, CPU s": "cpu",

@@ -1,11 +1,12 @@
-"""Releases, comparisons and risks too large for memory or for pairs: time, and the highest memory.
+"""Time and highest memory of releases, comparisons and risks of large logs.
 
-``release`` makes up 2,000 variants with so many cases, releases them and writes the release. ``compare`` and ``risk``
-make up so many variants a side: of the second log two fifths are the first's, two fifths differ by one or two events,
-one fifth is new. ``questions`` asks for times, attributes and persons of a log of so many events, read into memory or
-kept on disk, which must give the same either way, as their digests show. ``--set size=N`` for other sizes.
-``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet;
-``million-events`` a made-up hospital of a million events with times and four attributes, from memory and from disk.
+They are too large for memory or for pairs. ``release`` makes 2,000 variants with so many cases, releases them and
+writes the release. ``compare`` and ``risk`` make so many variants a side: of the second log two fifths are the first's,
+two fifths differ by one or two events, one fifth is new. ``questions`` asks for times, attributes and persons of a log
+of so many events, read into memory or kept on disk. Both must give the same, as their digests show. ``--set size=N``
+for other sizes. ``large-events`` releases logs on disk by evolve with times and two attributes, Parquet to Parquet.
+``million-events`` does so for a synthetic hospital of a million events, with times and four attributes, from memory and
+from disk.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from veilog.releasing.run import release
 
 ACTIVITIES = 20
 FIRST = 1_600_000_000_000_000
-"""Microseconds since 1970 before which no case starts; all start in the two years from then on."""
+"""Microseconds since 1970 of the earliest start of a case; all start in the two years from then on."""
 
 
 def made_up(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """So many walks of 5 to 24 activities on a graph, as a padded matrix and lengths."""
+    """Return so many walks of 5 to 24 activities on a graph: padded matrix, lengths."""
     rng = np.random.default_rng(seed)
     steps = np.cumsum(np.random.default_rng(7).dirichlet(np.full(ACTIVITIES, 0.3), size=ACTIVITIES), axis=1)
     walks = np.zeros((number, 24), dtype=np.int32)
@@ -82,8 +83,11 @@ def pair(number: int) -> tuple[Variants, Variants]:
 
 
 def make(events: int, target: Path, *, diverse: bool = False) -> None:
-    """A log in the order of its times, so that cases overlap; every two cases are one person's. It has 2,032 variants,
-    or a ``diverse`` one ever more, because a tenth of its events have any activity."""
+    """Write a log in the order of its times; every two cases are of one person.
+
+    Cases overlap. The log has 2,032 variants at any size, or ever more if ``diverse``: a tenth of its events then have
+    any activity.
+    """
     rng = np.random.default_rng(1)
     lengths = rng.integers(4, 11, size=events // 7)
     total = int(lengths.sum())
@@ -176,7 +180,7 @@ def enriched(path: Path, target: Path) -> str:
 
 
 def with_times(log: EventLog | StoredLog) -> Release:
-    """A release of such a log by evolve, with times and two attributes whose domains are declared."""
+    """Return a release by evolve with times and two attributes with declared domains."""
     first = datetime.fromtimestamp(FIRST // 1_000_000)
     facts = Domain(
         [f"activity {i}" for i in range(12)],
@@ -188,7 +192,10 @@ def with_times(log: EventLog | StoredLog) -> Release:
 
 
 def of_hospital(given: Given, cell: Cell) -> Measured:
-    """The made-up hospital with times and four attributes, two of them of events; the digest is of the file."""
+    """Release the synthetic hospital with times and four attributes, two of events.
+
+    The digest is of the file.
+    """
     path, target = given.folder / f"hospital-{cell.get('size')}.parquet", given.folder / "out.parquet"
     if not path.exists():
         write(simulate.hospital(int(cell.get("size")), 3), path)
@@ -211,7 +218,7 @@ def of_hospital(given: Given, cell: Cell) -> Measured:
 
 
 def questions(log: EventLog) -> str:
-    """A digest of the answers."""
+    """Return a digest of the answers."""
     variants = log.variants
     curator = Curator(variants, log=log, domain=Domain(attributes={"cost": (0.0, 100.0)}), randomness=noise.seeded(1))
     few = Variants.from_arrays(variants.labels, variants.codes, variants.offsets, np.minimum(variants.counts, 5))
@@ -226,7 +233,7 @@ def questions(log: EventLog) -> str:
 
 
 def only(what: str, *arguments: str, **settings: Any) -> Cells:
-    """A grid of this work, which ``--set what=`` another leaves out."""
+    """Return a grid of this work, which ``--set what=`` another leaves out."""
     cells = grid(*arguments, what=what, **settings)
     return lambda profile: cells(profile) if profile.options.get("what", what) == what else iter(())
 

@@ -1,11 +1,11 @@
-"""Drawing from a model: seconds for 100,000 cases, and time and memory of writing many.
+"""Drawing from a model: seconds for 100,000 cases, and time and memory of many.
 
-The networks have the method's default sizes over as many variants as Sepsis (846) and BPIC13 (1511) have; their weights
-are random, which changes nothing about the time. Beside it numpy's own draw from the same shares, as the baseline
-that no network can reach.
+The networks have the method's default sizes, over as many variants as Sepsis (846) and BPIC13 (1511) have. Their
+weights are random, which does not change the time. The baseline that no network can reach is numpy's own draw from the
+same shares.
 
-``samples`` draws from the models of releases: how similar a release and its samples are to the original, and to each
-other; how far their durations are off; and what 100,000 cases cost.
+``samples`` draws from the models of releases. It measures the similarity of a release and its samples to the original
+and to each other. It also measures the error of their durations, and the time of 100,000 cases.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Mutants of the kernel: are there lines of sensitivity, scale, charge and clipping that could be wrong unnoticed?
+"""Mutants of the kernel: can wrong sensitivities, scales or charges go unnoticed?
 
     python bench/mutants.py [--only privacy.curator] [--changed HEAD~5] [--sample 200] [--processes 2] [--list]
                             [--quick] [--allow 0.1] [--record mutants.json]
 
 Each mutant is one small change in one function of ``TARGETS``: a number one larger, a comparison that takes in its
 border or not, plus for minus, a factor two on a budget, two arguments exchanged, a call left out, a condition turned
-round. It is killed if a test of the kernel fails with it. Error texts are not changed, because what they say is no part
-of a guarantee (that they say nothing of the data is tested elsewhere).
+round. It is killed if a test of the kernel fails with it. Error texts are not changed, because they are no part of a
+guarantee. (Other tests check that they reveal nothing of the data.)
 
-This does what mutmut and cosmic-ray do; it is a program of its own because neither can be kept to some lines and some
-kinds of change at once, neither knows the two changes that matter most here (a budget doubled, a charge left out), and
-because a mutant is put into a fork of one process that has imported everything and collected all tests. That process
-runs them once and notes which run which lines, and how long they take: a mutant is tried with the tests that run its
-line, those first that killed others in its function, then the shortest.
+This does what mutmut and cosmic-ray do, but for three reasons it is a program of its own. Neither can be kept to some
+lines and some kinds of change at once. Neither knows the two changes that matter most here: a budget doubled, a charge
+left out. And here a mutant is put into a fork of one process that has imported everything and collected all tests. That
+process runs them once, and notes the lines and the time of each. A mutant is tried with the tests that run its line:
+those first that killed others in its function, then the shortest.
 """
 
 import argparse
@@ -40,25 +40,28 @@ from mutations import TARGETS, Mutant, forget, mutants, put_in, source_file
 ROOT = Path(__file__).parents[1]
 TESTS = ROOT / "tests" / "privacy"
 PATIENCE = 15.0
-"""So many seconds of tests each mutant is given: one that lives so long counts as alive, though a test may kill it."""
+"""Seconds of tests for each mutant. A mutant that outlives them counts as alive, though a test may kill it."""
 MEMORY = 6 * 2**30
-"""What a mutant may take, in bytes: one that needs more is seen."""
+"""Most bytes of a mutant; one that needs more is noticed."""
 
 PROFILE = "mutants"
-"""Of Hypothesis: a failure is all that matters, so the examples of failing tests are not made smaller."""
+"""Profile of Hypothesis without shrinking: only a failure matters, not a small example."""
 REASONS: dict[str, str] = json.loads(Path(__file__).with_name("mutants_that_live.json").read_text())
 """Regular expressions for mutants that no test kills, with the reason why none has to."""
 
 
 class Record:
-    """Which mutants died so far, kept in a file if one is named: these are not tried again while their line stays."""
+    """Record of the mutants that died, kept in a file if one is named.
+
+    These are not tried again while their line stays.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._died: dict[str, bool] = json.loads(path.read_text()) if path is not None and path.exists() else {}
 
     def died(self, mutant: Mutant) -> bool | None:
-        """Whether it did; None where that is not known."""
+        """Return True if it died, False if it lived; None if unknown."""
         return self._died.get(mutant.key)
 
     def enter(self, mutant: Mutant, dead: bool) -> None:
@@ -68,16 +71,16 @@ class Record:
 
 
 class Judge:
-    """A plugin of pytest that, once all tests are collected, tries mutants with them in place of running them."""
+    """Plugin of pytest that tries mutants with the collected tests."""
 
     def __init__(self, chosen: list[Mutant], record: Record, processes: int, patience: float) -> None:
         self.chosen, self.record, self.processes, self.patience = chosen, record, processes, patience
         self._failed = False
         self._seconds: dict[str, float] = {}
         self._tests: dict[tuple[str, int], set[str]] = {}
-        """By file and line the tests that run it."""
+        """Names of the tests that run a line, by file and line."""
         self._killers: dict[str, list[str]] = {}
-        """By function the tests that killed its last mutants, the last first: they are likely to kill the next."""
+        """Names of the tests that killed a function's last mutants, the last first, as likely killers."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self._failed |= report.failed
@@ -93,11 +96,11 @@ class Judge:
 
     def _fails(self, item: pytest.Item) -> bool:
         self._failed = False
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)  # without a next: nothing is kept for it
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=None)  # without a next item pytest keeps nothing
         return self._failed
 
     def _run_once(self, items: dict[str, pytest.Item]) -> None:
-        """Note how long the tests take and which lines they run; leave out those that fail without a mutant."""
+        """Note the time and the lines of each test; leave out those that fail unmutated."""
         traced = coverage.Coverage(data_file=None, include=[source_file(module) for module in TARGETS])
         traced.start()
         for name, item in list(items.items()):
@@ -129,7 +132,7 @@ class Judge:
                 if spent > self.patience:
                     say("out of patience:", mutant.name)
                     break
-                signal.setitimer(signal.ITIMER_PROF, 10 + 10 * self._seconds[name])  # longer, and it never ends
+                signal.setitimer(signal.ITIMER_PROF, 10 + 10 * self._seconds[name])  # longer ones never end
                 if self._fails(items[name]):
                     return name
             return ""
@@ -141,12 +144,12 @@ class Judge:
 
 
 def say(*words: str) -> None:
-    """Print where pytest does not catch it."""
+    """Print where pytest does not capture it."""
     print(*words, file=sys.__stdout__, flush=True)
 
 
 def forked(work: Callable[[], str]) -> str:
-    """What ``work`` returns in a fork of this process."""
+    """Return the result of ``work`` in a fork of this process."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -198,7 +201,7 @@ def main() -> None:
 
 
 def changed(revision: str) -> dict[Path, set[int]]:
-    """Return the lines of each source that are not as they were in a revision."""
+    """Return the lines of each source that differ from a revision."""
     told = subprocess.run(
         ["git", "diff", "--unified=0", "--no-color", "--no-ext-diff", revision, "--", "src"],
         cwd=ROOT,
@@ -217,7 +220,7 @@ def changed(revision: str) -> dict[Path, set[int]]:
 
 
 def run(chosen: list[Mutant], record: Record, given: argparse.Namespace) -> None:
-    """Try these mutants, and enter in the record which of them die."""
+    """Try these mutants, and record which of them die."""
     os.chdir(ROOT)
     settings.register_profile(
         PROFILE,
@@ -231,17 +234,17 @@ def run(chosen: list[Mutant], record: Record, given: argparse.Namespace) -> None
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         marked = "not slow and not nightly" if given.quick else "not nightly"
         quietly = ["-q", "-p", "no:cacheprovider", "--tb=no", "--capture=sys", "-k", given.tests, "-m", marked]
-        quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is there already
+        quietly += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # Hypothesis is loaded already
         pytest.main([*quietly, str(TESTS)], plugins=[judge])
 
 
 def reason_for(mutant: Mutant) -> str:
-    """Why no test has to kill it; nothing where that is not known."""
+    """Return the reason why no test has to kill it, empty if unknown."""
     return next((reason for pattern, reason in REASONS.items() if re.search(pattern, mutant.name)), "")
 
 
 def summary(chosen: list[Mutant], record: Record) -> None:
-    """Print a table by module, and why those live that do."""
+    """Print a table by module, and the reasons of the mutants that live."""
     print("\n| module | mutants | judged | killed | need not die | left | killed of those that have to |")
     print("|---|---|---|---|---|---|---|")
     for module in [*TARGETS, ""]:

@@ -1,4 +1,4 @@
-"""The small changes that make mutants of the kernel, and putting one of them in place of what is there."""
+"""Small changes that make mutants of the kernel, and their insertion."""
 
 import ast
 import copy
@@ -119,7 +119,7 @@ TARGETS: dict[str, tuple[str, ...]] = {
         "_of_cases",
     ),
 }
-"""Of each module the functions that are changed."""
+"""Names of the functions to change in each module."""
 
 BUDGETS = {"eps", "epsilon", "failure", "delta", "bound", "clip", "scale", "resolution", "step"}
 EXCHANGED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
@@ -153,12 +153,12 @@ class Mutant:
     module: str
     function: str
     line: str
-    """The changed line as it was."""
+    """Line before the change."""
     change: str
     number: int
-    """Which of the changes of the function."""
+    """Position among the changes of the function."""
     lines: range
-    """Those of the statement, or of its head."""
+    """Lines of the statement, or of its head."""
 
     @property
     def name(self) -> str:
@@ -166,12 +166,12 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """As it is called in a record: a line may have two of one name."""
+        """Return the name in a record: a line may have two mutants of one name."""
         return f"{self.name} {self.number}"
 
 
 def function_in(tree: ast.Module, name: str) -> ast.FunctionDef:
-    """The last definition of this name: earlier ones are overloads."""
+    """Return the last definition of this name: earlier ones are overloads."""
     body: list[ast.stmt] = tree.body
     *classes, own = name.split(".")
     for part in classes:
@@ -180,7 +180,7 @@ def function_in(tree: ast.Module, name: str) -> ast.FunctionDef:
 
 
 def changes(function: ast.FunctionDef) -> Iterator[tuple[ast.AST, str]]:
-    """The function changed in place, one change after the other, each undone before the next."""
+    """Yield the function changed in place, one change at a time, each then undone."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     for parent, field, place, node in _nodes(body, function):
         for _, said in _of_node(parent, field, place, node):
@@ -267,7 +267,10 @@ def mutants() -> Iterator[Mutant]:
 
 
 def statement_at(function: ast.FunctionDef, line: int) -> range:
-    """The lines of the innermost statement around a line; of one that holds others, the lines before these."""
+    """Return the lines of the innermost statement around a line.
+
+    Of a statement that holds others, these are the lines before the others.
+    """
     found = range(function.lineno, (function.end_lineno or line) + 1)
     for node in ast.walk(function):
         if isinstance(node, ast.stmt) and node is not function:
@@ -301,7 +304,7 @@ def code_of(mutant: Mutant) -> types.CodeType:
 
 
 def put_in(mutant: Mutant) -> None:
-    """Change the function where it is, so that whoever imported it has the change."""
+    """Change the function in place, so that all that imported it have the change."""
     held: Any = importlib.import_module(f"veilog.{mutant.module}")
     for part in mutant.function.split("."):
         held = vars(held)[part]
@@ -315,7 +318,7 @@ def put_in(mutant: Mutant) -> None:
 
 
 def forget() -> None:
-    """Leave out answers that were kept before."""
+    """Clear cached answers."""
     for name in TARGETS:
         for value in vars(importlib.import_module(f"veilog.{name}")).values():
             if hasattr(value, "cache_clear"):

@@ -1,13 +1,16 @@
-"""How fast the pages of ``veilog serve`` are there for somebody who opens them for the first time.
+"""Time of the pages of ``veilog serve`` for a user's first visit.
 
-Starts a server of its own in a temporary folder, brings the log, makes a release by ``evolve``, and opens every page in
-a headless Chromium (``$CHROMIUM``), each time with a new profile, which has no cache and no process for the page yet:
-milliseconds from the start of the navigation to the end of the load event and to the first words; milliseconds of
-processor time of the page's main thread (parsing, script, style, layout) until it was loaded; milliseconds from request
-to answer for the page alone; kilobytes over the network, and elements. Needs playwright.
+It starts a server of its own in a temporary folder, brings the log and makes a release by ``evolve``. Then it opens
+every page in a headless Chromium (``$CHROMIUM``). Each time it has a new profile, without a cache or a process for the
+page. It measures:
 
-``--set beside=OTHER/src`` opens, in turn with these, the pages of another source tree, so that two versions can be
-compared on a machine that is busy, where milliseconds mean little and ratios more.
+- milliseconds from the start of the navigation to the end of the load event and to the first words,
+- milliseconds of processor time of the page's main thread (parsing, script, style, layout) until it was loaded,
+- milliseconds from request to answer for the page alone,
+- kilobytes over the network, and elements.
+
+It needs playwright. ``--set beside=OTHER/src`` opens, in turn with these, the pages of another source tree. So you can
+compare two versions on a busy machine, where milliseconds mean little and ratios more.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ FLAGS = (
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 PAGES = ("home", "log", "exposure", "release", "result")
 REQUESTS = 15
-"""Of each page, for the server's own time."""
+"""Requests of each page for the server's own time."""
 TOLD = """() => {
   const [navigation] = performance.getEntriesByType("navigation");
   const [paint] = performance.getEntriesByName("first-contentful-paint");
@@ -59,17 +62,17 @@ TOLD = """() => {
 
 @dataclass(frozen=True)
 class Site:
-    """A server with a log and a release, and a visitor who was let in."""
+    """Server with a log and a release, and a visitor who has access."""
 
     base: str
     cookies: Mapping[str, str]
     pages: Mapping[str, str]
-    """Names and paths."""
+    """Names and paths of the pages."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """One page in one new browser; times in milliseconds."""
+    """Load of one page in one new browser; times in milliseconds."""
 
     load: float
     paint: float
@@ -99,7 +102,7 @@ def serving(source: Path, folder: Path, log: Path, epsilon: str) -> Iterator[Sit
 
 
 def brought(client: httpx.Client, log: Path, epsilon: str) -> dict[str, str]:
-    """Bring a log, have it released, and return where everything is."""
+    """Bring a log, have it released, and return the paths of all pages."""
     with log.open("rb") as file:
         files = {"file": (log.name, file)}
         address = client.post("/logs", data={"once": once_of(client.get("/"))}, files=files).headers["location"]
@@ -118,7 +121,7 @@ def brought(client: httpx.Client, log: Path, epsilon: str) -> dict[str, str]:
 
 
 def server_time(site: Site, path: str) -> float:
-    """Median milliseconds from a request to its whole answer."""
+    """Return the median milliseconds from a request to its whole answer."""
     import httpx
 
     times = []
@@ -152,7 +155,7 @@ def main_thread(session: CDPSession) -> float:
 
 
 def measure(given: Given, cell: Cell) -> Measured:
-    """One profile: it opens every page of each tree in turn, so that a busy machine is busy for all."""
+    """Open every page of each tree in turn with one profile, under the same load."""
     from playwright.sync_api import sync_playwright
 
     sources = {"here": SOURCE} | ({"beside": Path(str(cell.get("beside")))} if cell.get("beside") else {})

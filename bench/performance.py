@@ -1,7 +1,7 @@
-"""The page of performance: what readers take beside others and bare parsers, and how every command grows with the log.
+"""Performance: readers against others and bare parsers, and growth of commands.
 
 Each cell is a fresh process, whose processor seconds (with those of its children) and highest memory count. Logs are
-made up (``large_releases.make``): one kind has 2,032 variants at any size, the other ever more. The exponents are
+synthetic (``large_releases.make``): one kind has 2,032 variants at any size, the other ever more. The exponents are
 slopes of straight lines through the logarithms. :func:`worse` compares two runs, for the tests of every night.
 ``--set sizes=N,N`` for other sizes.
 """
@@ -117,7 +117,7 @@ READERS = {
         "pm4py": PM4PY,
     },
 }
-"""The first of each format is the reference: the query that anyone would write, or the parser alone."""
+"""Readers of each format. The first is the reference: the usual query, or the parser alone."""
 TITLES = {".parquet": "Parquet to variants", ".csv": "CSV to variants", ".xes": "XES to a log"}
 COMMAND = f"""
 from veilog.__main__ import run
@@ -143,12 +143,12 @@ COMMANDS = {
 }
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 STEEPEST = 1.1
-"""The exponent above which a command no longer grows as the log does."""
+"""Exponent above which a command grows faster than the log."""
 WORSE = 1.2
 
 
 def child(code: str, *arguments: str) -> Measured:
-    """Run code in a process of its own; it reports what it took."""
+    """Run code in a process of its own, which reports its costs."""
     done = subprocess.run(
         [sys.executable, "-c", PRELUDE + code, *arguments], capture_output=True, text=True, check=False
     )
@@ -183,7 +183,7 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def cells(profile: Profile) -> Iterator[Cell]:
-    """Run by run; a release is there before it is compared. The largest logs are measured once."""
+    """Yield cells run by run, a release before its comparison, the largest logs once."""
     for run in range(profile.runs):
         once = replace(profile, runs=1)
         for suffix, readers in READERS.items():
@@ -196,7 +196,7 @@ def cells(profile: Profile) -> Iterator[Cell]:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """Readers with their ratios to the reference, commands with their seconds, and their exponents."""
+    """Return tables of readers' ratios, and of commands' seconds and exponents."""
     rows = ratios(rows)
     found = []
     for suffix, readers in READERS.items():
@@ -215,7 +215,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
 
 
 def _on_paper(rows: Sequence[Row]) -> Iterator[tuple[str, ...]]:
-    """What a billion events take on the straight line through the two largest sizes."""
+    """Yield the extrapolation to a billion events, through the two largest sizes."""
     for key, own in grouped([row for row in rows if row.cell.get("command")], ("command", "variants")).items():
         found = []
         for measure_, unit in (("all", 60), ("peak", 1000)):
@@ -244,8 +244,10 @@ def _number(power: float | None) -> str:
 
 
 def ratios(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of readers, each with its ratio to the reference of its format in its run; of comparisons to the
-    release of theirs."""
+    """Return the rows of readers with their ratios to the reference of the same run.
+
+    The reference is that of their format; comparisons have their release as the reference.
+    """
     found = []
     bases = {_place(row): row.values.get("cpu") for row in rows if _is_base(row)}
     for row in rows:
@@ -264,7 +266,10 @@ def _place(row: Row) -> tuple[object, ...]:
 
 
 def exponents(rows: Sequence[Row]) -> dict[tuple[str, str], dict[str, float | None]]:
-    """Return how seconds and memory of each command grow: over all sizes, and over the last ten times."""
+    """Return the growth of each command's seconds and memory.
+
+    One exponent is over all sizes, one over the last tenfold.
+    """
     found = {}
     for key, own in grouped([row for row in rows if row.cell.get("command")], ("command", "variants")).items():
         found[key[0], key[1]] = slopes = {}
@@ -282,7 +287,10 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def worse(rows: Sequence[Row], before: Sequence[Row]) -> list[str]:
-    """Return what no longer holds: commands that grow faster than the log, and ratios a fifth above those of before."""
+    """Return violations: commands that grow faster than the log, and ratios that rose.
+
+    A ratio counts if it is a fifth above the earlier one.
+    """
     found = [
         f"{command} of {kind} variants: {measure_} grows with the power {power:.2f}"
         for (command, kind), slopes in exponents(rows).items()

@@ -1,8 +1,9 @@
-"""Made-up persons of releases: how well they come back, in made-up hospitals whose patients have one to nine visits.
+"""Synthetic persons of releases: their accuracy in synthetic hospitals.
 
-A visit is of one of four kinds, which an activity of its own tells; 5 to 30 % of the visits of a kind are followed by
-another one within 30 days. *few*: hardly any patient has more than four visits. *often*: some patients are frail and
-come back again and again, so that about a tenth of the visits are beyond a patient's fourth. Truth is the whole log.
+Patients have one to nine visits. A visit is of one of four kinds, each with its own activity. Of the visits of a kind,
+5 to 30 % are followed by another one within 30 days. *few*: hardly any patient has more than four visits. *often*: some
+patients are frail and come back again and again, so that about a tenth of the visits are beyond a patient's fourth.
+Truth is the whole log.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ RELEASE = {"epsilon": 1, "unit": "Patient", "max_cases": 4, "times": 0.3, "windo
 
 
 def hospital(patients: int, shape: str, seed: int) -> EventLog:
-    """Visits of so many patients over two years."""
+    """Return visits of so many patients over two years."""
     rng = np.random.default_rng(seed)
     names, cases, owners = list(KINDS), [], []
     for patient in range(patients):
@@ -66,8 +67,11 @@ def hospital(patients: int, shape: str, seed: int) -> EventLog:
 
 
 def rates(log: EventLog) -> tuple[float, FloatArray, FloatArray, float, IntArray]:
-    """Of visits: how many are followed within 30 days, in all and by kind; shares of patients by their number of
-    visits; how many are beyond the fourth; and visits of each kind."""
+    """Return five rates of visits and patients.
+
+    The first two are the share of visits that another follows within 30 days, in all and by kind. The others are the
+    shares of patients by number of visits, the share of visits beyond the fourth, and the visits of each kind.
+    """
     labels, codes = log.activity_codes
     owner, times = numbered(log, "Patient"), log.events.column(TIMESTAMP).cast(pa.int64()).to_numpy()
     starts, ends = times[log.offsets[:-1]], times[log.offsets[1:] - 1]

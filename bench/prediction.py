@@ -1,9 +1,9 @@
-"""Train on the release, test on real cases: the release is made of 70 % of the cases and judged on the others.
+"""Train on the release, test on real cases: 70 % are released, the others judge.
 
-*real* has learnt from the 70 % themselves, *majority* predicts what is most frequent among them, and the *unprotected
+*real* has learnt from the 70 % themselves. *majority* predicts the most frequent outcome among them. The *unprotected
 baseline* has learnt from a bare list of their variants. A run is another split and another seed of the release.
 
-The time that a case still takes is learnt from releases with times, of which the window is the log's.
+The remaining time of a case is learnt from releases with times, whose window is the log's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def remaining(given: Given, cell: Cell) -> Measured:
-    """The error of the remaining time in hours, learnt from the 70 % and from a release of them with times."""
+    """Measure the error of the remaining time in hours, real against released.
+
+    One model learns from the 70 %, the other from a release of them with times.
+    """
     seen, held_out = given.split(TRAINING, cell.run)
     planned: dict[str, Any] = {"times": "0.4", "window": "log", "seed": cell.run, "domain": ALL_FROM_LOG}
     made = veilog.release(seen.log, cell.method, epsilon=str(cell.get("epsilon")), **planned).log

@@ -1,4 +1,4 @@
-"""What is published of results: the rows under bench/results, the tables of the docs, and the data of sentences.
+"""Published results: bench/results, tables of the docs, data of sentences.
 
 A table of a page stands between ``<!-- python bench/run.py NAME: TITLE -->`` and ``<!-- end -->``, and is never edited.
 """
@@ -26,14 +26,16 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 DOCS = ROOT / "docs"
 NOTHING = {"next_activity": 0.0, "fitness": 0.0, "precision": 0.0, "f_score": 0.0, "rules": 1.0}
-"""What methods are ranked by for use cases, and what a release of nothing is worth."""
+"""Values of an empty release in the numbers that rank methods for use cases."""
 CLOSE = 1e-9
 SENTENCES = Path(benchmark_facts.__file__).with_name("measured.json")
 
 
 def publish(experiment: Experiment, out: Path, quick: bool = False, options: Mapping[str, str] | None = None) -> int:
-    """Take over the rows of a run, each in the place of the one before, and refresh the page and the sentences. Those
-    of quick runs only where they are asked for."""
+    """Take over the rows of a run, and refresh the page and the sentences.
+
+    Each row replaces the one before. The rows of quick runs are taken only on request.
+    """
     ran = kept_rows(kept_file(out, experiment))
     logs, runs = tuple(dict.fromkeys(row.cell.log for row in ran)), 1 + max((row.cell.run for row in ran), default=0)
     wanted = {cell.key for cell in experiment.cells(Profile(logs, runs, quick, options or {}))}
@@ -49,7 +51,7 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
 
 
 def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
-    """Keep the rows, and make the page, the pictures and the sentences say what they say."""
+    """Keep the rows, and refresh the page, the pictures and the sentences from them."""
     place = kept_file(RESULTS, experiment)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
@@ -74,7 +76,7 @@ def pages_with(name: str) -> list[Path]:
 
 
 def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
-    """The page with the tables in the places that it has for them, and how many these are."""
+    """Return the page with the tables in their places, and the number of these."""
     placed = 0
     for table in tables:
         begin = f"<!-- python bench/run.py {name}: {table.title} -->\n"
@@ -86,7 +88,7 @@ def refreshed(page: str, name: str, tables: Sequence[Table]) -> tuple[str, int]:
 
 
 def sentences(rows: Sequence[Row]) -> dict[str, object]:
-    """What sentences about the methods are made from: mean similarities, and the code that made each."""
+    """Return data of sentences: mean similarities, and the code that made each."""
     measured_rows = [row for row in rows if row.get("similarity") is not None]
     logs = list(dict.fromkeys(row.cell.log for row in measured_rows))
     found: dict[str, dict[str, dict[str, float]]] = {}
@@ -114,8 +116,11 @@ def sentences(rows: Sequence[Row]) -> dict[str, object]:
 
 
 def _use_cases(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
-    """What methods are ranked by for other use cases than similarity: the means of every setting that has values, what
-    the logs themselves have, and how the methods were asked."""
+    """Return the numbers that rank methods for other use cases than similarity.
+
+    These are the means of every setting that has values, the values of the logs themselves, and the settings of the
+    methods.
+    """
     numbers = {
         measure: {
             name: {log: own for log in logs if (own := _served(rows, log, name, measure))} for name in frontier.COLUMNS
@@ -134,7 +139,7 @@ def _use_cases(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
             measure: {log: round(v, 6) for log in logs if log in itself and (v := itself[log].get(measure)) is not None}
             for measure in NOTHING
         },
-        # the list of all variants has each once, so its share of the cases tells how many cases there are
+        # the list of all variants has each once, so its share yields the number of cases
         "cases": {
             log: round(listed[log].values["variants"] / listed[log].values["size_ratio"])
             for log in logs
@@ -152,7 +157,7 @@ def _use_cases(rows: Sequence[Row], logs: Sequence[str]) -> dict[str, object]:
 
 
 def _served(rows: Sequence[Row], log: str, name: str, measure: str) -> dict[str, float]:
-    """The means at every epsilon; a run that released nothing is worth nothing, and is not left out."""
+    """Return the means at every epsilon, in which an empty release counts as nothing."""
     found = {}
     for epsilon in frontier.EPSILONS:
         of_runs = frontier.of(_rows(rows, name), log, epsilon=epsilon)
@@ -177,7 +182,10 @@ def _values(rows: Sequence[Row], log: str, name: str, epsilon: str) -> list[floa
 
 
 def check(experiments: Sequence[Experiment], logs: Path | None, processes: int = 1) -> int:
-    """Print how many published rows are stale by today's fingerprints and these logs; return 1 where one is."""
+    """Print the number of stale published rows; return 1 if there is one.
+
+    Rows are stale by today's fingerprints and these logs.
+    """
     there = find(logs) if logs else {}
     stale_ones = 0
     kept = {experiment.name: kept_rows(kept_file(RESULTS, experiment)) for experiment in experiments}
@@ -203,8 +211,10 @@ def check(experiments: Sequence[Experiment], logs: Path | None, processes: int =
 
 
 def stale_rows(experiment: Experiment, rows: Sequence[Row], there: dict[str, Path]) -> list[Row]:
-    """Return the rows of which the method or the measure behaves otherwise today, or, where it is there, the log is
-    another."""
+    """Return the rows whose method or measure behaves differently today.
+
+    If the log is there, the rows of another log are stale as well.
+    """
     now = versions_of(experiment, [row.cell for row in rows], there)
 
     def same(row: Row) -> bool:
@@ -215,9 +225,11 @@ def stale_rows(experiment: Experiment, rows: Sequence[Row], there: dict[str, Pat
 
 
 def confirm(experiment: Experiment, logs: Path | None, share: float = 0.1, processes: int = 1) -> int:
-    """Make a sample of the stale rows again; where all of a method's come out as they are published, its rows count as
-    of today's code. For after changes that should change no number: of each log and method the quickest row is made,
-    and of all others a ``share``, drawn at random but never anew for the same code. 1 where a row came out otherwise.
+    """Rerun a sample of stale rows, and mark methods with equal results as current.
+
+    If all sampled rows of a method come out as published, its rows count as of today's code. This is for after changes
+    that should change no number. Of each log and method the quickest row is rerun, and of all others a ``share``, drawn
+    at random but never anew for the same code. Returns 1 if a row came out differently.
     """
     there = find(logs) if logs else {}
     rows = kept_rows(kept_file(RESULTS, experiment))
@@ -252,7 +264,7 @@ def _sample(rows: Sequence[Row], share: float, rng: random.Random) -> list[Row]:
 
 
 def _same(row: Row, again: Row) -> bool:
-    """Whether two rows say the same but for what is clocked."""
+    """Return True if two rows are equal but for clocked values."""
 
     def told(one: Row) -> dict[str, float | None]:
         return {name: one.get(name) for name in one.values if name not in CLOCKED}

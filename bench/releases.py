@@ -1,7 +1,7 @@
-"""What releases keep of real logs, method by method: one measure, and for each method the settings that are compared.
+"""Utility of releases of real logs by method: one measure, several settings.
 
-Beside the experiments of ``veilog experiment``, which have the papers' tables: here are our own faces, settings and
-ablations. Runs are seeded by their number; an empty release has similarity 0.
+The experiments of ``veilog experiment`` have the papers' tables. Here are our own modes, settings and ablations. Runs
+are seeded by their number; an empty release has similarity 0.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SECONDS = Column("CPU s", "cpu")
 
 
 def measure(given: Given, cell: Cell) -> Measured:
-    """Similarity, sizes and processor seconds of a release."""
+    """Measure similarity, sizes and processor seconds of a release."""
     original = given.log.variants
     used = time.process_time()
     made = released(given, cell).variants
@@ -36,7 +36,7 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def measure_whole(given: Given, cell: Cell) -> Measured:
-    """The same of a log with times, and distances of its directly-follows frequencies and times."""
+    """Measure a release with times, and distances of directly-follows pairs and times."""
     used = time.process_time()
     release = released(given, cell)
     used = time.process_time() - used
@@ -50,7 +50,10 @@ def measure_whole(given: Given, cell: Cell) -> Measured:
 
 
 def measure_groups(given: Given, cell: Cell) -> Measured:
-    """What is left, what of it is disclosed, and the time against that of grouping the log's events into variants."""
+    """Measure a release of groups: its size, its disclosure, and its relative time.
+
+    The time is in multiples of grouping the log's events into variants.
+    """
     original, base = given.log.variants, []
     for _ in range(5):
         started = time.process_time()
@@ -70,7 +73,7 @@ def measure_groups(given: Given, cell: Cell) -> Measured:
 
 
 def measure_models(given: Given, cell: Cell) -> Measured:
-    """Quality of the model discovered from a release."""
+    """Measure the quality of the model discovered from a release."""
     original, made = given.log.variants, released(given, cell).variants
     values: dict[str, Number] = {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
@@ -80,7 +83,7 @@ def measure_models(given: Given, cell: Cell) -> Measured:
 
 
 def models_cells(profile: Profile) -> Iterator[Cell]:
-    """Certified releases; and the play-outs as published, which the experiment has among others."""
+    """Yield certified releases, and the play-outs as published of the experiment."""
     small = replace(profile, logs=tuple(log for log in profile.logs if log in ("receipt", "sepsis")))
     published = (c for c in _FIGURES.cells(small) if c.method in ("df-laplace", "sapa"))
     for cell in (*asked(*_CERTIFIED_MODELS)(small), *published):
@@ -88,7 +91,7 @@ def models_cells(profile: Profile) -> Iterator[Cell]:
 
 
 def trees_as_published(profile: Profile) -> Iterator[Cell]:
-    """The settings of Table 4 of the SaCoFa paper, without models."""
+    """Yield the settings of Table 4 of the SaCoFa paper, without models."""
     small = replace(profile, logs=tuple(log for log in profile.logs if log in _FIGURES.logs))
     return (replace(cell, models=0.0, prefixes=0) for cell in _FIGURES.cells(small) if cell.method)
 
@@ -100,7 +103,7 @@ def groups_cells(profile: Profile) -> Iterator[Cell]:
 
 
 def travag_cells(profile: Profile) -> Iterator[Cell]:
-    """Each log at the delta that its size allows."""
+    """Yield each log at the delta that its size allows."""
     for cell in asked(*_TRAVAG, quick=30)(profile):
         own = (cell.get("delta") == "0.01") == (cell.log == "sepsis")
         if own and not (profile.quick and len(cell.settings) > 2):
@@ -128,7 +131,7 @@ _LIBRA = [
                     {"epsilon": epsilon, "delta": delta, "query": query, "gamma": g, "samples": n, "times_share": 0},
                 )
                 for g, n in _SAMPLES
-                if not (query == "evolve" and n > 5)  # minutes
+                if not (query == "evolve" and n > 5)  # it takes minutes
             ),
         )
     ),

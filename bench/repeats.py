@@ -1,4 +1,4 @@
-"""Whether evolve's cases repeat activities as those of simulated logs do, where its budget does not ask."""
+"""Repeated activities in cases of evolve, where its budget does not query them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DOUBTS: dict[str, Constants] = {"as it is": DEFAULTS, "as the chain has it": rep
 
 
 def again(given: Given, cell: Cell) -> Measured:
-    """How near a release is, and in which part of its cases an activity comes again, where that is not asked."""
+    """Measure similarity, and the share of cases with a repeated activity, unqueried."""
     (shape,) = (shape for shape in AGAIN if shape.name == cell.log)
     log = shape.log()
     epsilon = f"{float(cell.get('size')) / shape.cases:.6g}"
@@ -43,7 +43,7 @@ def again(given: Given, cell: Cell) -> Measured:
 
 
 def _repeating(log: Variants) -> float:
-    """The part of the cases in which an activity comes again."""
+    """Return the share of the cases in which an activity comes again."""
     repeating = [len(set(sequence)) < len(sequence) for sequence in log.sequences]
     return float(log.counts[repeating].sum() / log.cases)
 

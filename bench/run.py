@@ -1,14 +1,14 @@
-"""All benchmarks and experiments, by name: run them, keep what they gave, say which published numbers are stale.
+"""All benchmarks and experiments, by name: run, keep and check their results.
 
     python bench/run.py [NAME ...] [--logs FOLDER] [--quick]     run; without a name those that ``make bench`` runs
     python bench/run.py --list                                   the names
-    python bench/run.py --publish NAME ... [--quick]             put what was run into bench/results and the docs
+    python bench/run.py --publish NAME ... [--quick]             put the results into bench/results and the docs
     python bench/run.py --check [NAME ...]                       published numbers that today's code would not make
     python bench/run.py --confirm NAME ... [--share 0.1]         make some of those again: equal ones are today's, too
 
-A run prints Markdown. It keeps every finished cell, so that a second run goes on where the first was stopped;
+A run prints Markdown. It keeps every finished cell, so that a second run continues from the stop of the first;
 ``--again`` measures anew. Benchmarks that need real logs are left out without ``--logs`` or VEILOG_LOGS. ``--set``
-takes what a benchmark has a name for: a setting, or another Python to compare with.
+takes any name that a benchmark has: a setting, or another Python to compare with.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # a cell in a process of its own imports this file, and its m
     from veilog.experiments.experiment import Experiment
 
 HERE = Path(__file__).resolve().parent
-os.environ["VEILOG_LEDGER"] = "none"  # what is measured is no release, and belongs on nobody's account
+os.environ["VEILOG_LEDGER"] = "none"  # a measurement is no release, and belongs on no account
 MODULES = ("performance", "similarity", "disclosure", "evolve", "releases", "speed", "times", "attributes")
 MODULES += ("amun", "travag", "attacks", "shapes", "suggest", "models", "large", "large_releases", "spark_events")
 MODULES += ("serve", "pages", "claims", "prediction", "clocks", "constants", "decisions", "repeats", "persons")
@@ -63,7 +63,7 @@ def benchmarks() -> Iterator[Experiment]:
 
 
 def once(experiment: Experiment, given: argparse.Namespace) -> bool:
-    """Run one, print its page, and say whether it could be run."""
+    """Run an experiment and print its page; return True if it could run."""
     from veilog.errors import VeilogError
     from veilog.experiments import results, runner
 

@@ -1,7 +1,7 @@
-"""Twenty people at once: each brings a log and has it released; what that takes, and whether anybody is forgotten.
+"""Twenty people at once: each uploads a log and releases it; costs and fairness.
 
-Starts a server of its own in a temporary folder and measures seconds, peak memory of the server with all its workers,
-the order in which the sessions were served, and how long a page took while everything ran.
+It starts a server of its own in a temporary folder. It measures seconds, and the peak memory of the server with
+all its workers. It also measures the order in which the sessions were served, and the time of a page while all ran.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _LOOK = 0.2
 
 
 def memory_of_session(session: int) -> int:
-    """Bytes of all processes that this process or its children started; workers have sessions of their own."""
+    """Return the bytes of all processes that this process or its children started.
+
+    Workers have sessions of their own.
+    """
     parents: dict[int, int] = {}
     rss: dict[int, int] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -56,7 +59,7 @@ def once_of(page: httpx.Response) -> str:
 
 
 def ended(client: httpx.Client, address: str) -> str:
-    """Wait for a job as its page does, by asking again and again; returns its state."""
+    """Wait for a job as its page does, by repeated requests; return its state."""
     while True:
         found = re.search(r'data-stage="(\w+)', client.get(f"{address}/now", timeout=1200).text)
         assert found

@@ -1,8 +1,8 @@
-"""evolve's decisions on simulated logs of many shapes: what the rule decides beside each choice held fixed.
+"""Decisions of evolve on simulated logs of many shapes: its rule, fixed choices.
 
 A shape is a family with a number of activities, of cases, and a mean length. Some of the rule's constants were chosen
-with most of these logs in sight, so they are no independent test of it. All else is as it is by default, but the
-release is the fine one (``detail``), so that what is seen is the choice.
+with most of these logs in sight, so they are no independent test of it. All else is as by default, but the release is
+the fine one (``detail``), so that the choice alone shows.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.methods.evolve.constants import DEFAULTS, Constants
 
 FAMILIES = ("chain", "second", "classes", "blocks", "tails", "loops", "once")
-"""*chain*: a case goes on from where it is, whatever was before. *second*: it goes on from where it is and was before.
+"""Families of logs.
+
+*chain*: a case goes on from where it is, whatever was before. *second*: it goes on from where it is and was before.
 *classes*: cases are of a few kinds, which hardly share a step. *blocks*: activities side by side in any order, choices
 and loops, one block after another. *tails*: few ways that most cases take, many that few take, with slips. *loops*: one
-activity again and again, between a first and a last one. *once*: blocks of which none comes again."""
+activity again and again, between a first and a last one. *once*: blocks of which none comes again.
+"""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a simulated log is like."""
+    """Shape of a simulated log."""
 
     family: str
     activities: int
@@ -52,7 +55,7 @@ class Shape:
 
 
 Events = tuple[IntArray, IntArray]
-"""The case and the activity of each event, case by case."""
+"""Case and activity of each event, case by case."""
 
 
 def _chain(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
@@ -60,14 +63,14 @@ def _chain(rng: np.random.Generator, activities: int, cases: int, length: int) -
 
 
 def _second(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
-    """Each activity stands for three states that go on their own ways: which one tells what was before."""
+    """Make three states for each activity: the state reveals the previous step."""
     emits = np.tile(np.arange(activities), 3)
     steps = _steps(rng, 3 * activities, length, rng.permutation(np.repeat(np.arange(activities), 3)) * 3)
     return _walks(rng, emits, steps, cases)
 
 
 def _classes(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
-    """Five kinds of cases over the same activities, each with a chain of its own."""
+    """Make five kinds of cases over the same activities, each with a chain of its own."""
     kinds = np.sort(rng.dirichlet(np.full(5, 2.0)))[::-1]
     who = rng.choice(5, size=cases, p=kinds)
     cases_of, codes = [], []
@@ -82,7 +85,7 @@ def _classes(rng: np.random.Generator, activities: int, cases: int, length: int)
 
 
 def _blocks(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
-    """Blocks of one to five activities: all of them in any order, one of them, or in order and perhaps again."""
+    """Make blocks of one to five activities: in any order, one of them, or in a loop."""
     rest = list(rng.permutation(activities))
     parts: list[tuple[str, IntArray]] = []
     while rest:
@@ -108,7 +111,7 @@ def _blocks(rng: np.random.Generator, activities: int, cases: int, length: int) 
 
 
 def _tails(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
-    """Ways of log-normal length, the r-th with weight 1 / r; one event in fifty is any activity."""
+    """Make ways of log-normal length, the r-th with weight 1 / r, and 2 % of slips."""
     ways = max(20, cases // 8)
     lengths = np.clip(rng.lognormal(np.log(length), 0.6, size=ways), 1, 6 * length).astype(np.int64)
     begins = np.concatenate([[0], np.cumsum(lengths)])
@@ -128,7 +131,7 @@ def _tails(rng: np.random.Generator, activities: int, cases: int, length: int) -
 
 
 def _loops(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
-    """Two thirds to four thirds of the usual length, each as likely."""
+    """Make cases of two thirds to four thirds of the usual length, each as likely."""
     lengths = rng.integers(2 * length // 3, 4 * length // 3, size=cases)
     ends = np.cumsum(lengths)
     codes = np.ones(ends[-1], dtype=np.int64)
@@ -137,8 +140,10 @@ def _loops(rng: np.random.Generator, activities: int, cases: int, length: int) -
 
 
 def _once(rng: np.random.Generator, activities: int, cases: int, length: int) -> Events:
-    """A first activity, then blocks of one to four, which most cases have: in any order, in one order, or one of them,
-    which is some oftener than others."""
+    """Make a first activity, then blocks of one to four, which most cases have.
+
+    A block comes in any order, in one order, or as one of its activities, of which some are more frequent.
+    """
     rest = rng.permutation(activities)
     parts = np.split(rest[1:], np.cumsum(rng.integers(1, 5, size=activities)))
     kinds = rng.choice(3, size=len(parts))
@@ -162,8 +167,10 @@ def _once(rng: np.random.Generator, activities: int, cases: int, length: int) ->
 
 
 def _steps(rng: np.random.Generator, states: int, length: int, order: IntArray | None = None) -> FloatArray:
-    """Chances to go from each state (the last row: the start) to each other (the last column: the end), such that a
-    case has ``length`` events on average: mostly on to one of the next states, seldom back."""
+    """Return the probabilities from each state to each other, for a mean ``length``.
+
+    The last row is the start, the last column the end. Cases go mostly on to one of the next states, seldom back.
+    """
     place = np.arange(states) if order is None else order[:states]
     stride = max(1.0, 1.5 * states / length)
     sharp = float(rng.choice([1.0, 4.0]))
@@ -190,7 +197,7 @@ def _steps(rng: np.random.Generator, states: int, length: int, order: IntArray |
 
 
 def _walks(rng: np.random.Generator, emits: IntArray, chances: FloatArray, cases: int) -> Events:
-    """Walks over the states, of which each shows an activity, up to ten times the usual length."""
+    """Return walks over the states, each with its activity, of at most 500 steps."""
     end = len(chances) - 1
     tables = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
     alive, state = np.arange(cases), np.full(cases, end)
@@ -232,10 +239,10 @@ SHAPES: dict[str, Shape] = {
         Shape("tails", 8, 30_000, 3),
     )
 }
-"""From 4 to 600 activities, 100 to 100,000 cases, 3 to 100 events a case."""
+"""Simulated shapes with 4 to 600 activities, 100 to 100,000 cases, 3 to 100 events a case."""
 
 ALWAYS = 1e6
-"""So much memory expected that triples are worth any price, among up to 64 activities."""
+"""Expected memory of cases at which triples are worth any price, among up to 64 activities."""
 CHOICES: dict[str, Constants] = {
     "rule": DEFAULTS,
     "never triples": replace(DEFAULTS, triple_shares=()),
@@ -255,7 +262,7 @@ def decided(given: Given, cell: Cell) -> Measured:
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """A line for each shape, and how far the rule is from the best fixed choice."""
+    """Return a line for each shape, and the gap of the rule to the best fixed choice."""
     lines, losses = [], []
     for (log, epsilon), own in grouped(rows, ("log", "epsilon")).items():
         by = {choice: found for (choice,), found in grouped(own, ("choice",)).items()}
@@ -289,7 +296,7 @@ LIMITS = (60, 200, 1000)
 
 
 def limited(given: Given, cell: Cell) -> Measured:
-    """How near a release of long cases is, and by how much its cases are too long or too short."""
+    """Measure similarity of a release of long cases, and the error of their length."""
     (shape,) = (shape for shape in LONG if shape.name == cell.log)
     log = shape.log()
     chosen = replace(DEFAULTS, max_length=int(cell.get("limit")))

@@ -1,6 +1,7 @@
-"""Similarity of two logs against plain POT on the same matrix, what 15,000 variants a side take, and matchings.
+"""Similarity of two logs against plain POT; large logs; matchings.
 
-Ratios are against plain POT in the same run. A matching of many traces is what PRIPEL does.
+Large logs have 15,000 variants a side. Ratios are against plain POT in the same run. A matching of many traces is what
+PRIPEL does.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from veilog.methods.pripel import match
 
 
 def loan_log(variants: int, seed: int, activities: int = 24, length: int = 20) -> Variants:
-    """Distinct variants of about ``length`` events from one random process, with counts as skewed as in real logs."""
+    """Return distinct variants of about ``length`` events from one random process.
+
+    Their counts are as skewed as in real logs.
+    """
     process = np.random.default_rng(7).dirichlet(np.full(activities, 0.15), size=activities).cumsum(axis=1)
     random = np.random.default_rng(seed)
     counts: dict[tuple[str, ...], int] = {}
@@ -105,7 +109,7 @@ def measure(given: Given, cell: Cell) -> Measured:
 
 
 def traces(number: int, seed: int) -> Variants:
-    """Traces of 5 to 25 events, practically all different."""
+    """Return traces of 5 to 25 events, practically all different."""
     rng = np.random.default_rng(seed)
     return Variants.from_sequences(
         [tuple("abcdefghij"[i] for i in rng.integers(0, 10, n)) for n in rng.integers(5, 26, number)]

@@ -1,10 +1,10 @@
-"""Releases with times and attributes of a table of Spark: fetched to this machine's disk, and asked where it is.
+"""Releases of a table of Spark with times and attributes: fetched, or in place.
 
-Spark runs here, with two threads and a heap of 4 GB (with 2 GB fetching five million events ran out of it), in a
-session that has begun. Its Java, and the Python that its workers run, are processes of their own: their processor
-seconds are added, and their memory is told apart from that of the process that asks (on a cluster they are other
-machines). The digest is that of the released file: equal ones say that all answers were the same integers.
-``--set size=N,N`` for others.
+A fetched table goes to this machine's disk. Spark runs here, in a session that has begun, with two threads and a heap
+of 4 GB. With 2 GB, fetching five million events ran out of memory. Its Java, and the Python of its workers, are
+processes of their own. Their processor seconds are added, and their memory is separate from that of the querying
+process (on a cluster they are other machines). The digest is that of the released file: equal digests mean that all
+answers were the same integers. ``--set size=N,N`` for others.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from veilog.logs.storage.loader import store
 
 
 def descendants() -> dict[int, list[str]]:
-    """What the system says of each process that this one started, or that one of these did."""
+    """Return the system's facts of each process below this one."""
     stats: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             stats[int(path.parent.name)] = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
+        except OSError:  # it ended meanwhile
             continue
     found: dict[int, list[str]] = {}
     new = {os.getpid()}
@@ -40,14 +40,14 @@ def descendants() -> dict[int, list[str]]:
 
 
 def spent() -> float:
-    """Processor seconds of this process and of those below it."""
+    """Return the processor seconds of this process and of those below it."""
     own = os.times()
     below = sum(int(fields[11]) + int(fields[12]) for fields in descendants().values())
     return own.user + own.system + below / os.sysconf("SC_CLK_TCK")
 
 
 def highest(pid: int) -> float:
-    """The most megabytes that a process has had."""
+    """Return the most megabytes that a process has had."""
     try:
         status = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
@@ -58,7 +58,7 @@ def highest(pid: int) -> float:
 def measure(given: Given, cell: Cell) -> Measured:
     import ibis
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable  # of Spark's workers
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the Python of Spark's workers
     path, target = given.folder / f"log-{cell.get('size')}.parquet", given.folder / "out.parquet"
     if not path.exists():
         make(int(cell.get("size")), path)

@@ -1,6 +1,6 @@
-"""How long releases take, each against a named baseline in the same process, and how that grows with the log.
+"""Time of releases, each against a named baseline in one process, by log size.
 
-What is timed starts from a log in memory. Where pm4py is in another environment, ``--set pm4py=PYTHON`` names it.
+The timed work starts from a log in memory. If pm4py is in another environment, ``--set pm4py=PYTHON`` names it.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ BASELINES = {
     "amun": "grouping the log's cases into variants",
 }
 REPEATS = {"suggest": 5, "travas": 20}
-"""Of what takes milliseconds."""
+"""Repeats of work that takes milliseconds."""
 
 
 def works(what: str, log: EventLog, seed: int) -> tuple[Work, Work]:
-    """What is timed, and its baseline."""
+    """Return the timed work and its baseline."""
     certified = partial(release, domain=ALL_FROM_LOG, epsilon=1)
     variants = log.variants
     if what == "suggest":
@@ -82,7 +82,7 @@ print(json.dumps(time.process_time() - started))
 
 
 def sacofa(given: Given, cell: Cell) -> Measured:
-    """From an event log in memory to the released log, as published."""
+    """Time the way from an event log in memory to the released log, as published."""
     epsilon, depth, harmful = (cell.get(name) for name in ("epsilon", "depth", "threshold_harmful"))
     if cell.get("who") == "pm4py":
         command = [str(cell.get("python")) or sys.executable, "-c", THEIRS, str(given.file)]
@@ -103,7 +103,7 @@ def sacofa(given: Given, cell: Cell) -> Measured:
 
 
 def growth(given: Given, cell: Cell) -> Measured:
-    """A certified release of a simulated log at epsilon 1, and finding its variants."""
+    """Time a certified release of a simulated log, and finding the log's variants."""
     log = hospital(int(cell.get("cases")), seed=1)
     variants = log.variants
     finding = cpu_of(partial(log.variants_by, ("concept:name",)))
@@ -120,7 +120,7 @@ def play(given: Given, cell: Cell) -> Measured:
 
 
 def noisy_play(given: Given, cell: Cell) -> Measured:
-    """How much of a noisy relation a play-out leaves, and the similarity of what it makes of it."""
+    """Measure the unused share of a noisy relation, and its play-out's similarity."""
     variants, random = given.log.variants, np.random.default_rng([1, cell.run])
     relation = exact_relation(variants, variants.labels)
     noise = random.laplace(0, float(cell.get("scale")), relation.shape)

@@ -1,8 +1,8 @@
-"""How often a suggestion picks which method on each public log, and what the pick costs in similarity.
+"""Picks of a suggestion on each public log, and their loss of similarity.
 
-What evolve (without a delta, with one, and only real variants) and TraVaS reach is that of the frontier (the whole
-budget, delta 1e-4), so that a pick can be held against all: the loss is the best mean of the four minus the pick's.
-*expected* is what twins let expect of a release, beside what releases reached.
+The similarities of evolve (without a delta, with one, and only real variants) and TraVaS are those of the frontier (the
+whole budget, delta 1e-4). So a pick is compared with all four: the loss is the best mean of them minus the pick's.
+*expected* is the preview of a release on synthetic logs, against the results of releases.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PICKS = {
     "only real, delta": f"evolve, only real, delta {DELTA}",
     "travas": f"travas, delta {DELTA}",
 }
-"""The picks, and what the frontier calls them."""
+"""Picks, and their names in the frontier."""
 
 
 def reached(pick: str, log: str, epsilon: str) -> float:
@@ -66,14 +66,17 @@ def tables(rows: Sequence[Row]) -> list[Table]:
 
 USE_CASES = ("prediction", "discovery")
 TRIED = {"evolve": ("evolve", "0"), "travas": (f"travas, delta {DELTA}", DELTA), "laplace": ("laplace", "0")}
-"""The methods whose releases are expected, what the frontier calls them, and their delta."""
+"""Methods with expected releases, their names in the frontier, and their delta."""
 KNOWN = ("log", "declared", "asked 0.1")
-"""What twins are made of: the exact sizes of the log; those that can be declared; those asked for with epsilon 0.1."""
+"""Sources of synthetic logs: the log's exact sizes, declarable sizes, and sizes queried with epsilon 0.1."""
 
 
 def expect(given: Given, cell: Cell) -> Measured:
-    """What is expected of each method at each epsilon, less what its releases reached; and how often that is inside the
-    interval."""
+    """Measure the error of expected similarities of each method at each epsilon.
+
+    It is the expectation less the similarity of the releases. A second number is the share of releases inside the
+    interval.
+    """
     log, values = given.log.variants, {}
     found = list(_sizes(log, cell.log, str(cell.get("known"))))
     longest = int(log.lengths.max(initial=1))
@@ -91,7 +94,7 @@ def expect(given: Given, cell: Cell) -> Measured:
 
 
 def _sizes(log: Variants, name: str, known: str) -> Iterator[Sizes]:
-    """The sizes that are known: those of ten askings where they are asked for, with other noise for each log."""
+    """Yield the known sizes, ten noisy ones where a query yields them."""
     exact = Sizes.of(log)
     if known == "log":
         yield exact
@@ -104,7 +107,7 @@ def _sizes(log: Variants, name: str, known: str) -> Iterator[Sizes]:
 
 
 def expected_cells(profile: Profile) -> Iterator[Cell]:
-    """All that is known, for all methods; ``--set only=METHOD`` for one."""
+    """Yield all kinds of known sizes, for all methods; ``--set only=METHOD`` for one."""
     only = tuple((name, value) for name, value in profile.options.items() if name == "only")
     return (replace(cell, settings=(*cell.settings, *only)) for cell in grid(known=KNOWN)(profile))
 
@@ -132,7 +135,10 @@ def errors(rows: Sequence[Row]) -> list[Table]:
 
 
 def expect_use_cases(given: Given, cell: Cell) -> Measured:
-    """What is expected of each method for each purpose, by the exact sizes, less what releases give."""
+    """Measure the error of expected use cases of each method, by the exact sizes.
+
+    It is the expectation less the results of releases.
+    """
     log, values = given.log.variants, {}
     for method, (_, delta) in TRIED.items():
         for epsilon in ("1", "0.1"):

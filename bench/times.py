@@ -1,6 +1,6 @@
-"""How close released times are to the original's, on real logs, by the epsilon spent on them.
+"""Distances of released times from the original's, on real logs, by epsilon.
 
-They are given to the log's own variants (nothing else is then in the way) and to a release of evolve at epsilon 1.
+Times are added to the log's own variants (nothing else then matters) and to a release of evolve at epsilon 1.
 """
 
 from __future__ import annotations
@@ -127,22 +127,27 @@ def read_once(log: str, path: Path | None) -> EventLog:
 
 @cache
 def flow(log: str, path: Path | None, seed: int) -> Variants:
-    """What a release at epsilon 1 has for variants where 0.4 of it is for times."""
+    """Return the variants of a release at epsilon 1 of which 0.4 is for times."""
     variants = read_once(log, path).variants
     return release(variants, "evolve", domain=ALL_FROM_LOG, epsilon="0.6", seed=seed).variants
 
 
 @cache
 def floors(log: str, path: Path | None) -> dict[str, float]:
-    """The distances of two random halves of a log: the means of ten halvings, of the largest log three."""
+    """Return the distances of two random halves of a log, as means of ten halvings.
+
+    The largest log has three.
+    """
     original = read_once(log, path)
     scores = [PERFORMANCE.score(*split(original, 0.5, seed), UseCaseOptions()) for seed in range(HALVINGS.get(log, 10))]
     return {name: float(np.mean([score[name] or 0.0 for score in scores])) for name in scores[0]}
 
 
 def released_at(given: Given, cell: Cell) -> Measured:
-    """A release of evolve at epsilon 1, of which 0.4 is for times, with a delta for them or without; a constant may
-    have another value."""
+    """Measure a release of evolve at epsilon 1, of which 0.4 is for times.
+
+    The times have a delta or none, and a constant may have another value.
+    """
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
     where, _, name = name.rpartition(".")
@@ -158,7 +163,7 @@ def released_at(given: Given, cell: Cell) -> Measured:
     real, found = (gaps_of(*original_of(one)) for one in (log, made))
     often = [pair for pair in found if len(real.get(pair, ())) >= OFTEN and real[pair].mean() > 0]
     off = [abs(found[pair].mean() / real[pair].mean() - 1) for pair in often]
-    factors = [abs(np.log((np.median(found[pair]) + 1) / (np.median(real[pair]) + 1))) for pair in often]  # seconds
+    factors = [abs(np.log((np.median(found[pair]) + 1) / (np.median(real[pair]) + 1))) for pair in often]  # in seconds
     return Measured(
         {name: (scores[name] or 0.0) / max(floor[name], 1e-9) for name in DISTANCES}
         | {name: scores[name] for name in ("median_duration", "mean_duration")}
@@ -171,12 +176,15 @@ WORK = ("processing", "waiting")
 
 
 def overlapping(log: EventLog) -> tuple[str, ...]:
-    """Every third activity, of those whose events may begin before the one before them ended."""
+    """Return every third activity, whose events may overlap with the one before them."""
     return log.activity_codes[0][::3]
 
 
 def worked(given: Given, cell: Cell) -> Measured:
-    """A release of evolve of which 0.4 is for times, of a log with made-up starts of events; the same of a half."""
+    """Measure released starts of events: evolve with 0.4 for times, synthetic starts.
+
+    The reference is the distance of two random halves of the log.
+    """
     plain, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     free = overlapping(plain) if cell.get("overlaps") else ()
     log = simulate.started(plain, overlapping=free)
@@ -202,7 +210,10 @@ def worked(given: Given, cell: Cell) -> Measured:
 
 
 def work_of(log: EventLog) -> dict[str, tuple[np.ndarray, float]]:
-    """Of each activity the seconds that its events take, and which part of them begins before the one before ended."""
+    """Return the seconds of each activity's events, and the share that overlaps.
+
+    An event overlaps if it begins before the one before it ended.
+    """
     labels, codes = log.activity_codes
     ended, began = (log.events.column(name).cast(pa.int64()).to_numpy() for name in (TIMESTAMP, START))
     inner = np.ones(len(codes), dtype=bool)

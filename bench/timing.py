@@ -1,4 +1,4 @@
-"""What a piece of work costs: processor and wall seconds, and memory."""
+"""Costs of a piece of work: processor and wall seconds, and memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ Result = TypeVar("Result")
 
 
 def spent() -> float:
-    """Processor seconds so far of this process and of those that it started, whether they ended or still run."""
+    """Return the processor seconds so far of this process and of all that it started.
+
+    These count whether they ended or still run.
+    """
     own, below = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     return own.ru_utime + own.ru_stime + below.ru_utime + below.ru_stime + _running()[0]
 
 
 def peak() -> float:
-    """The most megabytes that this process or one that it started has had so far. What the kernel counts for the
-    process itself (``ru_maxrss``) would also have those of the one that started it, at that time."""
+    """Return the most megabytes so far of this process or one that it started.
+
+    The kernel's number for the process (``ru_maxrss``) would include that of its parent at the start.
+    """
     below = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return max(_highest(Path("/proc/self")), below, _running()[1])
 
@@ -32,7 +37,7 @@ def _highest(process: Path) -> float:
 
 
 def _running() -> tuple[float, float]:
-    """Processor seconds and the most megabytes of the processes that this one started and that still run (Java)."""
+    """Return processor seconds and most megabytes of running child processes (Java)."""
     ticks, seconds, most = os.sysconf("SC_CLK_TCK"), 0.0, 0.0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -47,7 +52,10 @@ def _running() -> tuple[float, float]:
 
 
 def timed(work: Callable[[], Result]) -> tuple[dict[str, float], Result]:
-    """What the work costs, and its result; ``peak`` is that of the process so far, which a cell alone has to itself."""
+    """Return the costs of the work, and its result.
+
+    ``peak`` is that of the process so far, which a cell alone has to itself.
+    """
     cpu, wall = spent(), time.perf_counter()
     result = work()
     wall, cpu = time.perf_counter() - wall, spent() - cpu
@@ -55,7 +63,10 @@ def timed(work: Callable[[], Result]) -> tuple[dict[str, float], Result]:
 
 
 def cpu_of(work: Callable[[], object], repeats: int = 1) -> float:
-    """Median processor seconds of this process; ``repeats`` for what takes milliseconds."""
+    """Return the median processor seconds of this process.
+
+    ``repeats`` is for work of milliseconds.
+    """
     times = []
     for _ in range(repeats):
         started = time.process_time()

@@ -1,11 +1,11 @@
-"""TraVaG: what a noised step of its networks costs against a plain one, draws, and a whole training as published.
+"""TraVaG: costs of a noised step, draws, and a whole training as published.
 
-A step: processor time of one thread, median of the repeats, at the paper's sizes: n columns, batches of 64
-(autoencoder) and 128 (critic). The plain step computes the same losses on batches of the same size and takes the same
-optimiser's step, with neither norms, clipping nor noise.
+A step of its networks is measured against a plain one: processor time of one thread, median of the repeats, at the
+paper's sizes. These are n columns, and batches of 64 (autoencoder) and 128 (critic). The plain step computes the same
+losses on batches of the same size and takes the same optimiser's step, with neither norms, clipping nor noise.
 
 ``travag-published --set configuration=bpic13-1-0.01`` is a long computation: its state is kept as it goes, and the same
-command goes on where it was. The papers' figures themselves are ``veilog experiment travag-figures``.
+command continues from there. The papers' figures themselves are ``veilog experiment travag-figures``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CLIPS = (CONFIGURATION.autoencoder_clip, CONFIGURATION.critic_clip)
 FILES = {"bpic13": "bpic2013_incidents", "sepsis": "sepsis"}
 SAVE_EVERY = 250
 PROGRAM_CELLS = ("sepsis-1-0.01", "bpic13-1-0.01", "bpic13-0.1-0.01", "bpic13-1-1e-6")
-"""Of the authors' program, those that are repeated."""
+"""Configurations of the authors' program to repeat."""
 FOUND = {"bpic13-1-0.01": 0.803, "bpic13-0.1-0.01": 0.669, "bpic13-1-1e-6": 0.794, "sepsis-1-0.01": 0.726}
 """Relative log similarity in the program's files of results."""
 REPEATS = 5
@@ -52,13 +52,13 @@ Step = Callable[[], None]
 
 
 def counts_of(columns: int, cases: int) -> np.ndarray:
-    """Cases a column, as uneven as in a log."""
+    """Return the cases of each column, as uneven as in a log."""
     shares = 1 / np.arange(1, columns + 1) ** 1.1
     return np.maximum(1, np.rint(cases * shares / shares.sum())).astype(np.int64)
 
 
 def steps(columns: int, cases: int) -> dict[str, tuple[Step, Step, int]]:
-    """For each network a noised step, a plain one, and how many weights are noised."""
+    """Return each network's noised step, plain step and number of noised weights."""
     counts, rng = counts_of(columns, cases), np.random.default_rng(0)
     plan = (
         NoisedSteps("autoencoder", 64 / counts.sum(), 6.0, 10**6),
@@ -113,7 +113,7 @@ def step(given: Given, cell: Cell) -> Measured:
 
 
 def draw(given: Given, cell: Cell) -> Measured:
-    """Processor seconds of 100,000 draws."""
+    """Measure the processor seconds of 100,000 draws."""
     columns = int(cell.get("columns"))
     configuration = CERTIFIED if cell.get("networks") == "certified" else CONFIGURATION
     networks = Networks.of(columns, configuration)
@@ -125,7 +125,7 @@ def draw(given: Given, cell: Cell) -> Measured:
 
 
 def keep(path: Path) -> Callable[[TrainingState], None]:
-    """A checkpoint that writes the state every so many steps, whole or not at all."""
+    """Return a checkpoint that writes the state at times, completely or not at all."""
 
     def write(state: TrainingState) -> None:
         if state.step % SAVE_EVERY:
@@ -144,12 +144,15 @@ def kept(path: Path, configuration: Configuration) -> TrainingState | None:
     with np.load(path, allow_pickle=False) as stored:
         arrays = {name: stored[name] for name in stored.files if name != "facts"}
         state = state_from(json.loads(str(stored["facts"])), arrays)
-    # settings of the certified face, which this one does not use, may have changed since
+    # settings of the certified mode, which this one does not use, may have changed since
     return replace(state, configuration=configuration)
 
 
 def trained_as(given: Given, configuration: Configuration, seed: int) -> tuple[dict[str, float], Trained]:
-    """A whole training as published, from where an earlier run was stopped, and what it took."""
+    """Return the costs and result of a whole training as published.
+
+    It continues from the stop of an earlier run.
+    """
     (epsilon, delta), variants = configuration.nominal, given.log.variants
 
     def progress(text: str, fraction: float | None) -> None:
@@ -163,7 +166,7 @@ def trained_as(given: Given, configuration: Configuration, seed: int) -> tuple[d
 
 
 def program(given: Given, cell: Cell) -> Measured:
-    """One training with the settings of the authors' program, and its draws."""
+    """Measure one training with the settings of the authors' program, and its draws."""
     name, variants = str(cell.get("configuration")), given.log.variants
     costs, trained = trained_as(given, PROGRAM[name], cell.run)
     _, every, listed = drawn(trained, variants.cases, cell.run)
@@ -178,7 +181,7 @@ def program(given: Given, cell: Cell) -> Measured:
 
 
 def program_cells(profile: Profile) -> Iterator[Cell]:
-    """Three trainings of each that is repeated; ``--set configuration=`` for some of them."""
+    """Yield three trainings of each repeated one; ``--set configuration=`` for some."""
     for cell in grid("travag", logs=NO_LOG, configuration=PROGRAM_CELLS)(profile):
         log = FILES[str(cell.get("configuration")).partition("-")[0]]
         if log in profile.logs:
@@ -186,7 +189,7 @@ def program_cells(profile: Profile) -> Iterator[Cell]:
 
 
 def published(given: Given, cell: Cell) -> Measured:
-    """One training as published, and draws of log size from it."""
+    """Measure one training as published, and draws of log size from it."""
     variants = given.log.variants
     costs, trained = trained_as(given, PUBLISHED[str(cell.get("configuration"))], 1)
     rng = np.random.default_rng(0)
@@ -203,7 +206,7 @@ def published(given: Given, cell: Cell) -> Measured:
 
 
 def published_cells(profile: Profile) -> Iterator[Cell]:
-    """Those of the logs that are there; ``--set configuration=`` for some of them."""
+    """Yield the cells of the logs at hand; ``--set configuration=`` for some of them."""
     cells = grid("travag", logs=NO_LOG, configuration=tuple(PUBLISHED), draws=100, quick={"draws": 10})(profile)
     for cell in cells:
         log = FILES[str(cell.get("configuration")).partition("-")[0]]

@@ -23,7 +23,7 @@ from veilog.privacy.mechanisms import noise
 
 os.environ["VEILOG_LEDGER"] = "none"  # releases of tests are on no account, and wait for no disk
 os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="veilog-data-")
-os.environ.pop("COLUMNS", None)  # the command would make its lines as wide as what runs the tests thinks
+os.environ.pop("COLUMNS", None)  # the command would make its lines as wide as the terminal of the test run
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=False
@@ -89,7 +89,7 @@ if PROFILE == "repeatable":
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     _chance.begin(item.nodeid)
-    # The logs of most tests are so small that their releases are noise: how the command ends then, its own tests check.
+    # The logs of most tests are so small that their releases are noise. Tests of the command check its status then.
     _command.NOISE_ONLY = 6 if item.get_closest_marker("noise_status") else 0  # type: ignore[attr-defined]
     return (yield)
 
@@ -108,13 +108,13 @@ def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Ite
 
 @pytest.fixture
 def operating_system() -> noise.Randomness:
-    """The source that protects data, which other tests do without."""
+    """Draw from the source that protects data, which other tests replace."""
     return _real()
 
 
 @pytest.fixture(scope="session")
 def logs() -> Path:
-    """The folder of real logs; without it the test is skipped."""
+    """Return the folder of real logs; skip the test without it."""
     folder = os.environ.get("VEILOG_LOGS")
     if not folder:
         pytest.skip("VEILOG_LOGS names no folder of real logs")

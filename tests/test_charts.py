@@ -29,7 +29,7 @@ def drawn(original: EventLog | Variants, released: EventLog | Variants) -> ET.El
 
 
 def with_times(first: list[int], last: list[int]) -> Comparison:
-    """A comparison of two logs of which only the times matter."""
+    """Return a comparison of two logs of which only the times matter."""
     log = Spans(np.array(first), np.array(last), 0)
     result = compare(LOG.variants, LOG.variants)
     times = {"case_durations": Found(case_durations(log, log)), "active_cases": Found(active_cases(log, log))}

@@ -57,7 +57,7 @@ def options(command: str) -> set[str]:
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             continue
-        if dataclasses.is_dataclass(hints[name]):  # a group of options, as cli.Reading
+        if dataclasses.is_dataclass(hints[name]):  # a group of options, such as cli.Reading
             found.update("--" + field.name.strip("_").replace("_", "-") for field in dataclasses.fields(hints[name]))
             continue
         told = [a for a in get_args(hints[name]) if isinstance(a, Parameter)]
@@ -150,12 +150,12 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 IN_THE_BROWSER = {"account-in-the-browser"}
-"""Pages of what is clicked: nothing to type, and tests/web has it."""
+"""Pages about clicks: there is nothing to type, and tests/web covers them."""
 HOW_TO = [page for page in sorted((DOCS / "how-to").glob("*.md")) if page.stem not in IN_THE_BROWSER]
 
 
 @pytest.mark.nightly(but=1)
-@pytest.mark.filterwarnings("ignore")  # pm4py and what it imports warn of things of their own
+@pytest.mark.filterwarnings("ignore")  # pm4py and its imports raise warnings of their own
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda p: p.stem)
 def test_the_how_to_pages_run(
     page: Path,
@@ -190,7 +190,7 @@ def test_what_a_page_shows_runs(page: Path, tmp_path: Path, monkeypatch: pytest.
     """The blocks of a page run, with a log under its names and a user's ledger."""
     monkeypatch.setenv("VEILOG_LEDGER", str(tmp_path / "veilog.ledger"))
     monkeypatch.chdir(tmp_path)
-    log = hospital(1000, seed=1)  # of 300 cases one release by sacofa in 250 came out empty
+    log = hospital(1000, seed=1)  # with 300 cases one release by sacofa in 250 came out empty
     for name in ("hospital.xes", "log.xes", "large.parquet"):
         veilog.write(log, name)
     Path("activities.txt").write_text("\n".join(ACTIVITIES))
@@ -321,7 +321,7 @@ def test_the_kernel_is_as_long_as_the_architecture_says() -> None:
 
 
 def test_python_of_the_docs_ends() -> None:
-    """Cases can be drawn without end, and a hundred million of them take an afternoon."""
+    """The Python of the docs ends, though models can draw cases without end."""
     for page in DOCS.rglob("*.md"):
         for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
             assert not re.search(r"for .* in \w+\.traces\(\)", block), page

@@ -23,7 +23,7 @@ def blocks(text: str) -> list[tuple[str, str]]:
 
 
 def door(begins: str) -> list[tuple[str, str]]:
-    """The blocks behind a door, which is a paragraph that begins with bold words."""
+    """Return the blocks behind a door, a paragraph that begins with bold words."""
     _, found, after = README.partition(f"**{begins}")
     assert found
     return blocks(re.split(r"^(?:\*\*|## )", after, flags=re.MULTILINE)[0])
@@ -84,7 +84,7 @@ QUESTIONS = {
     "How do I add a method?": ("add-a-method.md", ("check_method", "veilog.methods")),
     "What are the limits?": ("limits.md", ("5,000", "1,048,575", "5,000,000")),
 }
-"""Each is a link of the README to one page, and what the answer has in it."""
+"""Links of the README to one page each, and words of the page's answer."""
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -123,7 +123,7 @@ def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
             time.sleep(0.05)
 
         class Browser(httpx.HTTPTransport):  # type: ignore[misc,name-defined]
-            """Names below localhost are this machine, as browsers know."""
+            """Transport that takes names below localhost for this machine, as browsers do."""
 
             def handle_request(self, request: Any) -> Any:
                 if request.url.host.endswith(".localhost"):
@@ -132,14 +132,14 @@ def opened(serve: str, folder: Path, shell: dict[str, str]) -> str:
 
         with httpx.Client(follow_redirects=True, timeout=PATIENCE, transport=Browser()) as browser:
             answer = browser.get(address.read_text().strip())
-            on = re.search(r"/enter\?code=[0-9a-f]+", answer.text)  # the page goes on to it by itself
+            on = re.search(r"/enter\?code=[0-9a-f]+", answer.text)  # the page opens this address by itself
             answer = answer if on is None else browser.get(f"http://{answer.request.headers['host']}{on.group()}")
     assert answer.status_code == 200
     return str(answer.text)
 
 
 class server:
-    """A command that goes on until Ctrl-C."""
+    """Command that runs until Ctrl-C."""
 
     def __init__(self, command: str, folder: Path, shell: dict[str, str]) -> None:
         self._process = subprocess.Popen(

@@ -9,7 +9,7 @@ MOST = 1e-3
 
 
 def functions(word: str) -> Iterator[tuple[str, ast.FunctionDef]]:
-    """The tests and fixtures of the files with a word in them."""
+    """Yield the tests and fixtures of the files that contain a word."""
     for path in sorted(TESTS.rglob("*.py")):
         text = path.read_text()
         if word in text:
@@ -19,7 +19,7 @@ def functions(word: str) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def marks(function: ast.FunctionDef) -> list[tuple[float, str]]:
-    """The rates and reasons of a test: numbers and texts as they stand."""
+    """Return the rates and reasons of a test: numbers and literal texts."""
     found = []
     for decorator in function.decorator_list:
         if isinstance(decorator, ast.Call) and ast.unparse(decorator.func) == "pytest.mark.false_alarm":

@@ -33,7 +33,7 @@ def tool(name: str) -> ModuleType:
 
 
 def instructions(text: str = DOCKERFILE) -> list[tuple[str, str]]:
-    """The instructions of a Dockerfile with what follows them, a line each."""
+    """Return the instructions of a Dockerfile with their arguments, a line each."""
     lines = [line for line in text.replace("\\\n", " ").splitlines() if line.strip() and not line.startswith("#")]
     return [(first, rest.strip()) for first, _, rest in (line.partition(" ") for line in lines)]
 
@@ -109,7 +109,7 @@ def test_the_image_starts_what_veilog_has() -> None:
 
 
 PYTHONS = {"11": "3.9", "12": "3.11", "13": "3.13"}
-"""The Python of each Debian, which has one."""
+"""Python version of each Debian version that has one."""
 
 
 def test_the_python_of_the_image_is_one_that_veilog_runs_on() -> None:

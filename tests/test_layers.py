@@ -58,7 +58,7 @@ KERNEL = sorted((SOURCE / "privacy").rglob("*.py"))
 
 @functools.cache
 def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """Return everything in a file, parsed once for all tests."""
+    """Return all nodes of a file, parsed once for all tests."""
     return tuple(ast.walk(ast.parse(path.read_text())))
 
 
@@ -226,7 +226,7 @@ def test_a_short_command_loads_nothing_that_it_does_not_use(
 
 @pytest.mark.nightly
 def test_tests_do_not_hang_on_compiled_files_of_other_packages(tmp_path: Path) -> None:
-    """With nothing compiled yet, as in a copied environment."""
+    """Tests run in a copied environment, in which nothing is compiled yet."""
     one = str(SOURCE.parents[1] / "tests" / "methods" / "test_travas.py")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "as_published_derives", one]
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(tmp_path)}

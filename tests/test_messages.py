@@ -23,7 +23,7 @@ OPTION = re.compile(r"--[a-z]|veilog [a-z]+ [A-Z]")
 
 
 def catalogue(language: str) -> dict[str, dict[str, str]]:
-    """The texts of each code, by context."""
+    """Return the texts of each code, by context."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for entry in entries((SOURCE / "_language" / f"{language}.po").read_text()):
         if re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", entry.text):
@@ -42,7 +42,7 @@ def used() -> dict[str, list[ast.Call | None]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in CATALOGUE:
                 found[node.value].append(None)
-            if isinstance(node, ast.JoinedStr):  # of several codes, one for each of some words
+            if isinstance(node, ast.JoinedStr):  # stands for several codes, one for each of some words
                 parts = (
                     re.escape(part.value) if isinstance(part, ast.Constant) else "[a-z0-9-]*" for part in node.values
                 )
@@ -54,7 +54,7 @@ def used() -> dict[str, list[ast.Call | None]]:
             if isinstance(node, ast.Call) and SAYING.match(getattr(node.func, "id", "")):
                 said = [
                     arg for arg in node.args[:2] if not isinstance(arg, ast.Call)
-                ]  # a message within is a call of its own
+                ]  # a message within a message is its own call
                 for code in {c.value for arg in said for c in ast.walk(arg) if isinstance(c, ast.Constant)}:
                     if code in CATALOGUE:
                         found[code].append(node)

@@ -35,7 +35,7 @@ def released(log: veilog.EventLog) -> veilog.Release:
 
 
 class Balanced(HTMLParser):
-    """Fails where elements are not closed in their order."""
+    """Parser that fails if elements do not close in their order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ def shown(value: Any) -> str:
     page.feed(html)
     page.close()
     assert page.open == []
-    if not isinstance(value, veilog.Guarantee):  # which has the notebook's own colours
+    if not isinstance(value, veilog.Guarantee):  # it takes the notebook's own colours
         assert "prefers-color-scheme:dark" in html
     return page.text
 
@@ -194,7 +194,7 @@ EXAMPLES = (
     "veilog.releasing.suggest",
     "veilog.testing.measures",
 )
-"""Modules whose docstrings have examples."""
+"""Modules with examples in their docstrings."""
 
 
 @pytest.mark.nightly(but=1)
@@ -214,7 +214,7 @@ def test_no_module_with_examples_is_forgotten() -> None:
 
 @pytest.mark.nightly
 def test_the_notebook_of_the_examples_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every cell, in order; what stands last in one is shown."""
+    """Every cell of the notebook runs, in order, and shows its last value."""
     pages = json.loads((Path(__file__).parents[1] / "examples" / "first-steps.ipynb").read_text())
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}

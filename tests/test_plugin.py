@@ -30,7 +30,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def beside(installed: Path) -> str:
-    """The path on which modules are found, those of the package first."""
+    """Return the module search path, with the package's own folder first."""
     return os.pathsep.join(filter(None, [str(installed), os.environ.get("PYTHONPATH", "")]))
 
 

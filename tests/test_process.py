@@ -256,7 +256,7 @@ def plant_groups(root: Path, groups: str | None, limits: dict[str, str]) -> None
 def test_the_memory_of_a_container_is_what_its_groups_allow(
     tmp_path: Path, groups: str | None, limits: dict[str, str], most: int | None
 ) -> None:
-    """In both versions of control groups; without a limit it is that of the machine."""
+    """The memory is what control groups of both versions allow, or the machine's."""
     plant_groups(tmp_path, groups, limits)
     machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 0
     assert machine_memory(tmp_path) == (machine if most is None else most)

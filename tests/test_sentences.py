@@ -26,7 +26,7 @@ def is_sentence(text: object) -> bool:
 
 
 def compared(node: ast.expr) -> Iterator[object]:
-    """The literals of an operand."""
+    """Yield the literals of an operand."""
     if isinstance(node, ast.Constant):
         yield node.value
     elif isinstance(node, ast.JoinedStr):
@@ -38,7 +38,7 @@ def compared(node: ast.expr) -> Iterator[object]:
 
 
 def pinned(tree: ast.AST) -> Iterator[int]:
-    """The line of each assertion that pins a sentence."""
+    """Yield the line of each assertion that pins a sentence."""
     for node in ast.walk(tree):
         texts: list[object] = []
         if isinstance(node, ast.Assert):

@@ -48,7 +48,7 @@ def evolved(**asked: Any) -> veilog.Release:
 
 
 def of_method(name: str) -> dict[str, object]:
-    """Its releases of a small log, by default, in each of its two modes."""
+    """Return a method's releases of a small log, by default, in both modes."""
     found: dict[str, object] = {}
     for log, asked in trials(METHODS[name]):
         mode = "as published" if asked.get("as_published") else "certified"
@@ -72,7 +72,7 @@ def of_risk() -> dict[str, object]:
 
 
 def of_ledger() -> dict[str, object]:
-    """Two releases that are not seeded, as a ledger counts none that is."""
+    """Return a ledger with two unseeded releases, as it counts no seeded one."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = veilog.Ledger.open(Path(folder) / "ledger", create=True)
         for epsilon in ("0.5", "0.25"):
@@ -82,7 +82,7 @@ def of_ledger() -> dict[str, object]:
 
 
 def without(value: Any, *names: str) -> Any:
-    """The same without these keys: numbers that are drawn anew each time."""
+    """Return the value without these keys: numbers that are drawn anew each time."""
     if isinstance(value, dict):
         return {name: without(part, *names) for name, part in value.items() if name not in names}
     return [without(part, *names) for part in value] if isinstance(value, list | tuple) else value

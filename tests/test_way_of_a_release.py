@@ -68,7 +68,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def before_the_release(modules: list[str]) -> set[str]:
-    """Those that see the log itself, and not what was released."""
+    """Return the modules that see the log itself, and not the release."""
     return {*modules[: modules.index("releasing/result.py")]}
 
 
@@ -87,7 +87,7 @@ def test_in_the_command(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_on_the_pages(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         release_job, "beside", lambda *_: None
-    )  # what compares is after the release, and takes most time
+    )  # comparing comes after the release, and takes most time
     (tmp_path / "out").mkdir()
     times = {"times": "0.4", "window_start": "2024-01-01", "window_end": "2024-12-31"}
     task = WorkerTask("release", str(log), "log.xes", {}, request_of({**EVOLVE, **times}), str(tmp_path / "out"))

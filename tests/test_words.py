@@ -52,12 +52,12 @@ LONG, OLD, FAULTS = 78, 0, 1162
 
 
 TEMPLATE = ("When to use it", "Example", "How it works", "Guarantee", "Parameters", "What was measured", "Literature")
-"""The headings of a method's page, in this order."""
+"""Headings of a method's page, in this order."""
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name.startswith("docs/methods/")])
 def test_a_page_of_a_method_has_the_template(name: str) -> None:
-    if name != "docs/methods/times-and-attributes.md":  # what every method can have, and no method
+    if name != "docs/methods/times-and-attributes.md":  # options of every method, and no method
         assert tuple(re.findall(r"^## (.+)$", PAGES[name], re.MULTILINE)) == TEMPLATE
 
 
@@ -139,7 +139,7 @@ def measured(table: list[str]) -> bool:
 
 
 def tables(text: str) -> list[list[str]]:
-    """The tables of a page that no command writes."""
+    """Return the tables of a page that no command writes."""
     text = re.sub(r"<!-- (?:python|make) .*?<!-- end -->|^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
     return [found.splitlines() for found in re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE)]
 

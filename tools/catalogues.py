@@ -1,15 +1,16 @@
 """Bring the catalogues of languages up to date with the sentences in the code.
 
-    python tools/catalogues.py          new sentences are added (to be translated), those that are gone are taken out
-    python tools/catalogues.py de       begins a catalogue for a language that there is none of
+    python tools/catalogues.py          add new sentences (to be translated) and remove unused ones
+    python tools/catalogues.py de       begin a catalogue for a new language
 
-Sentences are what the code gives to ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop`` (``_`` in some files),
-what templates give to ``_``, ``_p`` and ``ngettext``, the texts of the constructors and of the tables of facts that are
-listed here, and what is said of a method's settings. A sentence with ``{unit}`` is one about a case and one
-about a person: their articles differ.
+The sentences come from the arguments of ``gettext``, ``ngettext``, ``pgettext`` and ``gettext_noop`` (``_`` in some
+files), and from those of ``_``, ``_p`` and ``ngettext`` in templates. The constructors and the tables of facts that are
+listed here have more, and so have the descriptions of a method's settings. A sentence with ``{unit}`` becomes one about
+a case and one about a person: their articles differ.
 
-Sentences of messages (:mod:`veilog.messages`) are in the English catalogue, by code. Other languages have those that
-pages and reports can say, in the words for pages where there are such: what only the command or Python says is English.
+The English catalogue holds the sentences of messages (:mod:`veilog.messages`), by code. Other languages have those that
+pages and reports can show, in the words for pages if there are such. Messages of the command or Python alone are in
+English.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "veilog"
 CATALOGUES = SOURCE / "_language"
 FUNCTIONS = {"gettext": (0,), "gettext_noop": (0,), "_": (0,), "ngettext": (0, 1), "pgettext": (0, 1), "_p": (0, 1)}
-"""Which arguments of them are text."""
+"""Positions of their arguments that are text."""
 CONTEXTUAL = {"pgettext", "_p"}
 CONSTRUCTORS = {
     "DeltaOptional": (0,),
     "Problem": (1, 2),
 }
-"""Values whose texts at these places are looked up where they are shown."""
+"""Values that look up their texts at these positions when they are shown."""
 KEYWORDS = {
     ("DeltaOptional", "buys"): 0,
 }
-"""Where those are that have a name."""
+"""Positions of texts that have a name."""
 TABLES = {
     "measures/measures.toml": ("plain",),
     "measures/use_cases/use_cases.toml": ("title", "unit"),
@@ -58,7 +59,7 @@ msgstr ""
 
 @dataclass(frozen=True)
 class Sentence:
-    """What is to be translated, and the file that says it first."""
+    """Sentence to be translated, and the first file that uses it."""
 
     context: str
     text: str
@@ -102,7 +103,7 @@ ENGLISH_ONLY = (
     "releasing/suggest",
     "_notebook",
 )
-"""Where messages are said that no page and no report has."""
+"""Places of messages that no page and no report shows."""
 NOTHING = "-"
 
 
@@ -116,7 +117,7 @@ def english() -> dict[str, dict[str, str]]:
 
 
 def places(codes: Iterable[str]) -> dict[str, list[str]]:
-    """Return the files that say each code, of those that stand in one as they are."""
+    """Return the files that use each code as it stands."""
     found: dict[str, list[str]] = {code: [] for code in codes}
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -126,7 +127,7 @@ def places(codes: Iterable[str]) -> dict[str, list[str]]:
 
 
 def messages() -> dict[tuple[str, str, str], Sentence]:
-    """Return what a language has to have of the messages: by code and context, each with its first file."""
+    """Return a language's messages by code and context, each with its first file."""
     texts, wanted = english(), {}
     for code, files in sorted(places(texts).items(), key=lambda item: (item[1][:1], item[0])):
         if files and all(file.startswith(ENGLISH_ONLY) for file in files):
@@ -153,7 +154,7 @@ def _in_code(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _of_settings(tree: ast.Module) -> Iterator[str]:
-    """The second part of ``Annotated[float, "share of the budget"]`` says what a setting is."""
+    """Yield the second part of each ``Annotated[...]``, the description of a setting."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == "Annotated":
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else []
@@ -161,7 +162,7 @@ def _of_settings(tree: ast.Module) -> Iterator[str]:
 
 
 def _in_table(path: Path) -> Iterator[tuple[str, str, str]]:
-    """The texts of a table under the names that are listed, in their order; a list has several."""
+    """Yield the table's texts under the listed names, in order; a list has several."""
     wanted = TABLES[path.relative_to(SOURCE).as_posix()]
     for facts in tomllib.loads(path.read_text(encoding="utf-8")).values():
         for row in (facts, *facts.get("quantities", ()), *facts.get("aspects", ())):
@@ -190,7 +191,7 @@ def _in_template(path: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def _said(name: str, texts: dict[int, str]) -> Iterator[tuple[str, str, str]]:
-    """What one call says: context, text and plural; nothing where the text is in a variable."""
+    """Yield context, text and plural of a call; nothing if the text is in a variable."""
     if name in CONSTRUCTORS:
         yield from (("", texts[i], "") for i in CONSTRUCTORS[name] if texts.get(i))
     elif name in FUNCTIONS and all(i in texts for i in FUNCTIONS[name]):
@@ -202,7 +203,7 @@ def _said(name: str, texts: dict[int, str]) -> Iterator[tuple[str, str, str]]:
 
 
 def written(head: str, language: str, wanted: dict[tuple[str, str, str], Sentence], kept: list[CatalogueEntry]) -> str:
-    """Return the text of a catalogue: the sentences that are wanted, with the translations that are kept."""
+    """Return the text of a catalogue: the wanted sentences with kept translations."""
     said = {(entry.context, entry.text, entry.plural): entry.said for entry in kept}
     blocks = [head.strip("\n") if head else HEAD.format(language=language).strip("\n")]
     for sentence in wanted.values():

@@ -1,7 +1,7 @@
-"""What is installed of what veilog and its groups need: as constraints, or as a table of licences.
+"""List the installed packages that veilog needs, as constraints or licences.
 
 python tools/dependencies.py constraints     write constraints.txt: the versions that are installed here
-python tools/dependencies.py licences        write the table in docs/dependencies.md
+python tools/dependencies.py licences        write the table of licences in docs/dependencies.md
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ PAGE = ROOT / "docs" / "dependencies.md"
 BEGIN, END = "<!-- make licences -->\n", "<!-- end -->"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LONG = 60
-"""Longer than this is no name of a licence but its text."""
+"""Most characters of a licence's name; a longer text is the licence itself."""
 
 
 def closure(wanted: Iterable[str]) -> dict[str, Distribution]:
-    """Return what is installed of these requirements and of theirs, by name."""
+    """Return the installed packages of these requirements and of theirs, by name."""
     found: dict[str, Distribution] = {}
     waiting = [(Requirement(text), frozenset[str]()) for text in wanted]
     seen = set()
@@ -47,7 +47,7 @@ def closure(wanted: Iterable[str]) -> dict[str, Distribution]:
 
 
 def licence(package: Distribution) -> str:
-    """Return the name of a package's licence, as the package itself gives it; empty where it gives none."""
+    """Return the licence that a package itself names, or an empty text."""
     about = package.metadata
     if expression := about.get("License-Expression"):
         return str(expression)
@@ -60,7 +60,7 @@ def licence(package: Distribution) -> str:
 
 
 def parts() -> dict[str, list[str]]:
-    """Return what needs what: veilog itself, its extras, and what is for development."""
+    """Return the requirements of veilog itself, of its extras and of development."""
     project = PROJECT["project"]
     groups = PROJECT["dependency-groups"]
     extras = project["optional-dependencies"]
@@ -78,7 +78,7 @@ def constraints() -> None:
 
 
 def licences() -> None:
-    """Write a row for each package that is installed with veilog or an extra, and for those that developers ask for."""
+    """Write a row for each package of veilog, an extra or development."""
     found = {part: closure(wanted) for part, wanted in parts().items()}
     asked = {canonicalize_name(Requirement(text).name) for wanted in parts().values() for text in wanted}
     lines = []

@@ -1,8 +1,9 @@
-"""Print the tests with chance in them: how often a correct program fails each, why not more often, and the sum.
+"""Print the tests that involve chance: their rates of failure, reasons and sum.
 
     python tools/false_alarms.py
 
-Such a test is marked with ``@pytest.mark.false_alarm(rate, why)``; the rate is of all its items together.
+The rate is how often a correct program fails the test. Such a test has the mark
+``@pytest.mark.false_alarm(rate, why)``; the rate is of all its items together.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 MOST = 1e-3
-"""The probability that a correct program fails any of all tests."""
+"""Highest probability that a correct program fails any of all tests."""
 
 
 class Collected:
-    """A plugin of pytest that keeps the marked tests, with their numbers of items."""
+    """Plugin of pytest that keeps the marked tests, with their numbers of items."""
 
     def __init__(self) -> None:
         self.items: dict[tuple[str, float, str], int] = {}

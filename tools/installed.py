@@ -1,6 +1,7 @@
-"""How large an installation is and how long its commands take to start: ``python tools/installed.py`` writes it down.
+"""Write down the size of an installation and the start times of its commands.
 
-It installs this checkout with nothing but its own dependencies into an environment of its own, which takes a minute.
+``python tools/installed.py`` installs this checkout, with nothing but its own dependencies, into an environment of its
+own. This takes a minute.
 """
 
 import resource
@@ -24,7 +25,7 @@ STARTS = {
 
 
 def size(place: Path) -> float:
-    """Megabytes of a file, or of all files below a folder."""
+    """Return the megabytes of a file, or of all files below a folder."""
     files = (
         [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file() and not path.is_symlink()]
     )
@@ -32,7 +33,10 @@ def size(place: Path) -> float:
 
 
 def seconds(python: Path, arguments: tuple[str, ...]) -> float:
-    """Processor seconds, which other work hardly changes: the median of starts, after one that fills the caches."""
+    """Return the median processor seconds of starts, after one that fills the caches.
+
+    Other work on the machine hardly changes them.
+    """
     found = []
     for _ in range(TURNS + 1):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,11 +1,11 @@
-"""Write the keywords that methods take, so that editors complete them and type checkers refuse what there is not.
+"""Write the keywords of methods, for completion in editors and for type checkers.
 
     python tools/keywords.py            write them into src
-    python tools/keywords.py --check    say whether they are as the settings of the methods are; 1 where they are not
+    python tools/keywords.py --check    report if they match the settings of the methods; status 1 if not
 
-Settings are declared once, with their methods; ``releasing/keywords.py`` is made from them. It is one class and not one
-a method: overloads by the method's name were tried, and editors then complete the same keywords, while mypy answers a
-slip with all signatures.
+Methods declare each setting once, and this tool makes ``releasing/keywords.py`` from them. It is one class and not one
+a method. Overloads by the method's name were tried: editors then complete the same keywords, while mypy answers a slip
+with all signatures.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from veilog.releasing.request import OPTIONS, Option
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "veilog" / "releasing" / "keywords.py"
 MOST_CHOICES = 10
-"""A setting with more of them is a text to a type checker; its method names them."""
+"""Most choices that a type lists; beyond, a setting is a text, and its method names the choices."""
 HEAD = '''# ruff: noqa: E741 - names of the methods
 """Options of a release and settings of the methods, for editors and type checkers: by ``make tables``, never edited."""
 
@@ -46,7 +46,10 @@ class Keywords(TypedDict, total=False):
 
 
 def settings() -> dict[str, dict[str, Parameter]]:
-    """Return the settings by name, each with the methods of ours that have it; without what every method is told."""
+    """Return the settings by name, each with our methods that have it.
+
+    Options that every method has are left out.
+    """
     found: dict[str, dict[str, Parameter]] = defaultdict(dict)
     for method in METHODS.values():
         for setting in () if method.package else method.parameters:
@@ -56,7 +59,7 @@ def settings() -> dict[str, dict[str, Parameter]]:
 
 
 def type_of(held: dict[str, Parameter]) -> str:
-    """Return the type of a setting that these methods have; None leaves it to the method."""
+    """Return the type of a setting of these methods; None leaves it to the method."""
     choices = dict.fromkeys(choice for setting in held.values() for choice in setting.choices)
     kinds = dict.fromkeys(setting.kind.__name__ for setting in held.values() if not setting.choices)
     if len(choices) > MOST_CHOICES:

@@ -1,4 +1,4 @@
-"""Check what ``make wheel`` built, as an index would and a bit more.
+"""Check the packages of ``make wheel`` as an index would, and a bit more.
 
     python tools/packages.py dist
 
@@ -26,11 +26,11 @@ NEEDED = (
     "src/veilog/py.typed",
     "tests/conftest.py",
 )
-"""What an sdist has beside the rest, so that whoever has it alone can build, test and cite."""
+"""Files of an sdist that let a user build, test and cite it alone."""
 
 
 def metadata_of(raw: bytes) -> Metadata:
-    """Return the metadata of a package; an ExceptionGroup says all that is wrong with them."""
+    """Return the metadata of a package; an ExceptionGroup lists all errors in them."""
     found = Metadata.from_email(raw, validate=True)
     if unknown := set(found.classifiers or ()) - classifiers:
         raise ValueError(f"no classifiers of the index: {', '.join(sorted(unknown))}")

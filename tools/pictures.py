@@ -1,14 +1,14 @@
-"""Draw the pictures of the README and of the page that says why, and take those of the pages and the report.
+"""Draw the pictures of the README and docs/why.md, and take screens of the pages.
 
     python tools/pictures.py [FILE]                 by default docs/before-after.svg
     python tools/pictures.py --logs FOLDER [FILE]   by default docs/why.svg, and the table in docs/why.md
     python tools/pictures.py --screens [FOLDER]     by default docs: SCREENS, in Chromium ($CHROMIUM)
 
-The README's is a log before, its release after, and the verdict. The log is that of ``veilog demo``. The release is
-drawn with a seed, so that everybody gets the same picture; what is said of the protection is that of a release without
-one. The other picture says how many patients of a public log are found by a few of their activities; FOLDER has the log
-(sepsis.xes.gz), of which the picture holds shares and nothing else. The screens are those of the demo's log, which a
-person would see who brings it to ``veilog serve``, and the report that goes out with its release.
+The README shows a log before, its release after, and the verdict. The log is that of ``veilog demo``. A seed draws the
+release, so that each run draws the same picture; the protection is that of a release without a seed. The other picture
+shows how many patients of a public log are found by a few of their activities. FOLDER has the log (sepsis.xes.gz), of
+which the picture holds shares and nothing else. The screens show the demo's log to a user of ``veilog serve``, and the
+report that belongs to its release.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from veilog.releasing.checks import meaning_of
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 TARGET, WHY = DOCS / "before-after.svg", DOCS / "why.svg"
 SCREENS = {"screen-exposure.png": "serve.md", "screen-release.png": "serve.md", "screen-report.png": "report.md"}
-"""The pictures of the pages and of the report, and the page of the docs that shows each."""
+"""Pictures of the pages and of the report, and the page of the docs that shows each."""
 MOST_BYTES = 120_000
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 FLAGS = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--hide-scrollbars")
@@ -75,12 +75,12 @@ def text(x: float, y: float, said: str, kind: str = "") -> str:
 
 
 def frequent(variants: Variants) -> list[tuple[int, tuple[str, ...]]]:
-    """The variants by their cases, the most frequent first."""
+    """Return the variants with their cases, the most frequent first."""
     return sorted(((count, path) for path, count in variants.to_dict().items()), key=lambda pair: (-pair[0], pair[1]))
 
 
 def column(x: int, title: str, below: str, rows: list[tuple[int, tuple[str, ...]]], last: str) -> list[str]:
-    """The most frequent variants with their cases, an activity a box, and what is said of the rest."""
+    """Return the most frequent variants, an activity a box, and a line about the rest."""
     out = [text(x, 44, title, "h"), text(x, 62, below, "s")]
     for place, (count, path) in enumerate(rows):
         y = 80 + place * STEP
@@ -135,12 +135,12 @@ def drawn() -> str:
 
 
 def exposed(logs: Path) -> Exposure:
-    """Return how many patients of the Sepsis log are found by a few of their activities."""
+    """Return the Sepsis patients that a few of their activities identify."""
     return exposure(veilog.read(logs / "sepsis.xes.gz"))
 
 
 def why(found: Exposure) -> str:
-    """Return the picture of who is found: a pair of bars for each number of activities that are known."""
+    """Return the picture: a pair of bars for each number of known activities."""
     width, height, left, floor, tall, step = 700, 330, 60, 270, 190, 122
     out = [
         element("title", "Patients found in a log without names, by what is known of them", id="t"),
@@ -171,14 +171,14 @@ def why(found: Exposure) -> str:
 
 
 def percent(share: Rate) -> str:
-    """Return a share in per cent; of none that was met, the upper end of its interval."""
+    """Return a share in per cent; for zero hits, the upper end of its interval."""
     if not share.value:
         return f"< {share.high * 100:.1f} %"
     return f"{share.value * 100:.{0 if share.value >= 0.095 else 1}f} %"
 
 
 def why_table(found: Exposure) -> str:
-    """Return the same as a table, and the share of paths that one patient alone has."""
+    """Return the picture as a table, with the share of variants of one patient alone."""
     sizes = sorted({row.size for row in found.results})
     lines = ["| activities known | " + " | ".join(map(str, sizes)) + " |", "|---" * (len(sizes) + 1) + "|"]
     for with_start, said in ((False, "found by these alone"), (True, "found by these and the day it began")):
@@ -191,7 +191,7 @@ def why_table(found: Exposure) -> str:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
-    """Give the address that ``veilog serve`` prints."""
+    """Yield the address that ``veilog serve`` prints."""
     command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--port", "0", "--folder", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -202,7 +202,7 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 def take_pages(page: Any, log: Path, address: str, folder: Path) -> None:
-    """Bring a log, and take what is said of it and the settings of a release."""
+    """Upload a log; take its page and the page with the settings of a release."""
     page.goto(address)
     page.get_by_label("Event log").set_input_files(log)
     page.get_by_role("button", name="Yes: see who is exposed").click()
@@ -216,7 +216,7 @@ def take_pages(page: Any, log: Path, address: str, folder: Path) -> None:
 
 
 def take(target: Path) -> None:
-    """Take the screens with the demo's log, each in as few colours as look the same."""
+    """Take the screens with the demo's log, in the fewest colours that look the same."""
     from PIL import Image
     from playwright.sync_api import sync_playwright
 

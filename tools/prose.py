@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 25
-"""The most words that a sentence has."""
+"""Most words of a sentence."""
 FIRST = ("README.md", "docs/index.md", "docs/why.md", "docs/tutorial.md", "docs/how-to/*.md")
 OFFICER = ("docs/guarantees.md", "docs/dossier.md", "docs/serve.md", "docs/ledger.md", "docs/report.md")
 PROJECT = ("CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
@@ -42,11 +42,11 @@ OLD = {
     "(?:inside|outside) (?:reports?|versions?)": "internal report, recipient's report",
     "whom": "who is protected",
 }
-"""Words that gave way (patterns), and what is written instead."""
+"""Words to avoid (patterns), and their replacements."""
 ALLOWED = re.compile(r"contract and purpose|is the purpose|veilog twin", re.IGNORECASE)
 
 _WHOLE = re.compile(r"^`veilog experiment [^`]*`, veilog \d[\w.]*, (?:full|quick) profile", re.MULTILINE)
-"""What a page has that ``veilog experiment`` writes whole: the command and version in its third line."""
+"""Mark of a page that ``veilog experiment`` writes whole: command and version in its third line."""
 _NOT_READ = (
     re.compile(r"<!-- (?:python|make|veilog) .*?<!-- end -->|<!--.*?-->", re.DOTALL),
     re.compile(r"^ *```.*?^ *```|^:::.*?^:::", re.DOTALL | re.MULTILINE),
@@ -55,7 +55,7 @@ _NOT_READ = (
     re.compile(r"^\|[-:| ]+\|$", re.MULTILINE),
 )
 _BLOCK = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*>]|\d+\.|: |\||#|\[\w+\]:) ?)|(?<=\n)#[^\n]*\n|\||\s·\s")
-"""Where a paragraph, an item, a cell of a table or a heading ends."""
+"""End of a paragraph, an item, a cell of a table or a heading."""
 _END = re.compile(r"(?<=[.!?])[\"”)*_]*\s+(?=[\"“(*_`\[]*(?:[A-Z0-9`$∅-￿-]|veilog|systemd|pm4py))")
 _SHORT = re.compile(r"\b(e\.g|i\.e|cf|vs|et al|Art|no|No|[A-Z])\.(?=\s)")
 """Abbreviations, whose full stop ends no sentence."""
@@ -116,12 +116,12 @@ def strict() -> set[Path]:
 
 
 def written(text: str) -> bool:
-    """Return whether ``veilog experiment`` writes all of a page."""
+    """Return True if ``veilog experiment`` writes all of a page."""
     return _WHOLE.search(text) is not None
 
 
 def prose(text: str) -> str:
-    """Return the prose of a page: a link is its text, and code in a sentence is one word."""
+    """Return the prose of a page, with links as their texts and code as one word."""
     for pattern in _NOT_READ:
         text = pattern.sub("\n", text)
     text = re.sub(r"!\[[^]]*\]\([^)]*\)", "", text)
@@ -147,7 +147,7 @@ def too_long(text: str) -> list[str]:
 
 
 def old_words(text: str) -> list[str]:
-    """Return the words of a page that gave way, as they stand there."""
+    """Return the words to avoid on a page, as they stand there."""
     if written(text):
         return []
     plain = ALLOWED.sub("", re.sub(r"\s+", " ", prose(text).replace("|", " ")))

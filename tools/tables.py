@@ -1,7 +1,7 @@
-"""Write the tables of the docs that say what the code says: commands, fields, findings, measures, strengths and others.
+"""Write the tables of the docs that come from the code, such as those of commands.
 
     python tools/tables.py            write them into docs
-    python tools/tables.py --check    say which are not as the code is; 1 where one is
+    python tools/tables.py --check    report those that differ from the code; status 1 if there is one
 
 A table stands between ``<!-- make tables: NAME -->`` and ``<!-- end -->``, and is never edited.
 """
@@ -42,13 +42,13 @@ SHARED = {
     "Keeping": "the ledger",
     "TrainOptions": "the budget, the public facts and the unit",
 }
-"""Groups of options that several commands have, and what they are for."""
+"""Groups of options that several commands have, and their purposes."""
 MOST_CHOICES = 6
-"""Of a setting that may have more values than these, the page says where they are."""
+"""Most choices that a row lists; beyond, the page refers to the list."""
 
 
 def commands(app: App, before: str = "") -> dict[str, App]:
-    """Return all commands of the program, also those of commands that have some of their own."""
+    """Return all commands of the program, with the commands below others."""
     found = {}
     for name, command in app._commands.items():
         if name.startswith("-"):
@@ -59,7 +59,7 @@ def commands(app: App, before: str = "") -> dict[str, App]:
 
 
 def option(name: str, hint: Any) -> str:
-    """Return the row of an option: its names, and what its help says."""
+    """Return the row of an option: its names and its help."""
     told = [part for part in get_args(hint) if isinstance(part, Parameter)]
     names = [found for part in told for found in (part.name or ())] or ["--" + name.replace("_", "-")]
     no = [found for part in told for found in (part.negative or ()) if isinstance(found, str)]
@@ -80,20 +80,20 @@ def anchor(title: str) -> str:
 
 
 def command(name: str, app: App) -> list[str]:
-    """Return the section of a command: how it is called, what it does, and its options."""
+    """Return the section of a command: its call, its description and its options."""
     function: Any = app.default_command
     hints = get_type_hints(function, include_extras=True)
     called, rows, also = [f"veilog {name}"], [], []
     for given, parameter in inspect.signature(function).parameters.items():
         hint = hints[given]
-        if given == "json":  # every command has it, and the page says so once
+        if given == "json":  # every command has it, and the page mentions it once
             continue
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
             called.append(given.upper() if parameter.default is inspect.Parameter.empty else f"[{given.upper()}]")
         elif dataclasses.is_dataclass(hint) and hint.__name__ in SHARED:  # type: ignore[union-attr]
             also.append(f"[{SHARED[hint.__name__]}](#{anchor(f'Options for {SHARED[hint.__name__]}')})")  # type: ignore[union-attr]
         else:
-            if hint is ReleaseOptions:  # those that a training has, too, are told once
+            if hint is ReleaseOptions:  # a training shares these, and one table lists them
                 title = SHARED["TrainOptions"]
                 also.append(f"[{title}](#{anchor(f'Options for {title}')})")
             rows += group(hint) if dataclasses.is_dataclass(hint) else [option(given, hint)]  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ def command(name: str, app: App) -> list[str]:
 
 
 def command_page() -> str:
-    """Return every command and every option, those that several commands have in tables of their own."""
+    """Return every command and option; shared options have tables of their own."""
     found = commands(cli.application(whole=True))
     lines = [line for name, app in found.items() for line in command(name, app)]
     kinds = {
@@ -120,7 +120,7 @@ def command_page() -> str:
 
 
 def findings() -> str:
-    """Return the rules that reading has, with their policies."""
+    """Return the rules of readers, with their policies."""
     lines = ["| rule | what it is | default | others | then |", "|---|---|---|---|---|"]
     for rule in RULES.values():
         others = ", ".join(policy for policy in rule.policies if policy != rule.default)
@@ -142,14 +142,14 @@ def number(measure: Measure, quantity: Quantity) -> str:
 
 
 def measures() -> str:
-    """Return the numbers of our own measures: which values are better, what they can be, what they need."""
+    """Return the numbers of our measures: better values, ranges and requirements."""
     own = [measure for name, measure in MEASURES.items() if not MEASURES.added_by(name)]
     lines = ["| number | what it is | better | values | equal logs | unit | needs |", "|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [number(measure, quantity) for measure in own for quantity in measure.quantities])
 
 
 def fields() -> str:
-    """Return what the JSON of each command holds, by its schema."""
+    """Return the fields in the JSON of each command, by its schema."""
     lines = ["| schema | fields |", "|---|---|"]
     for path in sorted((DOCS / "schemas").glob("*.json")):
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -158,7 +158,7 @@ def fields() -> str:
 
 
 def names(schema: dict[str, Any]) -> str:
-    """Return the names of the fields of an object, each with those of what it holds but for intervals."""
+    """Return an object's field names, each with those inside it but for intervals."""
     found = []
     for name, inner in schema.get("properties", {}).items():
         within = names(inner.get("items", inner) if isinstance(inner.get("items", {}), dict) else inner)
@@ -168,7 +168,7 @@ def names(schema: dict[str, Any]) -> str:
 
 
 def experiments() -> str:
-    """Return the papers' tables and figures that can be made again, and their logs."""
+    """Return the tables and figures of papers that veilog can reproduce, with logs."""
     lines = ["| name | what | logs of the paper |", "|---|---|---|"]
     for name, one in EXPERIMENTS.items():
         logs = ", ".join(f"`{log}`" for log in one.logs) or "every log in the folder"
@@ -177,7 +177,7 @@ def experiments() -> str:
 
 
 def strengths() -> str:
-    """Return the borders of the levels: the guessing advantage, the epsilon that reaches it, and what delta allows."""
+    """Return the levels' borders: guessing advantage, epsilon that reaches it, delta."""
     reached = "guessing advantage at most | which a pure epsilon reaches at"
     lines = [f"| level | {reached} | delta times cases of the log at most |", "|---|---|---|---|"]
     for word, advantage, exposed in zip(STRENGTHS, ADVANTAGES, EXPOSED, strict=False):
@@ -186,7 +186,7 @@ def strengths() -> str:
 
 
 def chances() -> str:
-    """Return the same for who chooses an epsilon: what becomes of an even chance."""
+    """Return the borders as changes of an even chance, for the choice of an epsilon."""
     lines = [
         "| level | guessing advantage up to | epsilon up to | a chance of 1/2 becomes at most |",
         "|---|---|---|---|",
@@ -198,7 +198,7 @@ def chances() -> str:
 
 
 def advantages() -> str:
-    """Return the epsilon that some guessing advantages stand for, rounded down."""
+    """Return the epsilon of some guessing advantages, rounded down."""
     asked = ("0.01", "0.05", "0.1", "0.2", "0.3", "0.4")
     down = [f"{math.floor(float(epsilon_of(advantage)) * 1e4) / 1e4:.4f}" for advantage in asked]
     return "\n".join(
@@ -211,7 +211,7 @@ def advantages() -> str:
 
 
 def guesses() -> str:
-    """Return what some epsilons leave to an adversary, rounded up."""
+    """Return an adversary's guessing advantage at some epsilons, rounded up."""
     columns = "right yeses at 1 % wrong | whether it is in the log, from 50 % | one of 2 values, from 50 %"
     head = f"| epsilon | `membership_test_gap` | {columns} | one of 10, from 10 % | one of 100, from 1 % |"
     lines = [head, "|---" * 7 + "|"]
@@ -224,7 +224,7 @@ def guesses() -> str:
 
 
 def use_cases() -> str:
-    """Return the numbers by which a release is judged for each use case; chief ones decide the verdict."""
+    """Return the numbers by which each use case judges a release; chief ones decide."""
     lines = ["| use_case | number | what it is | better | unit |", "|---|---|---|---|---|"]
     for name, use_case in USE_CASES.items():
         if USE_CASES.added_by(name):
@@ -237,7 +237,7 @@ def use_cases() -> str:
 
 
 def methods() -> str:
-    """Return what each of our own methods releases and guarantees."""
+    """Return the results and guarantee of each of our own methods."""
     lines = ["| method | releases | budget | certified | as published |", "|---|---|---|---|---|"]
     pages = {name: page for page, names in pages_of_methods().items() for name in names}
     for name, method in METHODS.items():
@@ -251,7 +251,7 @@ def methods() -> str:
 
 
 def pages_of_methods() -> dict[str, list[str]]:
-    """Return the pages of methods, and which methods of ours each has in its title."""
+    """Return the pages of methods, and our methods in the title of each."""
     own = [name for name, method in METHODS.items() if not method.package]
     found = {}
     for page in sorted((DOCS / "methods").glob("*.md")):
@@ -262,7 +262,7 @@ def pages_of_methods() -> dict[str, list[str]]:
 
 
 def parameters(names: list[str]) -> str:
-    """Return what can be told to methods that share a page: the settings as the code declares them."""
+    """Return the settings of methods that share a page, as the code declares them."""
     lines = ["| parameter | what it says | default |", "|---|---|---|"]
     for told in (told for name in names for told in METHODS[name].parameters):
         named = all(re.search(rf"\b{choice}\b", told.what) for choice in told.choices)
@@ -272,7 +272,7 @@ def parameters(names: list[str]) -> str:
 
 
 def default_of(value: Any) -> str:
-    """Return the default of a setting as people write it; nothing where the method finds one."""
+    """Return the default of a setting for people, empty if the method finds one."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -281,14 +281,14 @@ def default_of(value: Any) -> str:
 
 
 def questions() -> str:
-    """Return the questions that a dossier answers, and where."""
+    """Return the questions that a dossier answers, and their places."""
     lines = ["| question | asked by | section |", "|---|---|---|"]
     tables = [block for block in part("questions", {}).sections[0].blocks if isinstance(block, DossierTable)]
     return "\n".join(lines + [f"| {' | '.join(row[1:])} |" for table in tables for row in table.rows])
 
 
 def ticks() -> str:
-    """Return every statement that is ticked and every verdict, with the function that verifies or decides it."""
+    """Return ticked statements and verdicts, with the function that decides each."""
     lines = ["| code | ticked or judged | by |", "|---|---|---|"]
     lines += [f"| `{code}` | ☑ | `{function}` |" for code, function in VERIFIED_BY.items()]
     return "\n".join(
@@ -297,7 +297,7 @@ def ticks() -> str:
 
 
 def messy() -> str:
-    """Return the messy files that the tests read, and what becomes of them."""
+    """Return the messy files that the tests read, and their outcomes."""
     sys.path.insert(0, str(ROOT / "tests" / "_support"))
     from messy import MESSY
 
@@ -328,7 +328,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
 
 
 def written(page: str, name: str, table: str) -> str:
-    """Return a page with a table where its marks are."""
+    """Return a page with a table between its marks."""
     begin = f"<!-- make tables: {name} -->"
     found = re.compile(re.escape(begin) + r".*?<!-- end -->", re.DOTALL)
     if Counter(found.findall(page)).total() != 1:
@@ -337,7 +337,7 @@ def written(page: str, name: str, table: str) -> str:
 
 
 def stale() -> dict[str, str]:
-    """Return the pages with a table that is not as the code is, and what they should be."""
+    """Return the pages with a table that differs from the code, in their new form."""
     pages = {where: (DOCS / where).read_text(encoding="utf-8") for where, _ in TABLES.values()}
     made = dict(pages)
     for name, (where, table) in TABLES.items():

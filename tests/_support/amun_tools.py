@@ -1,4 +1,4 @@
-"""Tools for tests of Amun: logs of (activity, seconds), and its worked example."""
+"""Logs of (activity, seconds) for tests of Amun, and its paper's example."""
 
 import datetime
 import itertools
@@ -36,7 +36,7 @@ WORST = Fraction(7, 20)
 
 
 def log_of(cases: list[list[tuple[str, int]]]) -> EventLog:
-    """A log from cases of (activity, seconds)."""
+    """Return a log from cases of (activity, seconds)."""
     labels = tuple(sorted({activity for case in cases for activity, _ in case}))
     codes = np.array([labels.index(a) for case in cases for a, _ in case], dtype=np.int32)
     times = np.array([t * SECOND for case in cases for _, t in case], dtype=np.int64)

@@ -17,7 +17,7 @@ TRAVAS = ("--method", "travas", "--epsilon", "1", "--delta", "0.01", "--no-compa
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
-    """Its status, and what it wrote on both streams."""
+    """Return the exit status, the output and the errors of the command."""
     status = main([str(a) for a in arguments])
     out, err = capsys.readouterr()
     return status, out, err
@@ -33,14 +33,14 @@ def error_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str
 
 
 def code_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str]:
-    """The exit status and the code with which it refuses."""
+    """Return the exit status and the code of a refusal."""
     error = error_of(capsys, *arguments)
     return error["status"], error["code"]
 
 
 def at_a_terminal(answer: str, *arguments: str, cwd: Path) -> tuple[int, bytes]:
     """Return status and output of a command whose question at a terminal is answered."""
-    import pty  # not everywhere
+    import pty  # some systems lack it
 
     leader, follower = pty.openpty()
     command = [sys.executable, "-m", "veilog", *arguments]

@@ -20,7 +20,7 @@ Asked = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
 
 @contextmanager
 def heard() -> Iterator[list[Asked]]:
-    """The sums that are asked in this block."""
+    """Yield the list of the sums that the block queries."""
     asked: list[Asked] = []
     ask = EventQuestions.sums
 
@@ -33,7 +33,7 @@ def heard() -> Iterator[list[Asked]]:
 
 
 def exact(log: EventLog, asked: Asked) -> np.ndarray:
-    """The answer to one of them."""
+    """Return the answer to one of them without noise."""
     features, size, bound, more = asked
     with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
         return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
@@ -45,7 +45,7 @@ Choice = tuple[Callable[[Cases], Any], list[np.ndarray], dict[str, Any]]
 
 @contextmanager
 def choices_heard() -> Iterator[list[Choice]]:
-    """The choices of tables that are asked in this block."""
+    """Yield the list of the choices of tables that the block makes."""
     asked: list[Choice] = []
     ask = EventQuestions.most_apart
 

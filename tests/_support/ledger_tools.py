@@ -9,7 +9,7 @@ from veilog.messages import Message
 from veilog.privacy.account.guarantee import Charge, Guarantee, round_up
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 
-# So many cases that no release of them is ever empty: what is empty is not written.
+# Enough cases that no release of them is ever empty: veilog does not write an empty release.
 SMALL = veilog.Variants.from_dict({("a", "b"): 30_000, ("a", "c", "b"): 12_000})
 OTHER = veilog.Variants.from_dict({("a", "b"): 30_001, ("a", "c", "b"): 12_000})
 

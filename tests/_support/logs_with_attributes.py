@@ -1,4 +1,4 @@
-"""Small logs with attributes, a release of them, and what is counted in both."""
+"""Small logs with attributes, a release of them, and counts in both."""
 
 from collections import Counter
 from typing import Any

@@ -30,24 +30,24 @@ ZONE = "timestamp-without-zone"
 
 @dataclass(frozen=True)
 class Mess:
-    """One messy file."""
+    """Messy file with its expected findings."""
 
     what: str
     name: str
     make: Callable[[], bytes]
     said: tuple[str, ...] = (ZONE,)
-    """The findings; of a file that is refused, one sentence of the error."""
+    """Findings; for a refused file, one sentence of the error."""
     options: dict[str, Any] = field(default_factory=dict)
     kept: str = ""
     """Fate of the physician, or of other content, in words."""
     events: tuple[tuple[str | None, ...], ...] = tuple(event[:3] for event in EVENTS)
     attribute: str | None = "physician"
-    """The attribute of the physician, where there is one."""
+    """Attribute of the physician, if there is one."""
     refused: bool = False
 
     @property
     def row(self) -> str:
-        """The row of the table in the docs."""
+        """Return the row of the table in the docs."""
         options = " ".join(_option(name, value) for name, value in self.options.items())
         given = f"`{options}`" if options else ""
         if self.refused:
@@ -85,7 +85,7 @@ def text(
     encoding: str = "utf-8",
     row: Callable[[tuple[str, ...]], list[str]] | None = None,
 ) -> Callable[[], bytes]:
-    """The log as text with the delimiter of the header."""
+    """Return the log as text with the delimiter of the header."""
     sign = next((sign for sign in ";\t|," if sign in header), ",")
 
     def made() -> bytes:
@@ -113,7 +113,7 @@ def _with_start(event: tuple[str, ...]) -> list[str]:
 
 
 def _without_end(event: tuple[str, ...]) -> list[str]:
-    """The row with a start, and an end unless it is of the laboratory."""
+    """Return the row with a start, and an end unless the event is the laboratory's."""
     case, label, start, end, physician = _with_start(event)
     return [case, label, start, "" if label == "Labor" else end, physician]
 
@@ -124,7 +124,7 @@ BOTH = tuple(one for start, event in zip(STARTS, EVENTS, strict=True) for one in
 
 
 def book(**sheets: list[list[Any]]) -> Callable[[], bytes]:
-    """A workbook with these sheets."""
+    """Return a workbook with these sheets."""
 
     def made() -> bytes:
         openpyxl = pytest.importorskip("openpyxl")
@@ -155,7 +155,7 @@ PARTED: list[list[Any]] = [
 
 
 def packed(files: dict[str, Callable[[], bytes]]) -> Callable[[], bytes]:
-    """A zip with these files."""
+    """Return a zip with these files."""
 
     def made() -> bytes:
         out = io.BytesIO()
@@ -168,7 +168,7 @@ def packed(files: dict[str, Callable[[], bytes]]) -> Callable[[], bytes]:
 
 
 def xes(*, times: bool = True, cut: int = 0) -> Callable[[], bytes]:
-    """The log in XES."""
+    """Return the log in XES."""
 
     def made() -> bytes:
         traces = []

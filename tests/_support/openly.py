@@ -12,12 +12,12 @@ __all__ = ["planned", "release"]
 
 
 def planned(method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.ReleaseRequest:
-    """As :func:`veilog.plan`, with the owner's word for what is not declared."""
+    """Plan as :func:`veilog.plan` does, with all needed facts declared public."""
     said = (domain or Domain()).taken_from_log(["activities", "max_length"])
     return veilog.plan(method, domain=said, allow_no_protection=True, **wanted)
 
 
 def release(log: Any, method: str, *, domain: Domain | None = None, **wanted: Any) -> veilog.Release:
-    """As :func:`veilog.release`, with the owner's word for what is not declared."""
+    """Release as :func:`veilog.release` does, with all needed facts declared public."""
     said = (domain or Domain()).taken_from_log(["activities", "max_length"])
     return veilog.release(log, method, domain=said, allow_no_protection=True, **wanted)

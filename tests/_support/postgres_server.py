@@ -22,7 +22,7 @@ PATIENCE = 30.0
 
 
 class Server:
-    """One that runs; its owner may do everything, ``reader`` only what tests grant."""
+    """Running server; its owner may do everything, ``reader`` only what tests grant."""
 
     def __init__(self, programs: Path, folder: Path, user: str | None) -> None:
         self.programs, self.folder, self.user = programs, folder, user
@@ -49,7 +49,7 @@ class Server:
         self.until(self._answers, "the server did not start")
 
     def stop(self) -> None:
-        """End it in an orderly way, and all queries with it."""
+        """End the server in an orderly way, and all queries with it."""
         assert self.process is not None
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
@@ -70,7 +70,7 @@ class Server:
         return psycopg.connect(host=str(self.folder), user="owner", password="owner", dbname=database, autocommit=True)
 
     def does(self, *statements: str, database: str = "postgres") -> list[Any]:
-        """Run statements as the owner; the rows of the last."""
+        """Run statements as the owner; return the rows of the last."""
         with self.owner(database) as connection:
             rows: list[Any] = []
             for statement in statements:
@@ -89,7 +89,7 @@ class Server:
                     copy.write_row(tuple(row.values()))
 
     def until(self, found: Callable[[], Any], what: str) -> Any:
-        """Wait for something that comes soon."""
+        """Wait for a result that comes soon."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             answer = found()
@@ -99,7 +99,7 @@ class Server:
         raise AssertionError(what)
 
     def asleep(self) -> list[int]:
-        """The processes of the server that are in the midst of a ``pg_sleep``."""
+        """Return the processes of the server that are in the midst of a ``pg_sleep``."""
         return [pid for (pid,) in self.does("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'")]
 
     def _answers(self) -> bool:
@@ -124,7 +124,7 @@ def served() -> Iterator[Server]:
     pytest.importorskip("psycopg")
     programs = _programs()
     user = _unprivileged()
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short, as the name of a socket must be
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))  # short: the name of a socket has a limit
     server = Server(programs, folder, user)
     try:
         if user is not None:

@@ -17,7 +17,7 @@ __all__ = ["check_charges", "record", "replay"]
 
 
 def record(planned: ReleaseRequest, log: Log) -> tuple[Release, Tape]:
-    """Return the release of ``log`` with what was asked and answered."""
+    """Return the release of ``log`` with its queries and answers."""
     tape = Tape(log, log, planned.public)
     return run_plan(planned.seeded(1), log, watched=functools.partial(_watched_by, tape)), tape
 
@@ -37,6 +37,6 @@ def check_charges(released: Release, tape: Tape) -> list[str]:
 
 
 def _watched_by(tape: Tape, curator: Curator) -> Curator:
-    # Which cases of a person count was drawn before: from more bits where there are more people.
+    # The draw of the cases of a person that count came before; it takes more bits where there are more people.
     curator._randomness = noise.seeded(1)
     return watched(curator, tape)

@@ -1,4 +1,4 @@
-"""A made-up hospital that obeys ten public rules of all kinds."""
+"""A synthetic hospital that obeys ten public rules of all kinds."""
 
 import datetime
 from typing import Any
@@ -64,7 +64,7 @@ def ruled_hospital(cases: int, seed: int) -> EventLog:
 
 
 def late(log: EventLog, labels: list[str], codes: Any) -> Any:
-    """Return which cases break the rule on times."""
+    """Return a mask of the cases that break the rule on times."""
     rules = ReleaseRules.of(RULES)
     assert rules is not None
     owners = np.repeat(np.arange(log.number_of_cases), np.diff(log.offsets))
@@ -76,7 +76,7 @@ def late(log: EventLog, labels: list[str], codes: Any) -> Any:
 
 
 def breaking(log: EventLog | Variants, rules: Any = RULES) -> int:
-    """Return how many cases break a rule."""
+    """Return the number of cases that break a rule."""
     found = ReleaseRules.of(rules)
     assert found is not None
     return found.broken_in(log).any

@@ -24,7 +24,7 @@ def spark_here(folder: Path) -> Iterator[Any]:
 
     interrupted = signal.getsignal(signal.SIGINT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)  # of its workers
+        patch.setitem(os.environ, "PYSPARK_PYTHON", sys.executable)  # the Python of its workers
         with session(ReadOptions(memory_limit="1GB", threads=2, temp_directory=folder)) as started:
             started.conf.set("spark.sql.shuffle.partitions", "4")
             yield started

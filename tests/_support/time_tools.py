@@ -21,7 +21,7 @@ HOSPITAL = hospital(1500, seed=5)
 
 
 def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:
-    """Cases of (activity, seconds)."""
+    """Return a log from cases of (activity, seconds)."""
     flat = [(i, *event) for i, case in enumerate(cases) for event in case]
     seconds = [None if s is None else s * 1_000_000 for _, _, s in flat]
     return EventLog(
@@ -56,7 +56,7 @@ def timed(
 
 
 def gaps_of(cases: Sequences, times: np.ndarray) -> dict[tuple[str, str], np.ndarray]:
-    """Seconds between directly following events, by pair."""
+    """Return the seconds between directly following events, by pair."""
     inner = np.ones(len(cases.codes), dtype=bool)
     inner[cases.offsets[:-1][cases.lengths > 0]] = False
     at = np.flatnonzero(inner)

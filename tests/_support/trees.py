@@ -12,7 +12,7 @@ Trace = tuple[str, ...]
 
 
 def trees(labels: str = "abcd") -> st.SearchStrategy[ProcessTree]:
-    """Trees of a few leaves, in which a label may occur more than once."""
+    """Return trees of a few leaves, in which a label may occur more than once."""
     leaves = st.one_of(st.just(SILENT), st.sampled_from(labels).map(activity))
 
     def grown(parts: st.SearchStrategy[ProcessTree]) -> st.SearchStrategy[ProcessTree]:
@@ -28,7 +28,7 @@ def trees(labels: str = "abcd") -> st.SearchStrategy[ProcessTree]:
 
 
 def language_of(tree: ProcessTree, longest: int) -> set[Trace]:
-    """All traces of a tree up to this length, by the definition of the operators."""
+    """Return all traces of a tree up to a length, by the definition of operators."""
     if tree.operator is None:
         traces = {()} if tree.label is None else {(tree.label,)}
         return {trace for trace in traces if len(trace) <= longest}

@@ -1,4 +1,4 @@
-"""Logs as the pages know them: read, asked for, released, without a server."""
+"""Logs as the pages know them: read, requested and released, without a server."""
 
 import html
 import re
@@ -21,7 +21,7 @@ EVOLVE = {"method": "evolve", "epsilon": "1", "labels": "log"}
 
 
 def entry(number: int = 1, method: str = "evolve", unit: str = "case", **facts: Any) -> Entry:
-    """A release in a ledger, of epsilon 1."""
+    """Return a release in a ledger, of epsilon 1."""
     plain = Entry(number, 1, "2026-01-02 03:04", method, False, {}, unit, Fraction(1), Fraction(0), "written", None, ())
     return replace(plain, **facts)
 
@@ -32,7 +32,7 @@ def says(page: str) -> set[str]:
 
 
 def element(page: str, name: str) -> str:
-    """The element of a page with this id, from its first mark to its last."""
+    """Return the element of a page with this id, from its first mark to its last."""
     found = re.search(rf'<(\w+)[^>]* id="{re.escape(name)}"[^>]*>.*?</\1>', page, re.DOTALL)
     assert found, name
     return found[0]
@@ -53,7 +53,7 @@ def request_of(form: Mapping[str, str]) -> JobRequest:
 
 
 def check_of(log: LogRecord, form: Mapping[str, str], settings: ServerSettings) -> str:
-    """The page before a release is made, as text."""
+    """Return the page that precedes a release, as text."""
     return html.unescape(pages.check(log, form, "once", outlook=Outlook(preview_form(log, form, settings))))
 
 
@@ -61,7 +61,7 @@ SETTINGS = ServerSettings(folder=Path("data"), ledger=Path("data.ledger"), token
 
 
 def through(kind: Any, result: Result) -> Any:
-    """The result as the server has it, which gets it as JSON."""
+    """Return the result as the server has it: it gets the result as JSON."""
     text = to_text(result)
     assert len(text) < 1_000_000
     assert from_text(kind, text) == result

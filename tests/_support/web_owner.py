@@ -16,7 +16,7 @@ LAPLACE = {"method": "laplace", "epsilon": "0.1", "labels": "log", "longest": "l
 
 
 def brought(server: Served, client: httpx.Client, content: bytes = SMALL, name: str = "ward.csv") -> str:
-    """The address of a log that has been read."""
+    """Return the address of a log that has been read."""
     address = str(upload(client, content, name).headers["location"])
     read_at_once(server, address)
     return address

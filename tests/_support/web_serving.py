@@ -37,7 +37,7 @@ class Served:
         return f"http://127.0.0.1:{self.settings.port}"
 
     def stranger(self, **headers: str) -> httpx.Client:
-        """A browser that has not been let in."""
+        """Return a browser without access."""
         return httpx.Client(base_url=self.origin, headers={"origin": self.origin, **headers}, timeout=60, verify=False)
 
     @contextlib.contextmanager
@@ -90,7 +90,7 @@ def enter(client: httpx.Client, token: str) -> httpx.Response:
 
 
 def once_of(page: httpx.Response) -> str:
-    """The mark of the page's forms."""
+    """Return the mark of the page's forms."""
     found = re.search(r'name="once" value="([^"]+)"', page.text)
     assert found, page.text[:2000]
     return html.unescape(found[1])

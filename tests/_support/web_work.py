@@ -29,7 +29,7 @@ FOREVER = 120.0
 
 
 def made(**facts: Any) -> ReleasedLog:
-    """The result of a release, of which only these facts matter."""
+    """Return the result of a release, of which only these facts matter."""
     sizes = {"cases": 1, "events": 0, "variants": 0, "activities": 0}
     return ReleasedLog(**{"told": TOLD, "more_charges": 0, "entry": 1, **sizes, **facts})
 
@@ -95,7 +95,7 @@ def work(task: WorkerTask, settings: ServerSettings, progress: Progress) -> Rele
 
 
 def _release(settings: ServerSettings, progress: Progress, stop: bool) -> None:
-    """A real release, which stops when it has asked the data some of its questions."""
+    """Make a real release, which stops after some of its queries."""
     asked = 0
 
     def pausing(text: str, fraction: float | None) -> None:

@@ -35,20 +35,20 @@ def read_plain(path: Path, findings: Findings) -> EventLog:
 
 
 def assert_same(one: EventLog, other: EventLog) -> None:
-    """Equal in every column, type, name, order, metadata and finding."""
+    """Check that two logs are equal in all tables, metadata and findings."""
     assert_same_tables(one, other)
     assert one.metadata == other.metadata
     assert one.findings == other.findings
 
 
 def assert_same_tables(one: EventLog, other: EventLog) -> None:
-    """Equal in every column, type, name and order."""
+    """Check that two logs are equal in every column, type, name and order."""
     for a, b in ((one.events, other.events), (one.cases, other.cases)):
         assert a.schema.equals(b.schema, check_metadata=True)
         assert a.num_rows == b.num_rows
         for name in a.column_names:
             x, y = (_plain(t.column(name)) for t in (a, b))
-            assert x.equals(y) or _values(x) == _values(y), name  # lists where NaN is to be equal to itself
+            assert x.equals(y) or _values(x) == _values(y), name  # lists in which NaN must equal NaN
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -66,7 +66,7 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
 
 
 def facts(log: EventLog) -> Facts:
-    """For each case its attributes, what is nested in it, and its events, in order."""
+    """Return each case's attributes, nested attributes and events, in order."""
     events = _rows(log.events, (CASE_INDEX, EVENT_INDEX))
     assert log.events.column(EVENT_INDEX).to_pylist() == list(range(len(log)))
     result = []
@@ -85,13 +85,13 @@ def _rows(table: pa.Table, without: tuple[str, ...]) -> list[tuple[dict[Any, Any
             if value is None:
                 continue
             if field.name == NESTED:
-                row[1].extend(sorted(json.loads(value), key=json.dumps))  # their order means nothing in XES
+                row[1].extend(sorted(json.loads(value), key=json.dumps))  # XES gives their order no meaning
             else:
                 row[0][(field_key(field), field_type(field))] = value
     return rows
 
 
-# ---- what ElementTree finds
+# ---- facts by ElementTree
 
 
 def oracle(data: bytes) -> Facts | None:
@@ -101,7 +101,7 @@ def oracle(data: bytes) -> Facts | None:
     """
     root = ET.fromstring(data)
     namespace = root.tag.rpartition("}")[0]
-    for element in root.iter():  # whatever namespace the root has stands for XES
+    for element in root.iter():  # any namespace of the root stands for XES
         if namespace:
             element.tag = element.tag.removeprefix(namespace + "}")
     if _local(root) != "log":
@@ -164,7 +164,7 @@ def _attributes(elements: list[ET.Element]) -> tuple[dict[Any, Any], list[Any]]:
             entry = _nested(element, with_value=False)
             same = [n for n in nested if entry and n["key"] == entry["key"] and n["type"] == entry["type"]]
             if same and entry and entry["type"] not in ("list", "container"):
-                same[0]["children"] += entry["children"]  # the children of duplicates are kept with the first
+                same[0]["children"] += entry["children"]  # the first of several equal keys gets the children of all
                 continue
             if entry is not None:
                 nested.append(entry)

@@ -59,7 +59,7 @@ def test_noise_that_int_cuts_off_is_caught() -> None:
 
 
 def test_an_ignored_sensitivity_is_caught() -> None:
-    """A case counts in five places, each with the noise of one."""
+    """Noise for one place is caught where a case counts in five."""
 
     def summed(there: bool, n: int, rng: np.random.Generator) -> Floats:
         return np.sum([20 + there + discrete_laplace(0.5, n, rng) for _ in range(5)], axis=0)
@@ -68,7 +68,7 @@ def test_an_ignored_sensitivity_is_caught() -> None:
 
 
 def test_a_budget_that_is_not_split_is_caught() -> None:
-    """Two questions at the whole epsilon each."""
+    """Two queries at the whole epsilon each are caught."""
 
     def smallest(there: bool, n: int, rng: np.random.Generator) -> Floats:
         return np.minimum(there + discrete_laplace(1.0, n, rng), there + discrete_laplace(1.0, n, rng))

@@ -47,7 +47,7 @@ def test_the_event_that_tells_most_is_found_in_every_form() -> None:
     noise = rng.integers(0, 10, 3000).astype(float)
     other = rng.integers(0, 10, 3000).astype(float)
     assert choose_event(noise, noise + 5, 0.0, 0.9)[0] == ReleaseEvent("at least", 10.0, True)
-    # As likely to be seen with the logs exchanged: the first form that shows it is taken.
+    # As likely with the logs exchanged: the first form that shows it wins.
     assert choose_event(noise + 5, noise, 0.0, 0.9)[0] == ReleaseEvent("at least", 10.0, False)
     narrow = rng.integers(5, 10, 3000).astype(float)
     assert choose_event(narrow, noise, 0.0, 0.9)[0] == ReleaseEvent("at most", 4.0, True)

@@ -30,32 +30,32 @@ RUNS = 150
 
 
 def one_more(variants: Any, features: Any, size: int, bound: int, resolution: int, norm: Any) -> Any:
-    """A case may add one more to the sums than the noise is made for."""
+    """Let a case add one more to the sums than the noise covers."""
     return exact_sums(variants, features, size, bound + 1, resolution, norm)
 
 
 def unclipped(variants: Any, features: Any, size: int, bound: int, resolution: int, norm: Any) -> Any:
-    """Nothing is clipped."""
+    """Clip nothing."""
     return exact_sums(variants, features, size, 10**6, resolution, norm)
 
 
 def halved(self: Laplace, n: int, source: noise.Randomness) -> Any:
-    """Noise of half the scale."""
+    """Draw noise of half the scale."""
     return noise.discrete_laplace(2 * self.decay, n, source)
 
 
 def reused(self: Laplace, n: int, source: noise.Randomness) -> Any:
-    """The same random bits again for every question."""
+    """Draw the same random bits again for every query."""
     return noise.discrete_laplace(self.decay, n, noise.seeded(7))
 
 
 def uncharged(self: ChargeAccount, question: str, purpose: str, mechanism: Any, *rest: Any) -> Any:
-    """Sums are answered for nothing."""
+    """Answer sums without a charge."""
     return mechanism if question == "sums" else charge(self, question, purpose, mechanism, *rest)
 
 
 def in_floats(variants: Any, assign: Any, size: int) -> Any:
-    """The cases of bins in single precision."""
+    """Count the cases of bins in single precision."""
     bins, weights = cases_in_bins(variants, assign, size)
     return bins, weights.astype(np.float32).astype(np.int64)
 

@@ -90,7 +90,7 @@ FEW = 32
 
 
 def marked(there: bool) -> EventLog:
-    """Cases with attributes that go together in all ways; perhaps one case more."""
+    """Return cases with attributes in all combinations, and perhaps one case more."""
     marks = [[str(i >> bit & 1) for i in range(FEW + there)] for bit in range(len(MARKS))]
     numbers = range(FEW + there)
     events = {
@@ -137,7 +137,7 @@ class Question:
     least: float
     """Smallest share of its charge that an audit can see."""
     charged: float = 0.9
-    """At least so much."""
+    """Epsilon that its charge exceeds."""
     runs: int = RUNS
     """Number of runs; a choice reveals most by its rarest outcome, so it takes many."""
     kind: str = "event sums"
@@ -191,13 +191,13 @@ def worked_out(mechanism: Any, answer: int, without: tuple[int, ...], with_: tup
 
 
 def evidence_once(mechanism: Any, answer: int, without: Any, with_: Any) -> float:
-    """The evidence of an answer; it takes long to work out, and there are few answers."""
+    """Return the evidence of an answer, computed once for the few answers there are."""
     return worked_out(mechanism, answer, tuple(without.tolist()), tuple(with_.tolist()))
 
 
 @dataclass(frozen=True)
 class OfOneQuestion(Recorder):
-    """Records what releases are answered to one question alone."""
+    """Recorder of the answers to one query alone."""
 
     purpose: str = ""
     fault: tuple[Any, str, Any] | None = None
@@ -245,22 +245,22 @@ def test_the_question_keeps_what_is_charged_for_it_and_the_audit_is_sharp(name: 
 
 
 def unclipped(triples: Any, n: int, bound: int, resolution: int, norm: Any = "L1") -> Any:
-    """Nothing is clipped."""
+    """Clip nothing."""
     return contributions(triples, n, 10**6, resolution, norm)
 
 
 def a_half_more(triples: Any, n: int, bound: int, resolution: int, norm: Any = "L1") -> Any:
-    """A case may add a half more than the noise is made for."""
+    """Let a case add a half more than the noise covers."""
     return contributions(triples, n, bound + -(-bound // 2), resolution, norm)
 
 
 def halved(self: Laplace, n: int, source: noise.Randomness) -> Any:
-    """Noise of half the scale."""
+    """Draw noise of half the scale."""
     return noise.discrete_laplace(2 * self.decay, n, source)
 
 
 def for_one_event(bound: int, resolution: int, epsilon: Any, delta: Any) -> Any:
-    """Noise for one event a case, whatever the bound."""
+    """Return noise for one event a case, whatever the bound."""
     return noise_of_sums(1, resolution, epsilon, delta)
 
 

@@ -111,7 +111,7 @@ def test_a_sample_and_noised_steps_against_their_formulas() -> None:
 
 @pytest.mark.slow
 def test_curves_are_never_below_the_losses_of_the_account_and_hardly_above() -> None:
-    """Two ways to the same numbers: FFT over a grid here, dp-accounting there."""
+    """Curves by FFT are never below dp-accounting's losses, and hardly above."""
     for asked, losses in (
         (
             [Priced("a", 1.0, 0.0), Priced("b", 0.5, 1e-3)],

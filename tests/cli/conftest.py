@@ -1,4 +1,4 @@
-"""Shared by tests of the command: a log in a folder of each module's own."""
+"""Fixtures for tests of the command: a log in a folder of each module's own."""
 
 from pathlib import Path
 

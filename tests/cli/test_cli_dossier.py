@@ -21,7 +21,7 @@ from veilog.report.words import of_other_accounts, said_of_others
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A log and a release of it."""
+    """Return a folder with a log and a release of it."""
     place = tmp_path_factory.mktemp("dossier")
     log = hospital(200, seed=1)
     veilog.write(log, place / "log.xes")
@@ -32,7 +32,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def shown_by(page: Path) -> str:
-    """The words of a page, or of Markdown, without what marks them up."""
+    """Return the words of a page, or of Markdown, without markup."""
     return " ".join(html.unescape(re.sub(r"<[^>]*>|\\", "", page.read_text())).split())
 
 

@@ -18,7 +18,7 @@ SAID = ("--activities", "log", "--max-length", "log")
 
 @pytest.fixture
 def warehouse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two months of a log in a folder, and the same in a database."""
+    """Return a folder with two months of a log, and the same in a database."""
     monkeypatch.chdir(tmp_path)
     for month in (1, 2):
         folder = tmp_path / "warehouse" / f"month={month}"

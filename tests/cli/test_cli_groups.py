@@ -16,7 +16,7 @@ from veilog.report.release_facts import told_by_file
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """60 cases of A, B and C."""
+    """Write 60 cases of A, B and C."""
     monkeypatch.chdir(tmp_path)
     events = [f"{case},{name},2024-01-01 0{hour}:00\n" for case in range(60) for hour, name in enumerate("ABC")]
     Path("log.csv").write_text("case,activity,timestamp\n" + "".join(events))

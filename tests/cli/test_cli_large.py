@@ -50,7 +50,7 @@ def test_the_release_is_that_of_the_log_in_memory(
 
 @pytest.fixture(scope="module")
 def elsewhere(log: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """The log in several files, as a table, and as a view with an index."""
+    """Return the log as several files, as a table, and as a view with an index."""
     folder, events = tmp_path_factory.mktemp("elsewhere"), pq.read_table(log)
     (folder / "months").mkdir()
     for name, part in (("1", events.slice(0, 700)), ("2", events.slice(700))):

@@ -15,7 +15,7 @@ from veilog.cli import main
 
 
 def made(cases: int) -> veilog.EventLog:
-    """A log of which no release is ever empty: what is empty is not written."""
+    """Return a log of which no release is ever empty: veilog writes no empty release."""
     rows = [(f"{i}", a, f"2024-01-01T0{j}:00:00") for i in range(cases) for j, a in enumerate("ab")]
     names = ("case:concept:name", "concept:name", "time:timestamp")
     return veilog.read(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}))
@@ -287,7 +287,7 @@ def test_an_account_that_opens_beside_another_of_its_name_is_told(
 def test_a_budget_is_for_a_unit_that_the_log_has_and_releases_protect(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """A mistyped column turned the account into one of which nothing is left."""
+    """A budget needs a unit that the log has and its releases protect."""
     log = tmp_path / "log.csv"
     rows = [f"{i},p{i % 400},{a},2024-01-01 0{j}:00" for i in range(1000) for j, a in enumerate("ab")]
     log.write_text("\n".join(["case:concept:name,Patient,concept:name,time:timestamp", *rows]) + "\n")

@@ -35,7 +35,7 @@ def log(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def model(folder: Path, log: Path) -> Path:
-    """A model whose log is gone."""
+    """Return the path of a model whose log is gone."""
     path, copy = folder / "hospital.model", folder / "gone.parquet"
     copy.write_bytes(log.read_bytes())
     assert main(["train", str(copy), str(path), *LEARN]) == 0

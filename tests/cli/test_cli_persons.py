@@ -86,7 +86,7 @@ def test_a_report_says_who_was_taken_for_people_and_hears_whose_the_cases_are(wa
 def test_a_dossier_hears_whose_the_cases_of_its_control_are(
     capsys: pytest.CaptureFixture[str], wards: Path, release: Path
 ) -> None:
-    """Other cases of the same clients, and of other patients."""
+    """A dossier refuses a control with the same people, by the column of persons."""
     control = wards.with_name("control.csv")
     control.write_text(re.sub(r"(?m)^([0-9]+),(.*),p[0-9]+$", r"o\1,\2,o\1", wards.read_text()))
     shared = sentence("control-people-in-original", number=30, name="client", same=30)
@@ -138,7 +138,7 @@ def test_a_person_that_means_nothing_is_refused(
 def test_what_is_said_of_an_original_that_is_not_there_is_refused(
     wards: Path, release: Path, command: str, options: list[str]
 ) -> None:
-    """It was taken, and meant nothing."""
+    """Options about an absent original are refused."""
     page = wards.with_name("unwritten.html")
     given = [str(wards) if word == "wards" else word for word in options]
     told = wards.with_name("told.json")
@@ -149,7 +149,7 @@ def test_what_is_said_of_an_original_that_is_not_there_is_refused(
 
 @pytest.mark.slow
 def test_risk_counts_the_people_of_the_column(capsys: pytest.CaptureFixture[str], wards: Path) -> None:
-    """150 cases of 30 clients; each patient is known by name to have one case."""
+    """Risk counts the 30 clients of 150 cases, or the 150 patients with one case each."""
     people = {}
     for options in ((), ("--person", "client"), ("--person", "patient"), ("--no-person",)):
         rows = told(capsys, "risk", wards, "--size", "1", *options)["attacks"]

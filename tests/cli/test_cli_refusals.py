@@ -127,7 +127,7 @@ def test_ctrl_c_leaves_nothing_half_written(folder: Path, tmp_path: Path) -> Non
 
 
 def in_group(group: int) -> list[str]:
-    """The processes of a group that have not ended."""
+    """Return the processes of a group that have not ended."""
     found = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -192,7 +192,7 @@ def test_a_release_that_cannot_be_written_is_kept_beside_its_ledger(
 def test_a_release_for_both_writes_two_files_of_one_run(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
-    """For one charge; the ledger notes both files."""
+    """A release for both writes two files for one charge, and the ledger notes both."""
     evolve = ("--method", "evolve", "--epsilon", 1, "--activities", "log", "-p", "for=both", "--no-compare")
     ledger = tmp_path / "account.ledger"
     out, models = tmp_path / "out.xes.gz", tmp_path / "out-models.xes.gz"

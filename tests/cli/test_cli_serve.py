@@ -29,7 +29,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 
 def kept(folder: Path, token: str, mode: int = 0o600) -> str:
-    """A file with a token."""
+    """Write a file with a token, and return its path."""
     path = folder / "token"
     path.write_text(token)
     path.chmod(mode)

@@ -59,7 +59,7 @@ def whole_numbers(app: App, *before: str) -> Iterator[list[str]]:
 def test_a_number_that_is_not_whole_is_refused_by_every_option_that_takes_whole_ones(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It was rounded: two for 1.5."""
+    """Every option for whole numbers refuses 1.5, and does not round it."""
     calls = list(whole_numbers(application(whole=True)))
     assert ["ledger", "set", "x", "--releases"] in calls and len(calls) > 80
     for call in calls:

@@ -19,7 +19,7 @@ DRY = ["release", "night.csv", "x.xes", *RELEASE, "--use-cases", "", "--dry-run"
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """30 visits of ten patients, a day each, but four of them on 14 March."""
+    """Write 30 visits of ten patients, a day each, but four of them on 14 March."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("COLUMNS", "300")
@@ -51,7 +51,7 @@ def told() -> dict[str, object]:
 def test_exact_sizes_are_those_of_the_cases_that_count(
     here: Path, more: list[str], cases: int, subset: Partition | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It was tried on twins of 2,045 cases where the release was of 26."""
+    """Exact sizes of a dry run are those of the cases that count."""
     assert main([*DRY, "--sizes", "log", *more]) == 0
     assert told()["expected"]["sizes"]["cases"] == cases  # type: ignore[index]
     shown = capsys.readouterr().out

@@ -29,7 +29,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def hint(text: str, command: str) -> list[str]:
-    """The words of the printed command, which is on one line."""
+    """Return the words of the printed command, which is on one line."""
     return next(shlex.split(line) for line in text.splitlines() if line.strip().startswith(f"veilog {command}"))
 
 

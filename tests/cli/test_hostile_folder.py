@@ -24,7 +24,7 @@ NEEDED = {"numpy", "pyarrow", "duckdb", "scipy", "pandas", "pm4py", "uvicorn", "
 
 
 def hostile(folder: Path, names: set[str], *packages: str) -> None:
-    """Modules that leave a trace when they are run."""
+    """Write modules that leave a trace when they run."""
     code = f"open({str(folder / 'CAUGHT')!r}, 'a').write(__name__ + '\\n')\n"
     for name in names:
         (folder / f"{name}.py").write_text(code)

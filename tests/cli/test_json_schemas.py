@@ -104,7 +104,7 @@ MAPS = {
     "names",
     "verdicts",
 }
-"""Objects whose names depend on what was asked or what there is."""
+"""Objects whose names depend on the request or on the data."""
 NUMBERS = {"line", "covered", "frequent", "normal_share", "most_cases", "nominal_delta"}
 NUMBERS |= {"activities", "variants", "frequent", "ten", "hundred", "max_length", "guessing_advantage_without_delta"}
 """Numbers where there are any; whether there are depends on more than these calls show."""
@@ -152,13 +152,13 @@ def written(arguments: list[str], of: str) -> Any:
 
 
 def schema_of(samples: list[Any], name: str = "") -> dict[str, Any]:
-    """The narrowest schema of these forms that all samples have."""
+    """Return the narrowest schema of these forms that all samples have."""
     kinds = sorted({_kind(sample) for sample in samples})
     if "null" in kinds and name in NUMBERS:
         kinds = sorted({*kinds, "number"})
     found: dict[str, Any] = {"type": kinds[0] if len(kinds) == 1 else kinds}
     objects = [sample for sample in samples if isinstance(sample, dict)]
-    if objects and name == "values":  # of a message: each code has its own
+    if objects and name == "values":  # each code has its own values
         found["additionalProperties"] = {}
     elif objects and name in MAPS:
         values = [value for sample in objects for value in sample.values()]

@@ -34,7 +34,7 @@ RELEASE = (
 
 
 class Stream(io.StringIO):
-    """Standard input or output with bytes below."""
+    """Standard input or output with bytes below its text."""
 
     def __init__(self, content: bytes = b"") -> None:
         super().__init__()

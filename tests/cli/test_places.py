@@ -111,7 +111,7 @@ def test_a_release_beside_the_folder_of_its_log(here: Path) -> None:
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("letters", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_letters_for_fails_no_release(here: Path, letters: str) -> None:
-    """A nightly job would make it again, and pay twice."""
+    """Characters that a terminal lacks fail no release, which would spend twice."""
     files.write(hospital(300, seed=1), Path("日誌.csv"))
     words = [
         "release",
@@ -277,7 +277,7 @@ def test_a_model_is_kept_as_a_release_is(here: Path) -> None:
 def test_a_name_that_cannot_be_looked_at_is_told_in_words(
     here: Path, target: str, status: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Too long a name, and links in a circle, ended with a traceback."""
+    """Too long a name, or links in a circle, are refused in words."""
     Path("circle.xes").symlink_to("circle.xes")
     assert main(["convert", "log.csv", target]) == status
     too_long = sentence("file-not-writable", reason=os.strerror(errno.ENAMETOOLONG))

@@ -324,7 +324,7 @@ def test_a_server_ends_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c_while_the_command_is_loaded_is_a_line_and_a_status() -> None:
-    """It was a traceback of some fifty lines."""
+    """Ctrl-C during the loading of the command prints one line and gives a status."""
     begin = (
         "import builtins, sys; from veilog.__main__ import run; usual = builtins.__import__\n"
         "def stopped(name, *more):\n"

@@ -21,7 +21,7 @@ RELEASE = ["-m", "evolve", "--epsilon", "1", "--no-compare", "--no-ledger"]
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """40 visits: p0 came ten times, p1 four times, all others twice or once."""
+    """Write 40 visits: p0 came ten times, p1 four times, all others twice or once."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     persons = ["p0"] * 10 + ["p1"] * 4 + [f"p{2 + visit // 2}" for visit in range(26)]
@@ -36,7 +36,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_quiet_release_says_in_one_line_what_it_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """In the documented nightly command a new activity dropped out each night unseen."""
+    """A quiet release reports in one line what it left out."""
     with Path("log.csv").open("a") as file:
         file.write("v0,Discharge,,p0\n")
     declared = ["--activities", "Admission,Discharge", "--on", "missing-timestamp=drop"]
@@ -95,7 +95,7 @@ def test_how_many_persons_and_cases(here: Path, most: int, notes: list[OwnerMess
 def test_losses_are_the_first_line_and_the_first_of_what_is_the_owners(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A list that drops a third of the events was the seventh line."""
+    """Losses are the first line of a release and its first confidential value."""
     command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "admission,New test,Discharge"]
     assert main([*command, "--seed", "1", "--json", "told.json"]) == 0
     said = capsys.readouterr().out
@@ -123,7 +123,7 @@ def test_a_dry_run_names_what_would_be_lost(here: Path, capsys: pytest.CaptureFi
 @pytest.mark.slow
 @pytest.mark.noise_status
 def test_a_night_without_a_case_is_noise_only_and_has_its_own_status(here: Path) -> None:
-    """A job saw status 0, and sent noise."""
+    """A night without a case is noise only, and has its own status."""
     command = ["release", "log.csv", "out.xes", *RELEASE, "--activities", "log", "--seed", "1", "--json", "told.json"]
     assert main([*command, "--subset", "month=2023-01"]) == 6
     told = json.loads(Path("told.json").read_text())

@@ -46,7 +46,7 @@ def program(bench: None) -> ModuleType:
 
 @pytest.fixture
 def published(bench: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """With results and docs of its own."""
+    """Return the module of publishing, with results and docs of its own."""
     module = importlib.import_module("published")
     monkeypatch.setattr(module, "RESULTS", tmp_path / "kept")
     monkeypatch.setattr(module, "DOCS", tmp_path)
@@ -73,7 +73,7 @@ def test_every_benchmark_has_cells_a_page_and_a_name_of_its_own(program: ModuleT
 
 
 def test_pages_name_benchmarks_that_there_are(program: ModuleType) -> None:
-    """Every name behind ``bench/run.py`` in the docs, the README and the Makefile."""
+    """Every name behind ``bench/run.py`` in docs and Makefile is a benchmark."""
     known = {experiment.name for experiment in program.benchmarks()} | set(EXPERIMENTS)
     named = set()
     for page in (ROOT / "README.md", ROOT / "Makefile", *(ROOT / "docs").rglob("*.md")):
@@ -225,7 +225,7 @@ def test_another_log_makes_a_row_stale_only_where_it_is_there(published: ModuleT
 
 @pytest.mark.slow
 def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> None:
-    """The tables of the docs between their marks, and the data of the sentences."""
+    """Tables of the docs and data of sentences equal the kept rows."""
     module = importlib.import_module("published")
     known = {experiment.name: experiment for experiment in (*program.benchmarks(), FRONTIER)}
     kept = [folder.name for folder in RESULTS.iterdir()]

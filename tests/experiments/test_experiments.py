@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def made_up(name: str, quick: bool = False) -> Iterator[Row]:
-    """A row for every cell of an experiment on its paper's logs, with made-up values."""
+    """Yield a row of synthetic values for every cell on the logs of the paper."""
     experiment = EXPERIMENTS[name]
     for i, cell in enumerate(experiment.cells(Profile(experiment.logs or ("sepsis", "receipt"), 2, quick))):
         yield Row(cell, dict.fromkeys(experiment.measures, (i % 7 + 1) / 8), None, 0.1, "v")
@@ -76,7 +76,7 @@ def test_quick_is_a_part_and_every_log_and_method_is_known(name: str) -> None:
 
 
 def line(table: Table, *starts: str) -> dict[str, str]:
-    """The one line of a table that begins so, by its heads."""
+    """Return the one line of a table that begins so, by its heads."""
     (found,) = [row for row in table.rows if row[: len(starts)] == starts]
     return dict(zip(table.head, found, strict=True))
 

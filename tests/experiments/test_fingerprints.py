@@ -66,7 +66,7 @@ RENAMED = {
     "privacy/mechanisms/noise.py": ("discrete_laplace", "two_sided_geometric"),
     "measures/disclosure/measure.py": ("_add_attribute", "_add_secret"),
 }
-"""A name that a file defines, and another."""
+"""Names that a file defines, with their new names."""
 MOVED = {
     "veilog.methods._relations": "veilog.methods._relations.walks",
     "veilog.measures.disclosure.measure": "veilog.measures.disclosure.found",
@@ -84,7 +84,7 @@ def of_today(name: str, setting: str) -> str:
 
 
 def everywhere(copy: Path, change: Callable[[str], str]) -> int:
-    """Change all sources; the number of those that are other now."""
+    """Change all sources; return the number of those that changed."""
     changed = 0
     for path in copy.rglob("*.py"):
         before = path.read_text()
@@ -186,7 +186,7 @@ def test_the_fingerprint_of_a_measure_is_of_its_values() -> None:
 
 @pytest.mark.nightly
 def test_processes_find_the_same_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that are known are not computed again; others are computed elsewhere."""
+    """Processes compute the same fingerprints, and no known one again."""
     cells = [(experiment(), Cell("small", name)) for name in ("pretsa", "dpim")]
     alone = [of_method(name) for name in ("pretsa", "dpim")]
     monkeypatch.setattr(fingerprints, "_found", {fingerprints._method_task("dpim", False): "known"})

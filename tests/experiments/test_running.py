@@ -193,7 +193,7 @@ def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: 
 
 
 def made_up(given: Given, cell: Cell) -> Measured:
-    """Keeps a file of its own, as a large log that is made only once."""
+    """Keep a file of its own, like a large log that is made only once."""
     with (given.folder / "own").open("a") as file:
         file.write("x")
     return Measured({"process": os.getpid()}, texts={"which": "its own"})

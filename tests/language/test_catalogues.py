@@ -65,7 +65,7 @@ def english() -> dict[str, dict[str, str]]:
 
 
 def said_in_english(entry: CatalogueEntry) -> str:
-    """The English sentence: a message's stands in the English catalogue."""
+    """Return the English sentence; that of a message is in the English catalogue."""
     return english().get(entry.text, {}).get(entry.context, entry.text)
 
 

@@ -157,7 +157,7 @@ def test_a_dossier_is_in_its_language_and_its_record_is_english(language: str, r
 
 
 def english_lines(markdown: str) -> list[str]:
-    """Lines with two words that only English has; not the record for the registry."""
+    """Return the lines with two English words, without the registry's record."""
     text = re.sub(r"```.*?```", "", markdown, flags=re.DOTALL)
     words = re.compile(r"\b(?:the|which|with|from|what|release|nothing|somebody|holds|yours)\b")
     return [line for line in text.splitlines() if len(set(words.findall(line))) > 1]

@@ -45,7 +45,7 @@ def entries(costs: Iterable[Cost], subset: str | None = None, unit: str = "case"
 
 
 def composed(epsilon: Fraction, delta: Fraction, made: tuple[Entry, ...] = (), since: int = 0) -> Account:
-    """An account that composes what came after ``since``."""
+    """Return an account that composes the releases after ``since``."""
     rule = composed_budget(made[:since], "case", since, (epsilon, delta))
     return Account(1, "log", "case", (epsilon, delta), made, rule)
 
@@ -114,7 +114,7 @@ def test_a_planned_epsilon_is_that_of_its_releases() -> None:
 
 @pytest.mark.slow
 def test_what_was_released_before_counts_by_the_sum(ledger: Ledger) -> None:
-    """Old entries, of which no answers are kept, too."""
+    """Earlier releases, of which no answers are kept, count by the sum."""
     for _ in range(3):
         ledger.reserve(SMALL, "laplace", epsilon=TENTH).settle(guarantee(TENTH))
     account = ledger.set_budget(SMALL, 5, "1e-6", composed=True)
@@ -353,7 +353,7 @@ def test_a_composed_limit_goes_on_only_where_none_is_lowered(ledger: Ledger) -> 
 
 @pytest.mark.slow
 def test_an_account_is_worth_its_sum_or_its_limit_and_not_what_it_came_to_so_far() -> None:
-    """An odometer that is read when it is convenient bounds nothing."""
+    """An account is worth its sum or limit: an odometer read at will bounds nothing."""
     made = entries([(Fraction(1, 20), NONE)] * 80)
     held = composed(Fraction(6), MILLIONTH, made)
     assert held.composed is not None and held.composed[0] < 4
@@ -414,7 +414,7 @@ def test_a_plan_is_over_where_other_releases_come_to_it(ledger: Ledger, planned_
 
 
 def test_a_limit_that_is_refused_puts_nothing_together(ledger: Ledger) -> None:
-    """Accounts cannot be taken apart again."""
+    """A refused limit merges no accounts, because merged accounts cannot be separated."""
     for data in (SMALL, OTHER):
         ledger.reserve(data, "laplace", epsilon=Fraction(3))
     before = ledger.show()
@@ -426,7 +426,7 @@ def test_a_limit_that_is_refused_puts_nothing_together(ledger: Ledger) -> None:
 
 
 def test_a_rule_goes_on_where_data_without_releases_come_to_it(ledger: Ledger) -> None:
-    """A plan of which all is made had all of its releases again."""
+    """A used plan stays used when data without releases join its account."""
     ledger.set_plan(SMALL, 1, TENTH, MILLIONTH)
     ledger.reserve(SMALL, "laplace", epsilon=TENTH)
     ledger.enter(OTHER)

@@ -27,7 +27,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
-    """Visits of patients, of whom each has several."""
+    """Return visits of patients, of whom each has several."""
     rows = [f"F{i},P{i % 150},{a},2024-03-{1 + i % 28:02} 0{j}:00" for i in range(600) for j, a in enumerate("ab")]
     (tmp_path / "w.csv").write_text("\n".join(["Fallnr,Patient,Aktion,Beginn", *rows]) + "\n")
     return tmp_path / "w.csv"
@@ -137,7 +137,7 @@ def test_accounts_of_the_same_kind_are_put_together_with_their_budget(table: Pat
 
 @pytest.mark.slow
 def test_variants_say_what_their_cases_are(table: Path, path: Path) -> None:
-    """Methods that need no events get variants, from the pages and from large tables."""
+    """Variants know the kind of their cases, from pages and from large tables."""
     logs = logs_of(table)
     ledger = Ledger.open(path, create=True)
     ledger.set_budget(logs["Fallnr"].variants, 3)
@@ -186,7 +186,10 @@ def test_a_file_that_keeps_the_name_of_the_column_goes_on_and_one_that_lost_it_i
 def test_patients_in_a_csv_of_ours_are_no_way_onto_the_account_of_visits(
     table: Path, tmp_path: Path, limit: str
 ) -> None:
-    """A visit would lose 3 and a patient of four visits 5, of a stated 2."""
+    """Patients in a CSV of veilog are refused on an account of visits.
+
+    A visit would lose 3 and a patient of four visits 5, of a stated 2.
+    """
     ledger, out = str(tmp_path / "one.ledger"), str(tmp_path / "out.xes")
     made = tmp_path / "patients.csv"
     visits, patients = (["--case", name, *READ] for name in ("Fallnr", "Patient"))

@@ -57,7 +57,7 @@ def codes(release: Release) -> set[str]:
 
 
 def looked_at(release: Release) -> int:
-    """About how many cases it looked at: at so large an epsilon, nearly exactly."""
+    """Return the number of cases of a release, nearly exact at so large an epsilon."""
     return release.variants.cases
 
 
@@ -125,7 +125,7 @@ def test_a_unit_changes_what_is_kept_and_left_out_of_itself_alone(tmp_path: Path
 def test_persons_are_known_by_their_own_names_and_their_subsets_cost_the_largest(
     tmp_path: Path, ledger: Ledger
 ) -> None:
-    """The case has another name in April; the patient has not."""
+    """Persons are remembered by their own names, although their cases change theirs."""
     march = written(tmp_path / "march.csv", [*rows("03", [f"m{n}" for n in range(40)]), *rows("03", ["x"])])
     april = written(
         tmp_path / "april.csv", [("x2", "px", "a", "2024-04-01"), *rows("04", [f"a{n}" for n in range(40)])]

@@ -112,7 +112,7 @@ def test_another_unit_or_another_way_of_reading_is_refused() -> None:
 
 @pytest.fixture
 def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
-    """One run of the job: the log as it is by then, released up to a day."""
+    """Return a nightly job, which writes the log so far and releases up to a day."""
     monkeypatch.chdir(tmp_path)
     whole = hospital(240, seed=1)
     veilog.write(whole.only(np.arange(20)), "first.csv")

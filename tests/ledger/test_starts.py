@@ -186,7 +186,7 @@ ASKED = (
 
 @pytest.fixture
 def ward(tmp_path: Path) -> list[str]:
-    """The words of a nightly job, after a first release."""
+    """Return the words of a nightly job, after a first release."""
     whole = hospital(240, seed=1)
     veilog.write(whole.only(np.arange(200)), tmp_path / "ward.csv")
     place = ["--ledger", str(tmp_path / "w.ledger"), "--account", "ward-7"]

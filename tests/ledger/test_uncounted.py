@@ -56,7 +56,7 @@ def test_what_does_not_add_up_is_not_taken_in_under_a_budget(ledger: Ledger) -> 
 
 
 def test_a_plan_is_over_when_others_are_taken_in(ledger: Ledger) -> None:
-    """They were none of its releases, so that it guarantees nothing of them."""
+    """A plan ends when uncounted releases, none of its own, join its account."""
     ledger.set_plan(SMALL, 3, HALF, "1e-6")
     ledger.note_uncounted(SMALL, "laplace", guarantee(HALF))
     assert ledger.count_uncounted(SMALL).counting is None

@@ -22,7 +22,7 @@ WAYS = ["csv", "xes"]
 
 
 def log_of(folder: Path, kind: str, *times: str) -> veilog.EventLog:
-    """A log of cases of one event, each at one of these times."""
+    """Return a log of cases of one event, each at one of these times."""
     place = folder / f"log.{kind}"
     if kind == "csv":
         rows = [f"c{i},a,w,{time}" for i, time in enumerate(times)]
@@ -92,7 +92,7 @@ def test_subsets_by_an_attribute_do_not_look_at_times(tmp_path: Path, path: Path
 
 
 def test_entries_of_before_it_was_kept_count_as_read_in_another_way(tmp_path: Path, path: Path) -> None:
-    """It is not known of them, and they make no sum smaller than it was."""
+    """Older entries count as read in another way, and make no sum smaller."""
     log = log_of(tmp_path, "csv", ZONED, ZONED)
     old = replace(log, read_as=log.read_as.replace(', "zones": "told"', ""))
     assert old.read_as != log.read_as

@@ -33,7 +33,7 @@ LOG = Variants.from_dict({("a", "b", "c"): 900, ("a", "c"): 500, ("a", "b", "b",
 
 
 def edges(text: str, labels: tuple[str, ...] = LETTERS) -> np.ndarray:
-    """The graph of traces like ``abc ab``."""
+    """Return the graph of traces like ``abc ab``."""
     place = {label: at for at, label in enumerate(labels)} | {"|": len(labels)}
     found = np.zeros((len(labels) + 1,) * 2, dtype=np.bool_)
     for trace in text.split():
@@ -191,7 +191,7 @@ def test_an_audit_shows_more_than_the_published_epsilon() -> None:
 
 
 def of_pairs(pairs: dict[str, int], log: Variants) -> ProcessTree:
-    """The published tree of pairs of a and b and the border, with hardly any noise."""
+    """Return the published tree of pairs of a, b and border, at hardly any noise."""
     place = {"#": 0, "a": 1, "b": 2}
     weights = np.zeros((3, 3), dtype=np.int64)
     for pair, number in pairs.items():
@@ -211,7 +211,7 @@ def test_as_published_loops_are_those_of_the_program() -> None:
 
 
 def quality(released: veilog.Release, known: Prefixes) -> tuple[float, float]:
-    """Fitness of the original on the released tree, and its precision."""
+    """Return the fitness of the original on the released tree, and its precision."""
     (told,) = [remark.removeprefix(TREE) for remark in released.remarks if remark.startswith(TREE)]
     replay = Replay(workflow_net(TREES[told]))
     found = replayed(replay, known)
@@ -235,7 +235,7 @@ def test_as_published_is_as_good_as_published(
     fitness: float,
     precise: float,
 ) -> None:
-    """Published numbers, and the bounds of its program's page."""
+    """As published, numbers are the published ones, or within its program's bounds."""
     import veilog.methods.dpim as module
 
     drawn = module.play_out

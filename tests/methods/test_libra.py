@@ -25,7 +25,7 @@ MINUTE = 60_000_000
 
 
 def log_of(*cases: list[tuple[str, int | None]]) -> EventLog:
-    """Cases of (activity, seconds after T0 or None)."""
+    """Return cases of (activity, seconds after T0 or None)."""
     flat = [event for case in cases for event in case]
     times = [None if t is None else (T0 + t) * 1_000_000 for _, t in flat]
     return EventLog(
@@ -84,7 +84,7 @@ def test_the_least_scale_is_where_the_accountant_meets_epsilon() -> None:
 
 
 def lot(*cases: tuple[list[int], list[float]]) -> tuple[Sequences, np.ndarray]:
-    """Cases of codes and minutes."""
+    """Return a lot of cases of codes and minutes."""
     offsets = np.cumsum([0, *(len(codes) for codes, _ in cases)])
     codes = np.array([code for case, _ in cases for code in case], dtype=np.int32)
     minutes = np.array([m for _, clock in cases for m in clock])

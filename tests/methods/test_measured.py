@@ -16,7 +16,7 @@ COUNTS = re.compile(r"\b(\d+ of (?:the )?\d+|all) (?:of the same )?(?:measured )
 
 
 def invented(**similarity: float) -> BenchmarkSimilarity:
-    """One log and two epsilons; the second is half as good."""
+    """Return similarities on one log at two epsilons, the second half as good."""
     found = {name: {"log": {"1": value, "0.1": value / 2}} for name, value in similarity.items()}
     return BenchmarkSimilarity(("log",), ("1", "0.1"), 5, tuple(similarity), found)
 

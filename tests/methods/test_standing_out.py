@@ -23,7 +23,7 @@ RUNS = 20_000
 
 
 def asked(epsilon: Fraction = Fraction(1)) -> tuple[Request, list[Message]]:
-    """A request, and what is remarked on it."""
+    """Return a request, and the list of its remarks."""
     said: list[Message] = []
 
     def heard(remark: str | Message) -> None:

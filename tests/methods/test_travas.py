@@ -154,7 +154,7 @@ def nonempty_runs(variants: Variants, epsilon: str, delta: str, runs: int = 10) 
 
 @pytest.mark.nightly
 def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Variants]) -> None:
-    """Every cell of the papers' heat maps: the mean of 10 seeded runs within 0.03.
+    """Cells of the papers' heat maps are met by means of 10 seeded runs within 0.03.
 
     Sepsis at delta 0.001 keeps a handful of variants, and single runs spread by 0.1: there the mean is over 100 runs.
     """
@@ -183,7 +183,7 @@ def test_travas_reproduces_the_published_similarities(real_log: tuple[str, Varia
 def test_travas_reproduces_the_published_differences(
     logs: Path, name: str, epsilon: str, delta: str, published: float
 ) -> None:
-    """With the maximum buffer: the mean of 10 seeded runs within 10 %."""
+    """Differences with the maximum buffer are met by 10 seeded runs within 10 %."""
     variants = veilog.read(logs / f"{name}.xes.gz").variants
     runs = [
         absolute_log_difference(variants, released, buffer="maximum").value

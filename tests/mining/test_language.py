@@ -42,7 +42,7 @@ def test_what_is_enabled_continues_a_trace_of_the_language(tree: ProcessTree) ->
         for label in prefix:
             state = language.after(state, "abc".index(label))
         enabled = {"abc"[code] for code in bits(language.enabled(state))}
-        # What only traces of more than eight events have after the prefix is not in the enumeration.
+        # The enumeration lacks what only traces of more than eight events have after the prefix.
         assert enabled >= {
             trace[len(prefix)] for trace in begun if len(trace) > len(prefix) and trace[: len(prefix)] == prefix
         }

@@ -20,7 +20,7 @@ some_logs = st.dictionaries(traces, st.integers(1, 5), max_size=6)
 
 
 def walked(log: Variants) -> Prefixes:
-    """The same, prefix by prefix."""
+    """Return the same prefixes, one by one."""
     code = {label: place for place, label in enumerate(log.labels)}
     counts = {tuple(code[label] for label in trace): count for trace, count in log.to_dict().items()}
     found = {trace[:end] for trace in counts for end in range(len(trace) + 1)} | {()}

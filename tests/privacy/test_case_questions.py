@@ -31,9 +31,9 @@ from veilog.privacy.mechanisms import gaussian, noise
 from veilog.privacy.mechanisms.mechanism import Laplace, NoisyMaximum
 
 Event = tuple[str, int | None, str | None, float | None]
-"""Activity, seconds, an attribute of the event, a number of the event."""
+"""Activity, seconds, an attribute of the event, and a number of the event."""
 Case = tuple[str | None, list[Event]]
-"""An attribute of the case, and its events."""
+"""Attribute of the case, and its events."""
 
 event = st.tuples(
     st.sampled_from("abcd"),
@@ -91,7 +91,7 @@ CODINGS = (Coding("colour", ("y", "x")), Coding("size", edges=(0.0, 10.0, 100.0)
 
 
 def unbounded(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Features of very different sizes and signs that use all a case shows."""
+    """Return features of many sizes and signs that use all that a case shows."""
     owners = block.owners
     known = block.times != UNKNOWN_TIME
     colour = block.attributes["colour"] + 1
@@ -171,7 +171,7 @@ def several(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def scores(raw: list[Case], features: Any = several, tables: Any = TABLES, less: Any = (0, 1, -2)) -> np.ndarray:
-    """The numbers of which the largest is sought."""
+    """Return the numbers of which the largest is sought."""
     with patch.object(NoisyMaximum, "largest", lambda self, numbers, source: numbers):
         asked = curator(raw).events.most_apart(features, tables, less, 1, alphabet=ALPHABET, codings=CODINGS)
     return np.asarray(asked)
@@ -250,7 +250,7 @@ def test_the_table_that_is_most_apart_is_named() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [Fraction(1, 5), Fraction(3)])
 def test_the_place_of_a_noisy_maximum_costs_epsilon_and_is_as_likely_as_said(epsilon: Fraction) -> None:
-    """By exact probabilities, over all scores of neighbours near to each other."""
+    """A noisy maximum keeps epsilon, by exact probabilities over scores of neighbours."""
     mechanism = NoisyMaximum(Laplace(2 / epsilon))
     given = [np.array(one) for one in ((0, 0, 0), (1, 0, 2), (3, 3, 0))]
     for one in given:
@@ -452,7 +452,10 @@ def test_one_case_changes_each_of_several_sums_by_no_more_than_the_noise_is_made
 def test_sums_that_are_paid_for_together_cost_no_more_than_is_charged_by_another_accountant(
     weights: list[int], epsilon: float
 ) -> None:
-    """Noise so wide is as good as continuous; all that a case may add is ``UNIT``."""
+    """Sums that are charged together cost no more by another accountant.
+
+    Noise so wide is as good as continuous; all that a case may add is ``UNIT``.
+    """
     asked = curator([(None, [])])
     rounds = asked.events.rounds([Fraction(weight) for weight in weights], epsilon, "1e-6")
     whole = pld.identity(1e-4)

@@ -31,7 +31,7 @@ traces = st.lists(trace, min_size=1, max_size=30)
 
 @contextmanager
 def noise_off() -> Iterator[None]:
-    """Exact answers, to measure by how much one case changes them."""
+    """Turn noise off, to measure by how much one case changes exact answers."""
 
     def nothing(*arguments: object) -> np.ndarray:
         return np.zeros(next(a for a in reversed(arguments) if isinstance(a, int)), dtype=np.int64)
@@ -45,7 +45,7 @@ def log(cases: list[tuple[str, ...]]) -> Variants:
 
 
 def length_and_first(sequences: Sequences) -> np.ndarray:
-    """A row-wise map into 11 bins, and none for the empty sequence."""
+    """Map rows into 11 bins, the empty sequence into none."""
     first = np.array([0 if not s else 1 + (s[0] > "b") for s in sequences], dtype=int)
     return np.where(first == 0, -1, np.minimum(sequences.lengths, 4) * 2 + first)
 
@@ -169,7 +169,7 @@ def test_sparse_and_dense_histograms_have_one_distribution(keep_above: int) -> N
 
 
 def test_as_many_empty_bins_survive_as_should() -> None:
-    """Binomial in a large universe; false-alarm rate 1e-4."""
+    """Survivors among many empty bins are binomial in number; false-alarm rate 1e-4."""
     size, keep_above = 10**7, 60
     answer = Curator(log([("a",)]), randomness=noise.seeded(8)).histogram(
         lambda s: s.lengths, size, "0.1", keep_above=keep_above
@@ -246,7 +246,7 @@ def test_a_variant_that_nobody_has_is_never_released() -> None:
 
 @pytest.mark.slow
 def test_a_single_case_is_released_with_probability_delta() -> None:
-    """delta = 0.1 at epsilon 1: k = 2 and P(k) = 0.0713; false-alarm rate 1e-4."""
+    """A single case is released with probability delta: here k = 2, P(k) = 0.0713."""
     variants, source = log([("a",)]), noise.seeded(4)
     k = noise.tsgd_bound(Fraction(1), Fraction(1, 10))
     chance = float(noise.tsgd_tail(Fraction(1), k)(60)[0]) / 2**60

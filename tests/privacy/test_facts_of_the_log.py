@@ -25,7 +25,7 @@ _DAY = 86_400_000_000
 
 
 def log_of(cases: Sequence[tuple[str, Sequence[tuple[str, int]]]]) -> EventLog:
-    """A log of cases of persons, each with its activities and their days."""
+    """Return a log of cases of persons, each with its activities and their days."""
     owner = [i for i, (_, events) in enumerate(cases) for _ in events]
     days = [day for _, events in cases for _, day in events]
     events = pa.table(
@@ -95,7 +95,7 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
     [
         ("Patient=p", (10, 41)),
         ("Patient=nobody", (10, 41)),
-        ("month=1970-01", (10, 31)),  # which days a month has is public: cases of it start on no others
+        ("month=1970-01", (10, 31)),  # days of a month are public: its cases start on no others
         ("month=1970-02", (31, 41)),
         ("month=1970-03", (59, 90)),
         ("month=none", (10, 41)),

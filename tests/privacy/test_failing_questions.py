@@ -20,7 +20,7 @@ from veilog.privacy.curator import Curator
 
 WARDS = pa.array([b"north", b"K\xf6ln"])
 BROKEN = pa.Array.from_buffers(pa.string(), 2, WARDS.buffers())
-"""Text by its type, of which the second is no UTF-8; Arrow looks at no value."""
+"""Array of texts by its type, whose second text is no UTF-8; Arrow reads no value."""
 
 
 def with_wards(wards: pa.Array) -> pa.Table:
@@ -37,7 +37,7 @@ def test_a_table_in_memory_with_text_that_is_no_utf_8_is_refused(wards: pa.Array
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> EventLog:
-    """A log with such a value, as if a reader had let it pass."""
+    """Return a log with such a value, as if a reader had let it pass."""
     monkeypatch.setattr(events, "_check_text", lambda table, source: None)
     return veilog.read(with_wards(BROKEN))
 

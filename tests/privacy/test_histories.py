@@ -62,7 +62,7 @@ Asked = tuple[Callable[[Histories], Any], int, int, Any, tuple[str, ...], int]
 
 
 def asked_in_a_release(persons: int = 150, **more: Any) -> tuple[EventLog, list[Asked], veilog.Release]:
-    """The questions about persons of a release, as it makes them."""
+    """Return the queries about persons of a release, with their arguments."""
     asked: list[Asked] = []
     ask = EventQuestions.sums_of_persons
 

@@ -102,7 +102,7 @@ def test_weights_by_hand() -> None:
 def test_the_threshold_holds_for_every_number_of_labels_and_is_hardly_too_large(
     epsilon: Fraction, delta: Fraction
 ) -> None:
-    """By intervals for some numbers of labels, by logarithms for all of them."""
+    """The threshold holds for some numbers of labels by intervals, for all by logarithms."""
     threshold = label_threshold(epsilon, delta)
     some = sorted({1, 2, 3, 5, 17, 100, 511, MOST - 1, MOST})
     assert all(_holds(threshold, d, epsilon, delta) for d in some)
@@ -117,7 +117,7 @@ def test_the_threshold_holds_for_every_number_of_labels_and_is_hardly_too_large(
 
 
 def test_what_holds_is_the_two_inequalities_and_nothing_less() -> None:
-    """Each of them decides in its turn: a small delta, and a large one."""
+    """Each inequality decides in its turn: one at a small delta, one at a large one."""
     for epsilon, delta in ((Fraction(1), Fraction(1, 10**6)), (Fraction(1, 100), Fraction(1, 2))):
         for d in (1, 3, MOST):
             tails = []
@@ -140,7 +140,7 @@ def test_what_holds_is_the_two_inequalities_and_nothing_less() -> None:
 
 
 def chances(weights: tuple[int, ...], threshold: int, epsilon: Fraction) -> list[float]:
-    """The probability with which each label is found, from the law of the noise."""
+    """Return the probability of finding each label, from the law of the noise."""
     scale = float(epsilon) / WEIGHT
     a = math.exp(-scale)
 

@@ -34,7 +34,7 @@ WARDS = ["A", "B", "none", None]
 
 @dataclass(frozen=True)
 class Case:
-    """A case of these tests: day (or None) and ward of each event, and its own ward."""
+    """Case of these tests: day (or None) and ward of each event, and its own ward."""
 
     events: tuple[tuple[datetime.datetime | None, str | None], ...]
     ward: str | None = None
@@ -67,7 +67,7 @@ CASES = st.builds(Case, st.lists(EVENTS, max_size=3).map(tuple), st.sampled_from
 
 
 def subset_of(rule: str, case: Case) -> str:
-    """The subset that a case is in, found without arrays."""
+    """Return the subset of a case, found without arrays."""
     if rule == "ward":
         told = {ward for _, ward in case.events}
         return case.ward or (told.pop() if len(told) == 1 else None) or NONE
@@ -298,7 +298,7 @@ BESIDE = ("ICU", "3", "2.5", "false", "")
 @pytest.mark.parametrize("spelled", SPELLED)
 @pytest.mark.parametrize("column", ["ward", "case:ward"])
 def test_which_subset_a_case_is_in_follows_from_no_other_case(tmp_path: Path, spelled: str, column: str) -> None:
-    """A column has the type of all of its values: 7.0 is a number in it, or a text."""
+    """No other case decides a case's subset, though columns make 7.0 a number or text."""
     path = tmp_path / "log.csv"
 
     def of_case(*others: str) -> dict[str, bool]:

@@ -30,7 +30,7 @@ from veilog.privacy.unit import ONE_CASE, Unit, WithoutPerson, bounded
 
 
 def log(owners: list[object], level: str = "case") -> veilog.EventLog:
-    """A case of two events for each owner."""
+    """Return a log with a case of two events for each owner."""
     name = "case:person" if level == "case" else "person"
     rows = [
         {"case:concept:name": str(i), "concept:name": a, "time:timestamp": f"2024-01-0{1 + j}T10:00:00Z", name: owner}

@@ -162,7 +162,7 @@ def test_each_empty_bin_is_above_a_threshold_as_often_as_any_other() -> None:
 
 @pytest.mark.slow
 def test_where_all_empty_bins_come_back_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever number of them is drawn at a time."""
+    """None of the empty bins is left out, for any number drawn at a time."""
     monkeypatch.setattr(noise, "gaps", lambda to, n, source: np.zeros(n, np.int64))
     for size in range(160):
         answer = Curator(LOG).histogram(lambda b: np.full(len(b), -1), size, 9, keep_above=4)
@@ -435,7 +435,7 @@ def test_a_training_is_charged_what_it_may_cost_and_refused_below() -> None:
 
 @pytest.mark.slow
 def test_a_training_has_the_steps_and_the_noise_of_its_plan() -> None:
-    """The standard deviation of 8000 coordinates within 6 of its standard errors."""
+    """Deviations of 8000 coordinates of steps fit within 6 standard errors."""
     training = a_training(Curator(LOG, randomness=noise.seeded(1)), Fraction(20), Fraction(1, 1000), taken=(38, 0))
     for part, (deviation, left) in enumerate(((2.0 * 0.5, 2), (6.0 * 3.0, 10))):
         for _ in range(left):
@@ -502,7 +502,7 @@ def test_a_delta_of_one_is_no_guarantee_and_a_smaller_one_is() -> None:
 
 
 def test_every_bin_counts_the_first_and_the_last_too() -> None:
-    """At an epsilon at which the noise is 0 but for a chance of exp(-900)."""
+    """Every bin counts; here the noise is 0 but for a chance of exp(-900)."""
     curator = Curator(LOG)
     assert curator.histogram(lambda b: b.lengths - 1, 2, 900).tolist() == [34, 500]
     above = curator.histogram(lambda b: b.lengths - 1, 2, 900, keep_above=0)
@@ -511,7 +511,7 @@ def test_every_bin_counts_the_first_and_the_last_too() -> None:
 
 @pytest.mark.slow
 def test_values_are_those_of_the_cases_that_have_one_wherever_they_are() -> None:
-    """At an epsilon at which the noise is 0 and k is 1 but for a chance of exp(-900)."""
+    """Values are those of their cases; here noise is 0, k 1, but for exp(-900)."""
     for colours in ((None, "red", "red", "blue"), ("red", None, "blue", "red"), ("red", "blue", "red", None)):
         curator = one_case_of(events(4, colours), noise.operating_system())
         assert curator.events.frequent_values("colour", 1, 900, "0.1") == ("red",)

@@ -32,7 +32,7 @@ DOMAINS = st.sampled_from([Domain(), Domain(max_length=4), Domain(activities=LOG
 
 
 def in_pieces(log: EventLog, cuts: set[int]) -> StoredLog:
-    """Each piece with labels and codes of its own, as pieces of a file have them."""
+    """Return the log in pieces with labels and codes of their own, like a file's."""
     bounds = [0, *sorted(cuts), log.cases.num_rows]
 
     def pieces() -> Iterator[EventLog]:
@@ -51,7 +51,7 @@ def _recoded(table: pa.Table) -> pa.Table:
 
 
 def features(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Beyond the bound for some cases and not for others; uses all that a case shows."""
+    """Return features beyond the bound for some cases, of all that a case shows."""
     known = block.times != UNKNOWN_TIME
     value = np.where(known, np.where(known, block.times, 0) // 10**12 % 5, 7) + block.attributes["leucocytes"]
     return block.owners, (block.codes + 1) + 20 * (block.attributes["urgency"][block.owners] + 1), value
@@ -67,7 +67,7 @@ CODINGS = (Coding("leucocytes", edges=(0.0, 5.0, 30.0)), Coding("urgency", ("1",
 
 
 def moments(block: Cases) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """When events began: in parts of a case's day, and how long they took."""
+    """Return events by their starts, in parts of a case's day, and their durations."""
     began, known = block.attributes[START], block.attributes[START] != UNKNOWN_TIME
     place = np.where(known, began // 10**9 % 90, 90)
     return block.owners, place, np.where(known, np.minimum((block.times - began) // 10**6, 9), 1)
@@ -114,7 +114,7 @@ def test_every_question_is_tried() -> None:
         "level",
         "kind",
         "check_moments",
-        "of_subset",  # of a public window, by a public rule: no data
+        "of_subset",  # a public window by a public rule needs no data
     }
 
 
@@ -169,7 +169,7 @@ def test_a_method_that_needs_all_events_says_so(method: str) -> None:
 
 @pytest.mark.parametrize("values", [["A", "A"], ["A", None, "B"]])
 def test_a_list_of_texts_that_is_not_clean_is_read_alike_in_memory_and_in_pieces(values: list[str | None]) -> None:
-    """Arrow's dictionaries may hold a text twice, or a place with nothing."""
+    """A dictionary with a repeated text or an empty place is read alike everywhere."""
     listed = pa.DictionaryArray.from_arrays(pa.array([i % len(values) for i in range(300)]), pa.array(values))
     names, times = [f"c{i}" for i in range(300)], pa.array([0] * 300, pa.timestamp("us", "UTC"))
     columns = {"case:concept:name": names, "concept:name": ["x"] * 300, "time:timestamp": times}

@@ -96,7 +96,7 @@ def exact_euclidean(cases: list[tuple[str, ...]], bound: int, resolution: int) -
 def test_with_a_delta_one_case_changes_the_sums_by_at_most_the_bound_in_the_euclidean_norm(
     cases: list[tuple[str, ...]], extra: tuple[str, ...], bound: int, resolution: int
 ) -> None:
-    """Several entries of a case at one place are added up before the norm is taken."""
+    """Entries of a case at one place are added before the Euclidean norm bounds them."""
     difference = exact_euclidean([*cases, extra], bound, resolution) - exact_euclidean(cases, bound, resolution)
     assert sum(int(value) ** 2 for value in difference) <= (bound * resolution) ** 2
     counted = Counter(extra)
@@ -153,7 +153,7 @@ def test_with_a_delta_sums_cost_no_more_than_is_charged_by_their_exact_loss(
 
 
 def test_gaussian_sums_have_less_noise_where_cases_have_many_entries() -> None:
-    """A case of 400 different entries: 20 in the Euclidean norm."""
+    """Gaussian sums have less noise for cases of 400 entries, whose norm is 20."""
     both = Curator(log([("a",)]), randomness=noise.seeded(3))
     nothing = lambda s: (np.zeros(0, int),) * 3  # noqa: E731
     laplace = both.sums(nothing, 20_000, 400, 1)
@@ -171,7 +171,7 @@ def test_euclidean_bounds_are_refused_from_where_their_squares_do_not_fit(bound:
 
 
 def test_noise_has_the_scale_of_bound_over_epsilon() -> None:
-    """The mean of |noise| is 2a / (1 - a**2), with a = exp(-1/scale)."""
+    """Noise has the mean absolute value 2a / (1 - a**2), with a = exp(-1/scale)."""
     variants = log([("a",)])
     curator = Curator(variants, randomness=noise.seeded(3))
     answer = curator.sums(lambda s: (np.zeros(0, int),) * 3, 20_000, 6, Fraction(1, 2), resolution=4)
@@ -222,7 +222,7 @@ def test_an_entry_that_is_nowhere_counts_for_nobody(row: int, column: int) -> No
 
 
 class Cases(list[int]):
-    """Cases that a function need not look at."""
+    """Cases that a function need not read."""
 
     def take(self, rows: np.ndarray) -> "Cases":
         return Cases(self[row] for row in rows.tolist())

@@ -17,7 +17,7 @@ from veilog.privacy.mechanisms.mechanism import Laplace
 
 @pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1, 3), Fraction(10), Fraction(10**9), Fraction(10**17)])
 def test_noise_of_any_size_has_a_level(scale: Fraction) -> None:
-    """For a discrete Laplace, P(X > t) = exp(-d t) / (1 + exp(d)), d = 1 / scale."""
+    """Noise of any size has a level, by P(X > t) = exp(-d t) / (1 + exp(d))."""
     level = exceeded_by_noise([AnswerTotal(0, 1, Laplace(scale), True)], 0.01)
     assert math.isfinite(level)
     decay = float(1 / scale)
@@ -26,7 +26,7 @@ def test_noise_of_any_size_has_a_level(scale: Fraction) -> None:
 
 
 def lengths(block: Sequences) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The first sum counts the events of all cases."""
+    """Return features whose first sum counts the events of all cases."""
     rows = np.arange(len(block))
     return rows, np.zeros(len(block), dtype=np.int64), block.lengths
 

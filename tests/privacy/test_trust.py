@@ -61,7 +61,7 @@ def people(cases: dict[str, int]) -> EventLog:
 
 
 class Reached(Exception):
-    """The training has its curator."""
+    """Signal that the training has its curator."""
 
 
 @pytest.mark.parametrize("stored", [False, True])
@@ -320,7 +320,7 @@ def _plain(answer: Any, cases: int) -> list[Any]:
 
 
 def _with_a_label_first(block: Any) -> Any:
-    """The same cases in a log in which another case has a label before all others."""
+    """Return the cases of a log in which another case has a label before all others."""
     if isinstance(block, Cases):
         return block
     return Sequences((FIRST, *block.labels), block.codes + 1, block.offsets)
@@ -459,7 +459,7 @@ def test_row_14_the_unit_person_does_not_pass_over_a_column_of_that_name() -> No
 
 
 def _with_urgency(log: EventLog, first: int) -> EventLog:
-    """The log with another number at its first case."""
+    """Return the log with another number at its first case."""
     place = log.cases.column_names.index("urgency")
     numbers = [first, *log.cases.column("urgency").to_pylist()[1:]]
     return EventLog(log.events, log.cases.set_column(place, "urgency", pa.array(numbers, pa.int64())))

@@ -40,7 +40,7 @@ def account() -> veilog.Account:
 
 @pytest.mark.slow
 def test_releases_add_up_where_no_ledger_is_named() -> None:
-    """Six releases of one log were made, and an account of it began at zero."""
+    """Releases add up in the user's ledger where no ledger is named."""
     for _ in range(2):
         assert released().entry is not None
     veilog.suggest(LOG, epsilon=1, for_="prediction")

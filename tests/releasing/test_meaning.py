@@ -31,7 +31,7 @@ budgets = st.tuples(st.floats(1e-6, 30), st.sampled_from([0.0, 1e-9, 1e-4, 0.03,
 
 
 def pairs_in(losses: Any) -> list[tuple[float, float]]:
-    """The pairs that hold of what has these privacy losses."""
+    """Return the (epsilon, delta) pairs that hold of these privacy losses."""
     return [*zip(GRID, map(float, losses.get_delta_for_epsilon(GRID)), strict=True)]
 
 
@@ -190,7 +190,7 @@ def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
 def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None:
-    """Its trade-off curve in closed form: Dong, Roth, Su, 2022, appendix A."""
+    """Losses of Laplace noise have its trade-off curve (Dong et al., 2022, appendix A)."""
     epsilon = 1 / scale
     pairs = pairs_in(pld.from_laplace_mechanism(scale, value_discretization_interval=1e-3))
     for rate in (*RATES, *PRIORS):

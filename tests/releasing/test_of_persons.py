@@ -20,7 +20,7 @@ WHOM = {"unit": "Patient", "max_cases": 2}
 
 
 def visits(of_each: int, people: int = 50) -> EventLog:
-    """So many visits of two events of each of so many people."""
+    """Return so many visits of two events for each of so many people."""
     rows = [
         {"case": f"{who}-{i}", "activity": what, "timestamp": f"2024-01-{1 + i:02d}T1{hour}:00:00Z", "Patient": who}
         for who in range(people)

@@ -47,7 +47,7 @@ OURS = ["note", "rounds_of_review", "urgent"]
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the package whose releases have three options more."""
+    """Return a copy of the package whose releases have three more options."""
     place = tmp_path_factory.mktemp("copy")
     source = Path(veilog.__file__).parent
     shutil.copytree(source, place / "veilog")  # with what is compiled already, which is valid for equal times of files

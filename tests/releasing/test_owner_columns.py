@@ -24,7 +24,7 @@ AGES = tuple(sorted(set(LOG.cases.column("age group").to_pylist())))
 
 
 def with_times(known: int) -> EventLog:
-    """The log with the first so many times known."""
+    """Return the log with the first so many times known."""
     times = LOG.events.column(TIMESTAMP).to_pylist()
     times[known:] = [None] * (len(times) - known)
     place = LOG.events.column_names.index(TIMESTAMP)

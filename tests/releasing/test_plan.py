@@ -41,7 +41,7 @@ def test_a_plan_is_json_both_ways(method: str) -> None:
 
 
 def beyond() -> veilog.ReleaseRequest:
-    """A plan with all that can be released beyond variants."""
+    """Return a plan with all that can be released beyond variants."""
     domain = veilog.Domain(LABELS, 30, {"ward": ("A 1", "B, 2"), "age": (-0.12345678, 1234567.5)})
     return veilog.plan(
         "evolve",
@@ -63,7 +63,7 @@ def test_times_attributes_and_domains_come_back_from_json() -> None:
 
 
 def named_alike() -> veilog.ReleaseRequest:
-    """A plan in which a setting of the method and a public fact have one name."""
+    """Return a plan in which a setting of the method and a public fact have one name."""
     return veilog.plan("evolve", epsilon=1, domain=veilog.Domain("log", 30), max_length=40)
 
 
@@ -74,7 +74,7 @@ def test_a_setting_is_not_taken_for_a_public_fact_of_the_same_name() -> None:
 
 
 def read_by_the_command(command: str) -> veilog.ReleaseRequest:
-    """The plan that the command line makes of a command."""
+    """Return the plan that the command line makes of a command."""
     from veilog.cli.shared.options import pairs
     from veilog.cli.shared.requests import UNDECIDED
 
@@ -175,7 +175,7 @@ def test_a_share_may_be_a_percentage() -> None:
     ],
 )
 def test_a_level_of_none_in_practice_is_asked_for_in_words(method: str, asked: dict[str, Any]) -> None:
-    """Decided by the budget alone, before any log is read: a plan has none."""
+    """A plan asks for consent to a level of none by the budget alone, without a log."""
     with pytest.raises(ParameterError) as caught:
         veilog.plan(method, **asked)
     assert caught.value.parameter == "epsilon"
@@ -381,7 +381,7 @@ def test_the_values_of_the_column_that_tells_persons_are_not_looked_for() -> Non
 
 
 def test_a_dry_run_asks_for_as_many_activities_as_the_log_has() -> None:
-    """Every log was asked for 289 sums: those of a made-up hospital of 16 activities."""
+    """A dry run asks for as many activities as the log has."""
     names = [f"activity {i}" for i in range(30)]
     declared = veilog.plan("df-laplace", epsilon=1, domain=veilog.Domain(activities=names, max_length=10))
     word = veilog.plan("df-laplace", epsilon=1, activities="log", domain=veilog.Domain(max_length=10))
@@ -393,7 +393,7 @@ def test_a_dry_run_asks_for_as_many_activities_as_the_log_has() -> None:
 
 
 def test_parameters_in_one_mapping_are_refused_with_what_to_do() -> None:
-    """The message was: no parameter 'parameters'. Did you mean 'parameters'?"""
+    """Parameters in one mapping are refused with the right way."""
     with pytest.raises(ParameterError) as caught:
         veilog.plan("laplace", epsilon=1, parameters={"depth": 5})
     assert caught.value.parameter == "parameters" and "depth=5" in str(caught.value)

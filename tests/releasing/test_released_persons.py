@@ -107,7 +107,7 @@ def test_a_sample_has_persons_of_its_own() -> None:
 
 @pytest.mark.slow
 def test_cases_and_times_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Persons are a column more: what is drawn before is drawn as without them."""
+    """Cases and times are drawn as without persons, which are one more column."""
     with_ = released()
     monkeypatch.setattr("veilog.methods._events.extras.asked_persons", lambda *given, **named: None)
     without = released()

@@ -32,7 +32,7 @@ def coded(losses: tuple[Loss, ...]) -> dict[str, Loss]:
 
 @pytest.mark.slow
 def test_a_list_that_drops_most_events_is_a_coded_loss_before_and_after() -> None:
-    """`veilog release` printed it in the seventh line, and Python nothing."""
+    """A list that drops most events is a coded loss, before and after the release."""
     planned = plan("evolve", epsilon=1, activities=NAMES[:2])
     before = coded(planned.losses(LOG))
     events = LOG.variants.to_dict()
@@ -82,7 +82,7 @@ def test_cases_beyond_the_length_and_of_persons_that_do_not_count_are_losses() -
 
 
 def test_a_release_of_few_cases_and_few_activities_says_so() -> None:
-    """Amun's filtering left 6 of 13,087 cases; a sketch kept 42 of 624 activities."""
+    """A release of few cases and few activities reports both as losses."""
     few = (
         Variants.of({NAMES[:2]: 6})
         if hasattr(Variants, "of")

@@ -36,7 +36,7 @@ def decision_of(released: veilog.Release, original: veilog.EventLog | Variants |
 
 
 def states(decision: Decision) -> dict[str, str]:
-    """The state of each check by its code."""
+    """Return the state of each check by its code."""
     return {check.code: check.state for check in decision.checks}
 
 
@@ -237,7 +237,7 @@ def test_of_a_log_of_one_case_the_release_is_called_noise() -> None:
 
 
 def log_of_persons(folder: Path) -> veilog.EventLog:
-    """Forty patients with a case each, and one with twenty."""
+    """Return forty patients with a case each, and one with twenty."""
     lines = ["case,activity,timestamp,Patient"]
     for case in range(60):
         who = "p0" if case < 20 else f"p{case}"
@@ -327,7 +327,7 @@ def test_of_variants_it_says_nothing_about_columns() -> None:
 
 @pytest.mark.nightly
 def test_where_there_are_other_accounts_nobody_knows_whether_it_is_the_only_release(tmp_path: Path) -> None:
-    """A ledger cannot know whether next month's file is about the same people."""
+    """With other accounts a ledger cannot know if these people have other releases."""
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True, name="klinik-03.csv")
     released_in(ledger, "1")
     grown = replace(ledger, name="klinik-04.csv")

@@ -68,7 +68,7 @@ def unproven() -> veilog.Release:
 
 
 def texts(section: Section) -> str:
-    """All that stands in a section."""
+    """Return all texts of a section."""
     found = [section.title]
     for block in section.blocks:
         match block:

@@ -76,7 +76,7 @@ def box_half(found: FlowMap) -> float:
 
 
 def points_of(path: str) -> Iterator[tuple[float, float]]:
-    """Points of all bends of a path."""
+    """Yield the points of all bends of a path."""
     numbers = [float(number) for number in re.findall(r"-?[\d.]+", path)]
     places = np.array(numbers).reshape(-1, 2)
     for start in range(0, len(places) - 1, 3):
@@ -135,7 +135,7 @@ def lacking(frame: pd.DataFrame, lines: Iterable[FlowLine], shown: Iterable[str]
 
 
 def frame_of(variants: Variants) -> pd.DataFrame:
-    """The events of these cases, one a row."""
+    """Return the events of these cases, one a row."""
     cases = [trace for trace, number in variants.to_dict().items() for _ in range(number)]
     rows = [(case, activity) for case, trace in enumerate(cases) for activity in trace]
     return pd.DataFrame(rows, columns=["case", "activity"])

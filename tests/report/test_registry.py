@@ -30,7 +30,7 @@ TIER_3 = (
 
 @pytest.fixture(scope="module")
 def schema() -> Any:
-    """The registry's own schema, in the folder that VEILOG_REGISTRY names."""
+    """Return the registry's own schema, in the folder that VEILOG_REGISTRY names."""
     folder = os.environ.get("VEILOG_REGISTRY")
     if not folder:
         pytest.skip("VEILOG_REGISTRY names no folder with the registry's schema")

@@ -34,14 +34,14 @@ VOID = {"meta", "img", "input", "br", "link"}
 
 
 class Page(HTMLParser):
-    """Tags, attributes and text of a page; fails where tags are not closed in order."""
+    """Tags, attributes and text of a page; tags that do not close in order fail."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.open: list[str] = []
         self.inside: list[str] = []
         self.at: dict[str, str] = {}
-        """The text of what has an id, or is a named point of what not to conclude."""
+        """Text of each element with an id, and of each point of what not to conclude."""
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.said: list[str] = []
         self.feed(text)
@@ -73,7 +73,7 @@ class Page(HTMLParser):
         return " ".join(" ".join(self.said).split())
 
     def having(self, name: str) -> list[str | None]:
-        """The values of an attribute, by the order of what has it."""
+        """Return the values of an attribute, in the order of its elements."""
         return [facts[name] for _, facts in self.tags if name in facts]
 
 
@@ -335,7 +335,7 @@ def numbers(text: str) -> list[str]:
 
 
 def log_with(*columns: object) -> EventLog:
-    """Twenty cases of one event, with attributes: a name, then its values."""
+    """Return twenty cases of one event, with attributes: a name, then its values."""
     log = hospital(20, seed=1)
     cases = log.cases.select(["concept:name"])
     for name, values in zip(columns[::2], columns[1::2], strict=True):

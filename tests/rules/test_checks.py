@@ -117,7 +117,7 @@ INTRICATE = [
     "Precedence[B, A]", "Response[A, C]", "Chain Response[C, D]", "Existence2[A]", "Existence2[B]", "Succession[B, D]",
     "Chain Precedence[C, D]", "Responded Existence[D, A]", "Absence4[D]",
 ]  # fmt: skip
-"""All hold of B A C D B A C D."""
+"""Rules that all hold of B A C D B A C D."""
 
 
 def test_only_what_is_proved_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_a_bound_on_steps_ends_all_searches() -> None:
 
 
 def test_times_that_the_shortest_case_cannot_have_are_no_contradiction() -> None:
-    """Another event between them makes room."""
+    """Times too long for the shortest case are no contradiction: longer cases have room."""
     slow = [A_TO_B | {"at_least": "2 d"}, {"from": "*", "to": "*", "at_most": "1 d"}]
     rules = ReleaseRules.of([{"first": "A"}, {"last": "B"}, *slow])
     assert rules is not None

@@ -72,7 +72,7 @@ def test_numbers_and_dates_are_read() -> None:
 
 
 def table(**of_cases: Any) -> AttributeTable:
-    """Cases of two events, A and B."""
+    """Return cases of two events, A and B."""
     number = len(next(iter(of_cases.values())))
     return AttributeTable(
         np.repeat(np.arange(number), 2),

@@ -38,7 +38,7 @@ def counted(curator: Curator, epsilon: Any) -> Variants:
 
 
 def peeks(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Asks, and releases how many cases there are."""
+    """Ask, and release the number of raw cases by a peek."""
     answer = counted(curator, request.epsilon)
     return answer.with_counts(np.array([curator.peek("").cases]))
 
@@ -50,7 +50,7 @@ def looks(curator: Curator, request: Request, settings: Settings) -> Variants:
 
 
 def ranks(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Puts cases into bins by their place in the log."""
+    """Put cases into bins by their place in the log."""
 
     def place(sequences: Sequences) -> Any:
         return np.arange(len(sequences)) % 2
@@ -72,7 +72,7 @@ def keeps(curator: Curator, request: Request, settings: Settings) -> Variants:
 
 
 def keeps_the_last(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """The same with what it saw last, which is of the raw log."""
+    """Release the number of raw events that the function saw last."""
     seen: dict[str, int] = {}
 
     def by_length(sequences: Any) -> Any:
@@ -84,7 +84,7 @@ def keeps_the_last(curator: Curator, request: Request, settings: Settings) -> Va
 
 
 def claims(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Has a guarantee of its own: what it asked does not stand in the account."""
+    """Claim a guarantee whose account lacks one of the queries."""
     answer = counted(curator, request.epsilon)
     getattr(curator, "_account").__dict__["_charges"].clear()  # noqa: B009 - so that its source does not show it
     curator.count(request.epsilon / 2)

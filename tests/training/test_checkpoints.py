@@ -301,7 +301,7 @@ def trained(folder: Path, name: str, **wanted: Any) -> Model:
 
 
 def copied(folder: Path, name: str) -> None:
-    """The checkpoint and its key, as anybody can copy them."""
+    """Copy the checkpoint and its key, as an attacker can."""
     for suffix in ("", ".key"):
         shutil.copy(folder / f"run{suffix}", folder / f"{name}{suffix}")
 
@@ -341,7 +341,7 @@ def entries(folder: Path) -> list[tuple[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [True, False])
 def test_the_ledger_has_what_the_model_claims(tmp_path: Path, kept: bool) -> None:
-    """It had what the questions came to, which was a smaller delta."""
+    """The ledger has the model's claimed delta, not the smaller one of its queries."""
     model = trained(tmp_path, "run", **({} if kept else {"checkpoint": None}))
     (entry,) = Ledger.open(tmp_path / "ledger").show()[0].entries
     assert (entry.epsilon, entry.delta, entry.state) == (2, Fraction(1, 1000), "charged")
@@ -352,7 +352,7 @@ def test_the_ledger_has_what_the_model_claims(tmp_path: Path, kept: bool) -> Non
 
 @pytest.mark.slow
 def test_a_copied_checkpoint_is_not_finished_a_second_time(stopped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two models came of it once, at the price of one."""
+    """A copied checkpoint is not finished again, so one charge gives one model."""
     model = trained(stopped, "run")
     assert model.guarantee.proven and ONE_RUN not in model.guarantee.conditions
     taken = during(monkeypatch, 0, lambda: None)

@@ -14,7 +14,7 @@ from veilog.web.pages.render import of_server
 
 @pytest.fixture(autouse=True, scope="session")
 def of_a_server() -> Iterator[None]:
-    """Pages that are made without a server are those of a usual one."""
+    """Make pages without a server as those of a usual one."""
     with of_server(ServerSettings(folder=Path("data"), ledger=Path("data.ledger"), token="t")):
         yield
 
@@ -27,5 +27,5 @@ def client(server: Served) -> Iterator[httpx.Client]:
 
 @pytest.fixture
 def log(server: Served, client: httpx.Client) -> str:
-    """The address of a log that has been read."""
+    """Return the address of a log that has been read."""
     return brought(server, client)

@@ -179,7 +179,7 @@ def test_every_answer_carries_the_security_headers(server: Served, client: httpx
 
 
 def test_pages_hold_nothing_that_the_policy_forbids(client: httpx.Client) -> None:
-    """No inline script or style, and nothing from another host."""
+    """Pages have no inline script or style, and nothing from another host."""
     log = upload(client, SMALL).headers["location"]
     for address in ("/", log, f"{log}/exposure", f"{log}/release", "/nothing"):
         page = client.get(address).text

@@ -95,7 +95,7 @@ def chromium() -> Iterator[sync_api.Browser]:
 
 @dataclass
 class Visit:
-    """A browser that was let in, and what it noticed."""
+    """Browser with access, and the errors and foreign requests that it noticed."""
 
     page: sync_api.Page
     origin: str
@@ -117,7 +117,7 @@ class Visit:
         place.click()
 
     def bring(self, file: Path) -> None:
-        """Choose a log, which is read then, and wait for that."""
+        """Choose a log, and wait until it is read."""
         self.page.goto(self.origin)
         self.page.get_by_label("Event log").set_input_files(file)
         self.clicks += 1
@@ -126,18 +126,18 @@ class Visit:
         self.page.get_by_role("heading", name="Findings while reading").wait_for(timeout=PATIENCE)
 
     def settings(self) -> None:
-        """From the log to the settings, where all names of activities are public."""
+        """Go from the log to the settings, with all names of activities public."""
         self.click("button", "Yes: see who is exposed")
         self.click("link", "Choose what to release")
         self.press(self.page.get_by_label("All of these may be known"))
 
     def short(self) -> None:
-        """No page has more than three screens with its details closed."""
+        """Assert that no page has more than three screens with its details closed."""
         self.page.set_viewport_size({"width": 1280, "height": SCREEN})
         assert self.page.evaluate("document.documentElement.scrollHeight") <= LONGEST, self.page.url
 
     def release(self, compared: bool = True) -> None:
-        """Press the button and wait for the result, and for what is compared after that."""
+        """Press the button, and wait for the result and for the comparison after it."""
         if "/check" not in self.page.url:
             self.click("button", "Check your answers")
         self.click("button", "Make the release")
@@ -164,7 +164,7 @@ class Visit:
         self.page.evaluate(CLOSED)
 
     def tab_to(self, words: str) -> None:
-        """Reach a button by the keyboard alone, and see on the way where one is."""
+        """Reach a button by the keyboard alone, and assert a visible focus on the way."""
         self.page.locator("body").press("Home")
         for _ in range(80):
             self.page.keyboard.press("Tab")
@@ -199,7 +199,7 @@ class Visit:
 
 
 def visiting(server: Served, browser: sync_api.Browser, **options: object) -> Iterator[Visit]:
-    """A visit that at its end must have had no error, and no request to anybody else."""
+    """Yield a visit, and assert that it ends without error or foreign request."""
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
     context.set_default_timeout(PATIENCE)
     page = context.new_page()

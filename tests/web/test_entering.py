@@ -38,7 +38,7 @@ def test_a_wrong_token_lets_nobody_in(server: Served, token: str) -> None:
 
 
 def test_an_address_with_the_token_lets_nobody_in(server: Served) -> None:
-    """It would stay in the history of the browser."""
+    """An address with the token gives no access, as browsers keep their history."""
     with server.stranger() as stranger:
         for address in (f"/?token={TOKEN}", f"/enter?token={TOKEN}", f"/?code={TOKEN}", f"/enter?code={TOKEN}"):
             answer = stranger.get(address)
@@ -106,7 +106,7 @@ def test_a_cookie_of_one_who_was_let_out_is_worth_nothing_either(server: Served)
 @pytest.mark.slow
 @pytest.mark.parametrize("lasting", [False, True])
 def test_a_new_token_asks_all_for_it_and_they_find_their_logs_again(tmp_path: Path, lasting: bool) -> None:
-    """As of each start without a file: this is how all are shut out."""
+    """A new token shuts out all until they enter it; then they find their logs again."""
     with served(tmp_path / "data", lasting_token=lasting) as server, server.browser() as client:
         log = upload(client, SMALL).headers["location"]
         cookies = httpx.Cookies(client.cookies)
@@ -137,7 +137,7 @@ def settings_of(folder: Path, **facts: Any) -> ServerSettings:
 
 
 def browser_of(app: Access, host: str, port: int = 8400) -> httpx.AsyncClient:
-    """One that asks an application without a server."""
+    """Return a client that asks an application without a server."""
     origin = f"http://{host}:{port}"
     return httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=origin, headers={"origin": origin})
 
@@ -229,7 +229,7 @@ def test_the_host_of_the_pages_stays_the_same_and_is_another_for_each_folder(tmp
 
 
 def test_nobody_else_can_listen_where_the_host_of_the_pages_leads() -> None:
-    """Browsers look for it at both loopbacks, with their cookies."""
+    """The server listens on both loopbacks, where browsers look with their cookies."""
     sockets = sockets_at("127.0.0.1", 0)
     names = [sock.getsockname()[:2] for sock in sockets]
     try:
@@ -281,7 +281,7 @@ def test_what_is_printed_and_what_starts_a_browser_hold_codes(tmp_path: Path, mo
 def test_with_a_token_of_a_file_nothing_that_lets_in_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would stay in the log of a container."""
+    """With a token from a file the address has no code, which container logs would keep."""
     printed, started, _, port = told_by(tmp_path, monkeypatch, lasting=True)
     assert printed == f"http://127.0.0.1:{port}/"
     assert TOKEN not in started and "?code=" in started

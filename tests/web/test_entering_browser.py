@@ -23,7 +23,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @contextlib.contextmanager
 def profile(folder: Path) -> Iterator[sync_api.BrowserContext]:
-    """A browser that keeps what it keeps on the disk."""
+    """Yield a browser that keeps its profile on the disk."""
     with sync_api.sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             folder, executable_path=str(CHROMIUM), args=list(FLAGS), headless=True

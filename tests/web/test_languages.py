@@ -44,7 +44,7 @@ SAID = {
     "/stored": "All that is stored on this machine",
     "/nothing": "There is no such page.",
 }
-"""A sentence of each page."""
+"""Sentences of the pages, one for each."""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def client(server: Served) -> Iterator[httpx.Client]:
 
 @pytest.fixture(scope="module")
 def places(server: Served, client: httpx.Client) -> dict[str, str]:
-    """The addresses of a log that was read, and of a job that waits."""
+    """Return the addresses of a log that was read, and of a job that waits."""
     log = upload(client, SMALL).headers["location"]
     read_at_once(server, log)
     form = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log"}

@@ -27,7 +27,7 @@ except ImportError:  # Windows
 
 
 def test_the_head_of_an_answer_does_not_wait_for_its_body() -> None:
-    """Connections that are accepted from it send at once, without Nagle's algorithm."""
+    """The head of an answer is sent at once, without Nagle's algorithm."""
 
     async def accepted() -> int:
         delays: asyncio.Queue[int] = asyncio.Queue()
@@ -63,7 +63,7 @@ CLIENTS = 300
 
 
 def started(tmp_path: Path, stderr: IO[bytes]) -> tuple[subprocess.Popen[str], str]:
-    """A server of its own with few files, and its address."""
+    """Start a server with few files; return it and its address."""
     command = [sys.executable, "-m", "veilog", "serve", "--no-open", "--workers", "1", "--host", "localhost"]
     server = subprocess.Popen(
         [*command, "--folder", str(tmp_path / "data")],
@@ -123,7 +123,7 @@ def is_dropped(connection: socket.socket) -> bool:
 def test_a_connection_whose_request_does_not_come_is_dropped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bytes
 ) -> None:
-    """Also where it is the second one."""
+    """A connection without a complete request is dropped, also after a first one."""
     with bounded_server(tmp_path, monkeypatch, 50) as server, contextlib.ExitStack() as stack:
         place = ("127.0.0.1", server.settings.port)
         connection = stack.enter_context(socket.create_connection(place, timeout=30))
@@ -154,7 +154,7 @@ def test_the_oldest_connection_that_asks_nothing_makes_room(tmp_path: Path, monk
 
 @pytest.mark.slow
 def test_as_many_files_as_the_system_allows_may_be_opened() -> None:
-    """In a process of its own, whose limit it raises."""
+    """The server raises its limit of open files to that of the system."""
     code = (
         "import resource; from veilog.web.server import connections_at_most as most;"
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; hard = min(hard, 3000) if hard > 0 else 3000;"

@@ -38,7 +38,7 @@ LACKING = """(log) => {
     const own = all.filter((step) => step.dataset[end] === name);
     return most(own.filter(shown)) < most(own); }));
 }"""
-"""The activities shown that lack their most frequent way in or out."""
+"""Activities on a map that lack their most frequent way in or out."""
 COVERING = """() => {
   const rooms = (parts) => [...document.querySelectorAll(parts)].map((part) => [part, part.getBoundingClientRect()]);
   const labels = rooms('.map .label').filter(([, room]) => room.width);
@@ -48,13 +48,13 @@ COVERING = """() => {
   return labels.flatMap(([label, room], i) => [...labels.slice(i + 1), ...boxes].filter(
     ([, other]) => over(room, other) > 0).map(() => label.textContent));
 }"""
-"""The numbers that lie on another one or on a box."""
+"""Numbers that lie on another one or on a box."""
 CLIPPED = """() => [...document.querySelectorAll(':is(.outlook, .chart svg) text')].filter((text) => {
   const [own, around] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
   return own.width && (own.left < around.left - 1 || own.right > around.right + 1
     || own.top < around.top - 1 || own.bottom > around.bottom + 1);
 }).map((text) => text.textContent)"""
-"""The labels of charts that do not lie wholly in their chart."""
+"""Labels of charts that do not lie wholly in their chart."""
 PLACES = """() => [...document.querySelectorAll('.map .box')].filter((box) => box.getBoundingClientRect().width)
   .map((box) => [box.dataset.activity, ...['x', 'y'].map((axis) => Math.round(box.getBoundingClientRect()[axis]))])"""
 SEEN = """label => [...label.querySelectorAll('tspan:not(:has(tspan))')].filter((part) => part.getClientRects().length)
@@ -78,7 +78,7 @@ Opened = Callable[..., sync_api.Page]
 
 @pytest.fixture
 def opened(chromium: sync_api.Browser) -> Iterator[Opened]:
-    """A page with the map of two logs, as the server would send it."""
+    """Yield a function that opens a page with the map of two logs, without a server."""
     contexts = []
 
     def open_page(first: FlowSteps, second: FlowSteps, **options: object) -> sync_api.Page:
@@ -108,7 +108,7 @@ def opened(chromium: sync_api.Browser) -> Iterator[Opened]:
 
 
 def made_up(activities: int) -> tuple[FlowSteps, FlowSteps]:
-    """A process with a main path, choices and repetitions, and a noisy copy of it."""
+    """Return a process with choices and repetitions, and a noisy copy of it."""
     rng = np.random.default_rng(activities)
     names = [f"step {i} of the process" if i % 3 else f"step {i}" for i in range(activities)]
     follow = [(rng.integers(0, activities, 4), rng.dirichlet([3, 1, 0.5, 0.2])) for _ in names]
@@ -129,7 +129,7 @@ def made_up(activities: int) -> tuple[FlowSteps, FlowSteps]:
 
 
 def look(page: sync_api.Page) -> None:
-    """Nothing is wider than the window, and axe finds nothing, with the table open."""
+    """Assert that nothing is wider than the window, and that axe finds nothing."""
     axe = util.find_spec(AXE) is not None
     page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true })")
     if axe:
@@ -175,7 +175,7 @@ def test_the_way_to_intensive_care_is_seen(opened: Opened, logs: Path) -> None:
 
 @pytest.mark.parametrize("scripts", [True, False])
 def test_original_release_and_difference_are_one_frame(opened: Opened, scripts: bool) -> None:
-    """With a script and without."""
+    """Original, release and difference are one frame, with a script and without."""
     first = steps_of(Variants.from_dict({("a", "b", "c"): 10, ("a", "c"): 5, ("a", "x"): 4}))
     second = steps_of(Variants.from_dict({("a", "b", "c"): 4, ("a", "c"): 9, ("a", "y"): 3}))
     page = opened(first, second, java_script_enabled=scripts)
@@ -218,7 +218,7 @@ def test_the_table_has_the_steps_of_the_picture(opened: Opened) -> None:
 
 @dataclass
 class Walk:
-    """A browser that was let in, with a log that was released three times."""
+    """Browser with access, and a log that was released three times."""
 
     context: sync_api.BrowserContext
     origin: str
@@ -243,7 +243,7 @@ def walk(chromium: sync_api.Browser, tmp_path_factory: pytest.TempPathFactory) -
         server.browser() as client,
     ):
         before = Ledger.open(server.settings.ledger, create=True)
-        before.reserve(hospital(20, seed=9), "laplace", epsilon=1, unit="case")  # of another log
+        before.reserve(hospital(20, seed=9), "laplace", epsilon=1, unit="case")  # an account of another log
         log = upload(client, path.read_bytes(), "log.xes").headers["location"]
         context.add_cookies([{"name": c.name, "value": c.value, "url": server.origin} for c in client.cookies.jar])
         found = Walk(context, server.origin, log, [])
@@ -260,7 +260,7 @@ def walk(chromium: sync_api.Browser, tmp_path_factory: pytest.TempPathFactory) -
 
 
 def test_any_two_releases_are_compared_by_use_case_map_and_cost(walk: Walk) -> None:
-    """It was a table of 23 rows, with "Purpose 1", no direction, no map and no cost."""
+    """Any two releases are compared by use case, map and epsilon."""
     page = walk.goes_to(f"{walk.log}/compare")
     first, second = page.get_by_label("First release"), page.get_by_label("Second release")
     assert [pick.locator("option:checked").inner_text()[:9] for pick in (first, second)] == ["Release 2", "Release 3"]
@@ -278,7 +278,7 @@ def test_any_two_releases_are_compared_by_use_case_map_and_cost(walk: Walk) -> N
 
 
 def test_labels_of_charts_lie_in_their_charts(walk: Walk) -> None:
-    """They read ".25 %, 3.75 %", and the axis of 1.8 % went to 5 %."""
+    """Labels of charts lie in their charts."""
     for place, chart in ((f"{walk.log}/release", ".outlook"), (f"{walk.jobs[-1]}/explore", ".chart svg")):
         page = walk.goes_to(place)
         page.evaluate("document.querySelectorAll('details').forEach((e) => { e.open = true })")
@@ -287,7 +287,7 @@ def test_labels_of_charts_lie_in_their_charts(walk: Walk) -> None:
 
 
 def test_releases_are_counted_by_log(walk: Walk) -> None:
-    """ "Release 18" was the first of its log."""
+    """Releases are counted by log, from 1."""
     page = walk.goes_to(f"{walk.log}/account")
     found = page.locator("main li.card > p > b").all_inner_texts()
     assert [name.partition(":")[0] for name in found] == ["Release 3", "Release 2", "Release 1"]
@@ -305,7 +305,7 @@ def test_an_activity_has_one_colour_on_all_pages(walk: Walk) -> None:
 
 
 def test_a_file_that_no_choice_of_columns_mends_is_refused_with_a_way_out(walk: Walk, tmp_path: Path) -> None:
-    """A bomb asked for columns, again and again."""
+    """A file that no choice of columns mends is refused with a way out."""
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("bomb.csv", b"case,activity,time\nc1," + b"a" * (40 << 20) + b",2024-01-01\n")
     page = walk.goes_to("/")

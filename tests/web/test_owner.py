@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(autouse=True)
 def alone(server: Served) -> None:
-    """All browsers have one ledger: no test sees what another spent."""
+    """Empty the ledger of all browsers, so that no test sees what another spent."""
     for log in server.store.every_log():
         server.store.delete_log(log.id)
     server.settings.ledger.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def test_a_column_is_a_person_by_its_name_or_by_the_users_word(server: Served, c
 
 
 def role(page: str, column: str, value: str) -> str:
-    """The choice of a role in the head of a column."""
+    """Return the choice of a role in the head of a column."""
     chosen = re.search(rf'name="is_{column}".*?</select>', page, re.DOTALL)
     assert chosen, column
     (option,) = re.findall(rf'<option value="{value}"[^>]*>', chosen[0])
@@ -449,7 +449,7 @@ def granted(client: httpx.Client) -> str:
 def test_the_list_of_all_is_open_for_a_while_only(
     server: Served, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its address stays in the browser's history."""
+    """The list of all is open for a while only, as its address stays in the history."""
     place = granted(client)
     assert client.get(place).status_code == 200
     monkeypatch.setattr(access, "time", SimpleNamespace(time=lambda: time.time() + 3600))

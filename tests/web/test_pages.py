@@ -51,7 +51,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> ServerSettings:
 
 @pytest.fixture(scope="module")
 def ordinary(settings: ServerSettings) -> dict[str, str]:
-    """Every page about an ordinary log."""
+    """Return every page about an ordinary log."""
     path = settings.folder / "ward.xes"
     files.write(hospital(150, seed=3), path)
     return every_page(path, "ward.xes", {"method": "evolve", "epsilon": "1", "times": "0.3", "labels": "log"}, settings)
@@ -59,7 +59,7 @@ def ordinary(settings: ServerSettings) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def hostile(settings: ServerSettings) -> dict[str, str]:
-    """Every page about a log in which every name is an attack."""
+    """Return every page about a log in which every name is an attack."""
     lines = ["case,activity,timestamp," + "X" * 5_000]
     for case in range(60):
         for i in range(6):
@@ -147,7 +147,7 @@ def tried(name: str) -> Forecast:
 
 
 class Reader(HTMLParser):
-    """A page as a browser sees it, as far as these tests need."""
+    """Page as a browser sees it, as far as these tests need."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -271,7 +271,7 @@ def test_text_stands_out_from_what_is_behind_it_in_light_and_dark() -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of WCAG 2."""
+    """Return the contrast ratio of WCAG 2."""
     dark, light = sorted(luminance(colour) for colour in (one, other))
     return (light + 0.05) / (dark + 0.05)
 

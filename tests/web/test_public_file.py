@@ -16,7 +16,7 @@ from veilog.messages import Message
 
 
 def waited(holds: Callable[[], bool]) -> None:
-    """Wait for what a worker does."""
+    """Wait for the result of a worker."""
     until = time.monotonic() + 120
     while not holds():
         assert time.monotonic() < until

@@ -37,7 +37,7 @@ def field(name: str, value: str) -> bytes:
 
 
 def sent(stream: Callable[[], AsyncIterator[bytes]], kind: str, length: int | None = None) -> Request:
-    """A request of which this comes."""
+    """Return a request with this stream as its body."""
     headers = {"content-type": kind} | ({} if length is None else {"content-length": str(length)})
     return cast(Request, SimpleNamespace(headers=headers, stream=stream))
 
@@ -298,7 +298,7 @@ def bytes_of(server: Served) -> int:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One that takes more than the block that is written at once."""
+    """Yield a server for uploads above the block that is written at once."""
     with served(tmp_path_factory.mktemp("large") / "data") as found:
         yield found
 
@@ -325,7 +325,7 @@ def test_of_one_browser_two_uploads_come_at_once(large: Served) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("full", [False, True])
 def test_what_would_be_refused_in_the_end_is_not_written(tmp_path: Path, full: bool) -> None:
-    """Without a mark of a form, or where the browser may keep no more."""
+    """An upload without a form's mark, or beyond the browser's limit, is not written."""
     with served(tmp_path / "data", max_kept=1) as server, server.browser() as client:
         if full:
             assert upload(client, SMALL).status_code == 303

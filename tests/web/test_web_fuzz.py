@@ -63,7 +63,7 @@ ACTIONS = (
 
 
 class Fuzzer:
-    """A browser with a mind of its own, and a neighbour's log and job to find."""
+    """Browser with random requests, and a neighbour's log and job to find."""
 
     def __init__(self, server: Served, client: httpx.Client, neighbours: list[str], seed: int) -> None:
         self.random = random.Random(seed)
@@ -73,7 +73,7 @@ class Fuzzer:
         self.session, self.key = record.session, server.store.key()
 
     def renew(self) -> None:
-        """A log that has been read and a job on it, if the last ones were deleted."""
+        """Bring a log and a job on it again, if the last ones were deleted."""
         self.log = upload(self.client, SMALL).headers["location"]
         read_at_once(self.server, self.log)
         once = once_of(self.client.get(self.log))
@@ -137,7 +137,7 @@ class Fuzzer:
         return fields
 
     def once(self) -> str:
-        """The mark that any page of this browser would have, made without asking for one."""
+        """Return the mark that any page of this browser would have, without a request."""
         return self.text() if self.random.random() < 0.2 else new_once(self.key, self.session)
 
     def encoded(self, fields: dict[str, str]) -> bytes:
@@ -145,7 +145,7 @@ class Fuzzer:
         return b"&".join(quote(name).encode() + b"=" + quote(value).encode() for name, value in pairs)
 
     def body(self) -> tuple[bytes, str]:
-        """A body and what it calls itself."""
+        """Return a body and its content type."""
         match self.random.randrange(8):
             case 0:
                 return self.random.randbytes(self.random.randrange(2000)), self.random.choice([FORM, PARTS])
@@ -157,7 +157,7 @@ class Fuzzer:
                 return self.encoded(self.fields()), FORM
 
     def parts(self) -> bytes:
-        """An upload, sometimes cut off."""
+        """Return an upload, sometimes cut off."""
         disposition = "--B\r\nContent-Disposition: form-data; name="
         name = self.random.choice(["file", "file", "once", self.text()])
         file = self.text() + self.random.choice([".csv", ".xes", ".bpmn", ""])

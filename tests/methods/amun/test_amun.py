@@ -108,7 +108,7 @@ def test_priors_are_those_of_the_rule_for_every_group(
     for name in {name for name, _ in cases}:
         rows = [2 * i + 1 for i, (other, _) in enumerate(cases) if other == name]
         values = [seconds for other, seconds in cases if other == name]
-        # Equal ends would share a transition: the two names lead to ends of their own, so each is a group.
+        # Equal ends would share a transition. The two names lead to separate ends, so each is a group.
         assert known.priors[rows].tolist() == pytest.approx(brute_force(values, precision, 0.2, clamped), abs=1e-12)
 
 

@@ -83,7 +83,7 @@ def test_no_variant_loses_more_than_one_case(numbers: list[int], seed: int) -> N
 
 
 def test_oversampling_adds_a_case_to_every_transition_at_least() -> None:
-    """The absolute value of real noise, rounded up, is never 0."""
+    """Oversampling adds to every transition: real noise, rounded up, is never 0."""
     log = example()
     view = view_of(log)
     for seed in range(20):
@@ -149,7 +149,7 @@ def test_filtering_looks_at_steps_alone() -> None:
 
 
 def test_where_every_case_is_risky_only_certain_steps_are_filtered() -> None:
-    """In both steps six in ten take an hour, so that all priors are 0.6."""
+    """If all cases are risky (priors of 0.6), only certain steps are filtered."""
     cases = [[("a", 0), ("b", one * 3_600), ("c", (one + two) * 3_600)] for one, two in [(1, 0)] * 4 + [(0, 1)] * 4]
     log = log_of(cases + [[("a", 0), ("b", 3_600), ("c", 7_200)]] * 2)
     kept = program(log, mode="filtering", guessing_advantage=0.4, seed=1)

@@ -53,7 +53,7 @@ CHOSEN: dict[str, tuple[Any, ...]] = {
 
 
 def drawn(parameter: Parameter, rng: np.random.Generator) -> Any:
-    """A value of the parameter: the default half of the time, else one from its range."""
+    """Return the parameter's default half of the time, else a value from its range."""
     if parameter.name in CHOSEN:
         options = CHOSEN[parameter.name]
         return options[rng.integers(len(options))]
@@ -89,7 +89,7 @@ def settings_of(name: str, number: int, rng: np.random.Generator) -> dict[str, A
 
 
 def exact(number: float | None) -> Fraction:
-    """The number as people read it."""
+    """Return the exact number that people read."""
     return Fraction(Decimal(repr(number or 0.0)))
 
 
@@ -101,7 +101,7 @@ def panel(released: veilog.Release) -> str:
 
 
 def numbers(text: str, name: str) -> list[Fraction]:
-    """All numbers that a text gives for a name."""
+    """Return all numbers that a text prints for a name."""
     return [Fraction(Decimal(n)) for n in re.findall(rf"\b{name} (?:= |at most )?([0-9][0-9.e+-]*[0-9]|[0-9])", text)]
 
 

@@ -105,7 +105,7 @@ def test_certified_releases_depend_on_the_log_through_the_answers_alone(
 
 
 def recorder(question: Any, answers: list[Any]) -> Any:
-    """The question, whose answers are kept."""
+    """Wrap a query so that its answers are kept."""
 
     def ask(self: Curator, *given: Any, **named: Any) -> Any:
         answers.append(question(self, *given, **named))
@@ -115,7 +115,7 @@ def recorder(question: Any, answers: list[Any]) -> Any:
 
 
 def replayer(answers: Any) -> Any:
-    """In place of a question: the next of the answers, whatever is asked."""
+    """Replace a query by the next of the answers, whatever its arguments."""
 
     def ask(self: Curator, *given: Any, **named: Any) -> Any:
         return next(answers)

@@ -98,7 +98,7 @@ def with_case_first(
 
 
 def neighbours(log: EventLog) -> dict[str, EventLog]:
-    """The log with one case more, of each kind."""
+    """Return the log with one case more, for each kind of case."""
     usual = list(log.variants.labels)
     day, hour = datetime.datetime(2024, 5, 1, tzinfo=datetime.UTC), datetime.timedelta(hours=1)
     ages = {"age group": "80+", "urgency": 4}
@@ -123,7 +123,7 @@ NEIGHBOURS = neighbours(LOG)
 
 
 def published(released: Release, folder: Path) -> dict[str, bytes]:
-    """All that is published."""
+    """Return all that is published."""
     folder.mkdir()
     for name in ("release.xes", "release.csv", "release.parquet"):
         released.save(folder / name)

@@ -115,7 +115,7 @@ CASES = [named(method, settings) for method in sorted(SETTINGS) for settings in 
 
 
 def neighbour(log: EventLog) -> EventLog:
-    """The log without its third case, which changes no public fact."""
+    """Return the log without its third case, which changes no public fact."""
     less = log.only(np.delete(np.arange(log.cases.num_rows), 2))
     assert less.variants.labels == log.variants.labels
     assert less.variants.lengths.max() == log.variants.lengths.max()
@@ -123,7 +123,7 @@ def neighbour(log: EventLog) -> EventLog:
 
 
 def declared(*logs: EventLog) -> Domain:
-    """All that could be public about these logs."""
+    """Return all facts that could be public about these logs."""
 
     def values(name: str) -> tuple[str, ...]:
         columns = [(log.events if name in log.events.column_names else log.cases).column(name) for log in logs]
@@ -213,26 +213,26 @@ def test_every_certified_method_is_replayed() -> None:
 
 
 def _looks(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Reads the number of raw cases beside its question."""
+    """Read the number of raw cases beside the query."""
     answer = curator.partitions(request.epsilon, request.delta)
     return answer.with_counts(answer.counts + curator._variants.cases)
 
 
 def _asks_by_what_it_saw(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Spends by the number of raw cases."""
+    """Spend by the number of raw cases."""
     share = request.epsilon / (2 + curator._variants.cases % 2)
     return curator.partitions(share, request.delta)
 
 
 def _sorts_by_what_it_saw(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Sorts cases into bins by how often their variant occurs."""
+    """Sort cases into bins by the number of cases of their variant."""
     counts = curator._variants.to_dict()
     curator.histogram(lambda block: [min(counts.get(s, 0), 1) for s in block], 2, request.epsilon)
     return Variants.from_dict({("a",): 1})
 
 
 def _asks_once_more(curator: Curator, request: Request, settings: Settings) -> Variants:
-    """Asks a second time where the number of raw cases is even."""
+    """Ask a second time if the number of raw cases is even."""
     share = request.epsilon / 2
     found = curator.partitions(share, request.delta)
     return found if curator._variants.cases % 2 else curator.partitions(share, request.delta)

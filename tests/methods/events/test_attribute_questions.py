@@ -15,7 +15,7 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 
 
 def questions(log: EventLog, **arguments: Any) -> tuple[list[Asked], list[Choice]]:
-    """The sums that are asked, and the choices of tables."""
+    """Return the sums and the choices of tables that a release queries."""
     with heard() as asked, choices_heard() as choices:
         released(log, seed=1, **arguments)
     return asked, choices
@@ -68,7 +68,7 @@ def code_of(asked: Any) -> str:
 @given(raw=some_cases)
 @settings(max_examples=20)
 def test_a_case_contributes_by_itself_and_within_the_bound(raw: list[Any]) -> None:
-    """The complete case is in every log so that its columns have their types."""
+    """Every case adds alone and within the bound; a complete one sets the types."""
     assert {code_of(asked) for asked in QUESTIONS} == {
         *("attributes-recorded-where", "attributes-recorded-otherwise", "values-with-each-activity", "stays-as-it-was"),
         *("values-by-case", "values-of-events", "decimals-of", "values-by-other", "values-by-other-per-event"),
@@ -92,7 +92,7 @@ hours_of_events = st.lists(st.one_of(st.none(), st.integers(-50, 9_000)), max_si
 
 
 def at_hours(cases: list[tuple[str | None, list[int | None]]]) -> EventLog:
-    """Cases of a value and of the hours of their events, from the start of 2024 on."""
+    """Return cases of a value and the hours of their events since January 2024."""
     flat = [(i, at) for i, (_, times) in enumerate(cases) for at in times]
     times = [None if at is None else 1_704_067_200_000_000 + at * HOUR for _, at in flat]
     events = {

@@ -304,7 +304,7 @@ def test_dates_need_times() -> None:
 @pytest.mark.parametrize("more", [{}, {"times": "0.2"}])
 @pytest.mark.parametrize("names", [["fast"], ["colour", "kind", "fast"]])
 def test_a_release_without_events_has_columns_for_them_and_is_not_lost(names: list[str], more: dict[str, str]) -> None:
-    """No case has a declared activity, and the queries until then are charged."""
+    """A release without any declared activity keeps its columns."""
     public = Domain(activities=("escalate",), attributes={"kind": ("new", "old"), "colour": ("red", "blue")})
     made = released(domain=public, attributes=names, **more)
     assert made.log.cases.num_rows > 0

@@ -165,7 +165,7 @@ def test_zero_stays_what_it_is() -> None:
 
 
 def test_what_a_boolean_may_be_its_type_says() -> None:
-    """Found with a delta, the rare value would be below the threshold."""
+    """The type of a boolean declares its values; a search would miss the rare one."""
     log = log_of([({"insured": i % 10 > 0}, [{"activity": "a"}]) for i in range(600)])
     for delta in ("1e-6", None):
         more = {} if delta is None else {"delta": delta}

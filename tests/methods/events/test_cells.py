@@ -46,7 +46,7 @@ def block(paths: list[list[int]]) -> Cases:
 @given(paths=st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=8), seed=st.integers(0, 50))
 @settings(max_examples=60)
 def test_the_cell_of_a_case_is_its_own(paths: list[list[int]], seed: int) -> None:
-    """Whatever else is in the block, and in whatever order."""
+    """The cell of a case depends neither on the block's other cases nor their order."""
     rule = CellRule.of(repeated(CASES), 1_000, np.random.default_rng(seed))
     assert rule.number > 1
     alone = [int(rule.of_cases(block([path]))[0]) for path in paths]

@@ -70,7 +70,7 @@ def rows_of(keys: list[int], counts: list[int]) -> ReleasedRows:
 
 @pytest.mark.parametrize("size", [12, 1 << 20])
 def test_keys_are_looked_up_as_they_are_found(size: int) -> None:
-    """By a table, where there are few, and else by a search."""
+    """Keys are found by a table for few of them, and by a search for many."""
     rows = rows_of([7, 2, 5, 9], [1, 4, 2, 0])
     assert rows.keys.tolist() == [2, 5, 7], "of none that no case has"
     assert rows.placed(np.array([0, 2, 3, 5, 7, 11]), size).tolist() == [3, 0, 3, 1, 2, 3]

@@ -86,7 +86,7 @@ def priced(scale: float) -> Price:
 
 
 def answered(levels: int, counts: np.ndarray, scale: float, seed: int) -> calendar._Halves:
-    """A tree of which all finest parts were asked, with noise of this scale."""
+    """Return a tree with noisy answers of this scale for all finest parts."""
     tree = calendar._Halves.of(levels)
     noisy = counts + np.random.default_rng(seed).laplace(0, scale, len(counts))
     tree.add([(levels, part) for part in range(1 << levels)], noisy, priced(scale))
@@ -162,7 +162,7 @@ def test_a_clock_of_busy_hours_shows_each_time_once() -> None:
 
 
 def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> None:
-    """1,000 cases at noon; the noise of one hour has a deviation of 42."""
+    """Hours of 1,000 cases at noon are found, against a deviation of 42 in each hour."""
     log = log_of(*[[("a", 1_704_110_400 + 86_400 * (i % 7))] for i in range(1_000)])
     noons = []
     for seed in range(5):

@@ -24,7 +24,7 @@ from veilog.privacy.mechanisms import noise
 
 OWN, OTHERS = hospital(400, seed=1), hospital(3000, seed=2)
 WRONG = log_of(*[[(name, 1_704_100_000 + 11 * i + k) for k, name in enumerate("abcd")] for i in range(500)])
-"""Other activities, and cases of three seconds."""
+"""Log with other activities and cases of three seconds, as a wrong prior."""
 
 
 def timed(prior: EventLog | None, epsilon: str, seed: int, remark: Any = lambda text: None) -> Any:

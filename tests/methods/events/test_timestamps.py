@@ -122,7 +122,7 @@ def test_a_delta_that_is_too_small_to_pay_changes_nothing() -> None:
 
 
 def questions_of_times(log: EventLog, epsilon: str) -> list[Asked]:
-    """Every question that times ask at this epsilon, as it was asked."""
+    """Return every query about times at this epsilon, with its arguments."""
     with heard() as asked:
         timed(log, epsilon, 0)
     return asked
@@ -219,7 +219,7 @@ STANDS_OUT, EVEN = STANDING_OUT[True, True], STANDING_OUT[False, False]
 
 @pytest.mark.parametrize(("epsilon", "expected"), [("40", STANDS_OUT), ("0.02", EVEN)])
 def test_a_release_says_whether_hours_and_days_are_noise(epsilon: str, expected: Message) -> None:
-    """At noon of Mondays to Fridays."""
+    """A release reports if its hours and days, noons of weekdays, are noise."""
     noon = 1_704_110_400
     log = log_of(*[[("a", noon + 86_400 * (i % 5 + 7 * (i % 30))), ("b", noon + 300)] for i in range(300)])
     curator = Curator(log.variants, log=log, randomness=noise.seeded(3))
@@ -400,7 +400,7 @@ def test_an_empty_release_has_no_times() -> None:
 
 
 def test_a_declared_domain_shapes_the_gaps_too() -> None:
-    """The time between two kept events counts as one gap."""
+    """The time between two declared events counts as one gap."""
     curator = Curator(HOSPITAL.variants, log=HOSPITAL, domain=Domain.of(["Triage", "Discharge"], 2))
     cases = released_cases(Variants.from_dict({("Triage", "Discharge"): 20}), np.random.default_rng(0))
     assert len(released_times(curator, Fraction(1), cases, window=None)) == 40

@@ -51,7 +51,7 @@ def edited(text: str) -> set[str]:
 
 @given(releases, flows)
 def test_the_edits_of_a_trace_are_those_that_the_chain_allows(release: dict[str, int], flow: list[float]) -> None:
-    """None is missing, and no step is new: what no trace repeats stays single."""
+    """Edits are all that the chain allows, without new steps or new repeats."""
     chain = chain_of(flow)
     edits = Edits.of(weighted(release), chain, LONGEST)
     repeated = {event for text in release for event in text if text.count(event) > 1}
@@ -118,7 +118,7 @@ def test_a_trace_has_as_many_copies_as_the_fit_gives_it_beyond_chance() -> None:
 
 
 def test_edits_that_spoil_the_model_are_not_taken() -> None:
-    """Rarer and rarer steps are left out, at last all edits."""
+    """Edits that spoil the model are left out: of rarer and rarer steps, at last all."""
     fine = weighted({"\x00\x01": 50, "\x00\x02\x01": 1})
     edits = Edits.of(fine, chain_of([1.0] * (SIZE + 1) ** 2), LONGEST)
     tried: list[int] = []

@@ -35,7 +35,7 @@ LOG = Variants.from_dict(
     {("register", "check", "pay"): 400, ("register", "check", "check", "pay"): 150, ("register", "reject"): 250}
 )
 MANY = variants_only(2000, 8, 6.0)
-"""Hardly a variant occurs twice."""
+"""Log in which hardly a variant occurs twice."""
 
 
 def asked(release: veilog.Release) -> list[str]:
@@ -43,7 +43,7 @@ def asked(release: veilog.Release) -> list[str]:
 
 
 def found_by(log: Variants, **wanted: object) -> tuple[veilog.Release, dict[tuple[str, ...], int]]:
-    """A release, and the answer which variants are frequent."""
+    """Return a release, and its answer about frequent variants."""
     answers = []
     question = Curator.partitions
 

@@ -32,7 +32,7 @@ def chain_of(steps: dict[tuple[int, int], float]) -> Chain:
 
 
 BACK = chain_of({(END, A): 100, (A, B): 120, (B, A): 20, (B, C): 100, (C, END): 100})
-"""A, B, C, where noise may have made the way back from B to A."""
+"""A, B, C, with a way back from B to A that noise may have made."""
 
 
 def doubt(chain: Chain, b: float, noisy: np.ndarray | None = None) -> Doubt | None:
@@ -136,7 +136,7 @@ def test_fewer_cases_repeat_activities_in_releases_of_a_log_where_none_does() ->
 
 
 FAR = 2**40
-"""Farther off than any noise that is ever drawn for what is asked here."""
+"""Distance beyond any noise that these queries draw."""
 EXTREME: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
     "all far below 0": lambda size, rng: np.full(size, -FAR),
     "all 0": lambda size, rng: np.zeros(size, dtype=np.int64),

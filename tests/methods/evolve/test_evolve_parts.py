@@ -300,7 +300,7 @@ def test_triples_tell_what_pairs_cannot() -> None:
 
 
 def random_flow(states: int, cases: float) -> np.ndarray:
-    """A flow whose states are followed by two or three others each."""
+    """Return a flow whose states are followed by two or three others each."""
     rng = np.random.default_rng(3)
     flow = rng.dirichlet(np.full(states + 1, 0.3), size=states + 1) * cases
     flow[states, states] = 0.0

@@ -39,7 +39,7 @@ def kinds(cases: int, activities: int, number: int) -> Variants:
 
 
 def released(log: Variants, epsilon: str, seed: int, constants: Constants = DEFAULTS) -> tuple[Variants, bool]:
-    """A release of full detail, and whether triples were asked for."""
+    """Return a release of full detail, and True if it queried triples."""
     curator = Curator(log, domain=ALL_FROM_LOG, randomness=noise.seeded(seed))
     request = Request(Fraction(epsilon), Fraction(0), False, lambda text, done: None, lambda a, b: 0.0)
     release = evolve(curator, request, EvolveSettings(for_="detail"), constants)
@@ -49,7 +49,7 @@ def released(log: Variants, epsilon: str, seed: int, constants: Constants = DEFA
 
 
 def similarity(log: Variants, seeds: tuple[int, ...], constants: Constants = DEFAULTS) -> float:
-    """The mean at epsilon 1."""
+    """Return the mean similarity at epsilon 1."""
     releases = [released(log, "1", seed, constants)[0] for seed in seeds]
     return float(np.mean([relative_log_similarity(log, release).value for release in releases]))
 

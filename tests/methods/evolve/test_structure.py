@@ -215,7 +215,7 @@ def test_a_seed_repeats_the_structured_release(delta: Any) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("delta", [0, "1e-2"])
 def test_both_releases_are_those_that_each_would_have_been(delta: Any) -> None:
-    """With one seed: the same variants as of two releases, for the answers of one."""
+    """Both releases equal those of single runs with one seed, for one run's answers."""
     alone = {
         aim: openly.release(LOG, "evolve", epsilon=2, delta=delta, seed=4, for_=aim) for aim in ("similarity", "models")
     }

@@ -111,7 +111,7 @@ def test_the_end_of_a_trace_is_checked() -> None:
 
 
 def test_closeness_of_numbers_and_names() -> None:
-    """b after a has 0 and 1, after c 9 and 10: each is 4.5 of a range of 10 away."""
+    """Values of b after a, and after c, are 4.5 of a range of 10 away from all."""
     rows = [("a", "b")] * 2 + [("c", "b")] * 2
     numbers = log_of(rows, events={"v": [0.0, 0.0, 0.0, 1.0, 0.0, 9.0, 0.0, 10.0]})
     assert passes_pretsa(numbers, 2, 0.45, "v")

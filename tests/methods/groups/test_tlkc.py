@@ -109,7 +109,7 @@ def test_minimal_violating_and_maximal_frequent_patterns_are_those_of_the_defini
 def test_a_search_in_several_rounds_leaves_nothing_that_violates(
     log: list[tuple[str, ...]], background: str, k: int
 ) -> None:
-    """As where there are too many patterns to look at all sizes at once."""
+    """A search in several rounds, as for too many patterns, leaves no violation."""
     if k > len(log):
         return
     with pytest.MonkeyPatch.context() as patch:
@@ -224,7 +224,7 @@ def test_numbers_of_a_declared_range_are_its_quarters() -> None:
 
 
 def test_suppressed_labels_are_nowhere_in_the_release() -> None:
-    """Not in the dictionary of a column either, which Parquet would write."""
+    """Suppressed labels are nowhere in a release, nor in a column's dictionary."""
     log = released(log_of([("a",)] * 5 + [("secret",)]), k=2, background="set").log
     column = log.events.column(ACTIVITY).combine_chunks()
     assert "secret" not in str(getattr(column, "dictionary", column))

@@ -44,7 +44,7 @@ def sequences(cases: list[tuple[str, ...]]) -> Sequences:
 
 
 def whole_tree(cases: list[tuple[str, ...]], depth: int) -> NoisyPrefixTree:
-    """The tree in which every prefix of the cases survives, with its true count."""
+    """Return the tree in which every prefix survives, with its true count."""
     tree = NoisyPrefixTree(("a", "b", "c"))
     for length in range(1, depth + 1):
         level = Counter()
@@ -253,7 +253,7 @@ def test_the_longest_surviving_prefixes_make_up_the_log_cut_at_the_depth(
 @pytest.mark.slow
 @given(cases=traces, seed=st.integers(0, 999), depth=st.integers(1, 5))
 def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str, ...]], seed: int, depth: int) -> None:
-    """Against numpy's solver on the written-out equations."""
+    """Reconciled counts equal numpy's solution of the written-out equations."""
     random = np.random.default_rng(seed)
     tree = whole_tree(cases, depth)
     budgets = tuple(Fraction(int(n), 10) for n in random.integers(1, 30, depth))
@@ -422,7 +422,7 @@ def test_no_blow_up_on_real_logs_as_deep_as_the_longest_trace(logs: Path, name: 
 
 @pytest.mark.slow
 def test_as_published_sepsis_is_inflated_more_than_a_hundredfold_at_epsilon_001(logs: Path) -> None:
-    """Figure 7 of the paper; settings of its Table 4."""
+    """As published, Sepsis grows a hundredfold (Figure 7, with Table 4's settings)."""
     variants = files.read(logs / "sepsis.xes.gz").variants
     told = {"depth": 23, "threshold": 190, "program": "sacofa", "as_published": True}
     released = release(variants, "laplace", epsilon="0.01", seed=5, **told)

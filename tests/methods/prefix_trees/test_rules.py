@@ -19,12 +19,12 @@ traces = st.lists(st.lists(st.sampled_from(ABC), max_size=6).map(tuple), min_siz
 
 
 def follows(trace: tuple[str, ...], a: str, b: str) -> bool:
-    """b occurs after the first a."""
+    """Return True if b occurs after the first a."""
     return a in trace and b in trace[trace.index(a) + 1 :]
 
 
 def precedes(trace: tuple[str, ...], a: str, b: str) -> bool:
-    """a occurs before the last b."""
+    """Return True if a occurs before the last b."""
     return b in trace and a in trace[: len(trace) - 1 - trace[::-1].index(b)]
 
 

@@ -86,7 +86,7 @@ def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
 
 
 def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None:
-    """ "b never follows a" and "a never precedes b" are two relations of one pair."""
+    """A pair that never occurs counts twice: as never following and as never preceding."""
     rules = exact_rules(log([("a", "b"), ("b",)]), ("a", "b"))
     history = _no_history(2)
     for length, activity in enumerate([1, 0, 0, 0]):
@@ -106,7 +106,7 @@ def test_no_case_of_a_log_breaks_the_rules_of_that_log(cases: list[tuple[str, ..
 
 
 def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mechanism() -> None:
-    """Chi-squared; the seed is fixed, the false-alarm rate for a fresh one is 1e-4."""
+    """Numbers of harmful prefixes fit by chi-squared (fixed seed; false alarm 1e-4)."""
     most, rate = 6, 0.4
     random = np.random.default_rng(11)
     drawn = np.bincount([drawn_number(most, rate, random) for _ in range(20_000)], minlength=most + 1)

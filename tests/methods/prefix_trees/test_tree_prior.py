@@ -27,7 +27,7 @@ def codes_of(made) -> list[str]:
 
 
 def renamed(log: Variants) -> Variants:
-    """The same process with its activities exchanged."""
+    """Return the same process with its activities exchanged."""
     names = dict(zip(ACTIVITIES, ACTIVITIES[3:] + ACTIVITIES[:3], strict=True))
     return Variants.from_dict({tuple(names[a] for a in trace): count for trace, count in log.to_dict().items()})
 

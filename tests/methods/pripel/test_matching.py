@@ -25,7 +25,7 @@ def traces(variants: Variants) -> list[tuple[str, ...]]:
 
 
 def least_cost(a: list[tuple[str, ...]], b: list[tuple[str, ...]]) -> int:
-    """By trying every matching."""
+    """Return the least cost by trying every matching."""
     short, long = sorted((a, b), key=len)
     return min(
         sum(Levenshtein.distance(x, y) for x, y in zip(short, chosen, strict=True))

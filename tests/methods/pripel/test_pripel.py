@@ -26,7 +26,7 @@ Gaps = dict[tuple[str, str], list[int]]
 
 
 def log_of(*cases: list[tuple[str, int | None]], events: dict[str, Any] | None = None, **of_cases: Any) -> EventLog:
-    """Cases of (activity, seconds after T0 or None), with further columns."""
+    """Return cases of (activity, seconds after T0 or None), with further columns."""
     flat = [event for case in cases for event in case]
     times = [None if t is None else (T0 + t) * 1_000_000 for _, t in flat]
     return EventLog(

@@ -80,7 +80,7 @@ def test_as_published_without_a_length_bound_there_is_no_guarantee() -> None:
 
 
 def test_both_ways_as_published_add_noise_of_the_same_scale() -> None:
-    """Without noise to speak of both play out the relation of the log."""
+    """Both ways as published play out the relation of the log, at hardly any noise."""
     for domain in (None, Domain(max_length=3)):
         released = release(SMALL, "df-laplace", epsilon=60, as_published=True, seed=1, domain=domain).variants
         assert (exact_relation(released, ABC) == exact_relation(SMALL, ABC)).all()

@@ -116,7 +116,7 @@ def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(r
 @pytest.mark.slow
 @given(numbers=st.lists(st.integers(0, 2), min_size=9, max_size=9))
 def test_the_balanced_relation_is_a_nearest_one(numbers: list[int]) -> None:
-    """Against all balanced relations over two activities with entries up to 4."""
+    """The balanced relation is nearest of all over two activities with entries up to 4."""
     relation = np.array(numbers).reshape(3, 3)
     distance = np.abs(balanced(relation) - relation).sum()
     support = np.flatnonzero(relation)
@@ -136,7 +136,7 @@ def filled(support: np.ndarray, entries: tuple[int, ...]) -> np.ndarray | None:
 
 
 def test_spare_relations_close_a_gap_up_to_their_counts() -> None:
-    """start -> a -> b ten times; b's ends did not stand out."""
+    """Spare relations close a gap: start -> a -> b ten times, but b has no end."""
     relation = np.array([[0, 10, 0], [0, 0, 0], [10, 0, 0]])
     spare = np.array([[0, 10, 0], [0, 0, 7], [10, 0, 0]])
     assert balanced(relation).sum() == 0

@@ -150,7 +150,7 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Fraction | int, ...]]]:
-    """The distributions that numbers are drawn from, in their order."""
+    """Record the distributions that numbers are drawn from, in their order."""
     seen: list[tuple[str, tuple[Fraction | int, ...]]] = []
 
     def watched(place: Any, name: str, parameters: int) -> None:

@@ -44,7 +44,7 @@ def decimal(value: Fraction) -> Decimal:
 
 
 def true_renyi(likely: list[tuple[Decimal, Decimal]], order: Fraction) -> Fraction:
-    """The Rényi divergence of two laws, the larger of both orders, to sixty digits."""
+    """Return the larger Rényi divergence of two laws, in both orders, to sixty digits."""
     a = decimal(order)
     means = [sum(p**a * q ** (1 - a) for p, q in pairs) for pairs in (likely, [(q, p) for p, q in likely])]
     return Fraction(max(mean.ln() for mean in means) / (a - 1))
@@ -153,7 +153,7 @@ def test_what_there_is_room_for_costs_no_more(epsilon: Fraction, delta: str) -> 
 
 
 def exactly(costs: Counter[Cost], epsilon: float) -> float:
-    """The delta at epsilon of randomised responses, by their joint losses."""
+    """Return the delta of randomised responses at an epsilon, by their joint losses."""
     told, sums = 1.0, {0.0: 1.0}
     for (e, d), number in costs.items():
         for _ in range(number):
@@ -210,7 +210,7 @@ def test_a_hundred_releases_at_a_tenth() -> None:
 
 @pytest.mark.slow
 def test_many_small_releases_are_hardly_rounded() -> None:
-    """As fine as that they are Gaussian noise of strength 1."""
+    """Many small releases cost what they do as Gaussian noise of strength 1."""
     found = planned_epsilon({(Fraction(1, 100), Fraction(0)): 9_999, (Fraction(1, 97), Fraction(0)): 1}, MILLIONTH)
     theirs = privacy_loss_distribution.from_gaussian_mechanism(1.0).get_epsilon_for_delta(1e-6)
     assert found is not None and float(found) == pytest.approx(theirs, rel=2e-3)

@@ -46,7 +46,7 @@ def geometric(decay: float, reach: int) -> Law:
 
 
 def law_of(loss: Loss) -> tuple[Law, Law]:
-    """The noise, and the noise shifted."""
+    """Return the law of the noise, and that of the shifted noise."""
     if isinstance(loss, EpsilonDeltaLoss):
         eps, delta = float(loss.epsilon), float(loss.delta)
         likely = (1 - delta) / (1 + math.exp(-eps))
@@ -224,7 +224,10 @@ def test_the_steps_of_a_training_have_their_own_loss_for_one_case_alone() -> Non
 
 
 def test_a_charge_of_laplace_noise_that_its_epsilon_does_not_follow_from_counts_as_its_pair() -> None:
-    """Nor does one whose shift is no whole number of units of the noise."""
+    """A Laplace charge that its epsilon does not follow from counts as its pair.
+
+    So does one whose shift is no whole number of units of the noise.
+    """
     for scale, by, epsilon in ((10, Fraction(1), Fraction(1, 5)), (1, Fraction(1, 2), Fraction(1, 2))):
         charge = Charge("sums", "", Laplace(Fraction(scale)), Sensitivity.of(by), epsilon)
         assert losses_of([charge]) == (EpsilonDeltaLoss(epsilon),)

@@ -23,7 +23,7 @@ BITS = 200
 
 
 def exponential(x: Fraction) -> Fraction:
-    """``exp(-x)`` to 200 binary digits."""
+    """Return ``exp(-x)`` to 200 binary digits."""
     return Fraction(1) if x == 0 else Fraction(digits(exp_minus(x), BITS), 2**BITS)
 
 
@@ -89,7 +89,7 @@ def test_the_coins_of_squares_are_enclosed_narrowly(variance: Fraction) -> None:
 
 @pytest.mark.parametrize("variance", [Fraction(3, 2), Fraction(1000), Fraction(2**100)], ids=str)
 def test_the_coins_of_squares_are_those_of_each_number_by_itself(variance: Fraction) -> None:
-    """With one word a coin, and more only where both bounds are met."""
+    """Coins of squares are those of single numbers: one word, or more where bounds meet."""
     deviation = math.isqrt(int(variance))
     numbers = np.array([deviation * step // 50 for step in range(350)])
     together = gaussian._squares_fall(numbers, variance, noise.seeded(5))
@@ -100,7 +100,7 @@ def test_the_coins_of_squares_are_those_of_each_number_by_itself(variance: Fract
 
 @pytest.mark.parametrize(("last", "falls"), [(0, True), (2**32 - 1, False)])
 def test_a_coin_of_a_square_that_31_bits_do_not_decide_takes_as_many_as_it_needs(last: int, falls: bool) -> None:
-    """``exp(-2**-116)`` begins with 115 ones."""
+    """A coin takes as many words as it needs: ``exp(-2**-116)`` begins with 115 ones."""
     given = iter([2**32 - 1] * 3 + [last])
     source = noise.Randomness(lambda n: np.array([next(given) for _ in range(n)], dtype=np.uint32), 0)
     assert gaussian._squares_fall(np.array([1, 0]), LARGEST_VARIANCE, source).tolist() == [falls, True]
@@ -122,7 +122,7 @@ def probabilities(variance: float, reach: int) -> np.ndarray:
 
 @pytest.mark.parametrize("variance", VARIANCES[:4], ids=str)
 def test_drawn_numbers_have_the_law(variance: Fraction) -> None:
-    """Chi-square on every number. False alarm: 1e-4 each."""
+    """Drawn numbers fit the law by chi-square on every number (false alarm 1e-4 each)."""
     n, reach = 400_000, math.ceil(5 * math.sqrt(variance)) + 1
     expected = n * probabilities(float(variance), reach)
     drawn = np.clip(discrete_gaussian(variance, n, noise.seeded(11)), -reach, reach) + reach
@@ -156,7 +156,7 @@ def test_large_deviations_look_normal_in_body_tail_moments_and_low_order_bits(va
 
 @pytest.mark.slow
 def test_what_lies_beyond_the_cells_has_the_law_too() -> None:
-    """So rare that no draw shows it: its proposals by themselves. False alarm: 1e-4."""
+    """Proposals beyond the cells, too rare to draw, fit the law (false alarm 1e-4)."""
     variance = Fraction(40) ** 2
     cells = gaussian._cells(variance)
     start = cells.number << cells.bits
@@ -171,7 +171,7 @@ def test_what_lies_beyond_the_cells_has_the_law_too() -> None:
 
 
 class Worded:
-    """A source that begins with given words."""
+    """Source that begins with given words."""
 
     def __init__(self, *words: int) -> None:
         self.left, self.further = list(words), noise.seeded(0)

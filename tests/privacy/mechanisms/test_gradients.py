@@ -86,7 +86,7 @@ def by_differences(network: Network, weights: Weights, inputs: npt.NDArray[Any])
 
 
 def whole(sums: Any) -> npt.NDArray[np.float64]:
-    """All gradients as one vector, in the order of the weights."""
+    """Return all gradients as one vector, in the order of the weights."""
     return np.concatenate([array.reshape(-1) for pair in sums for array in pair])
 
 
@@ -127,7 +127,7 @@ def test_one_hot_positions_and_one_hot_rows_give_the_same() -> None:
 
 
 def test_two_terms_of_an_example_are_clipped_together() -> None:
-    """The norm of a real row against a made-up one is that of their difference."""
+    """Two terms, a real and a synthetic row, are clipped by the norm of their sum."""
     rng = np.random.default_rng(2)
     real = Outer(np.array([1, 4]), rng.normal(size=(2, 3)), 6)
     made_up = Outer(rng.normal(size=(2, 6)), rng.normal(size=(2, 3)), 6)
@@ -248,7 +248,7 @@ def test_a_case_more_changes_the_sum_by_at_most_the_bound(counts: list[int], add
 
 
 def counting(width: int) -> Any:
-    """The gradient of a row is the row itself, turned around."""
+    """Return factors by which the gradient of a row is the row itself, turned around."""
     return lambda columns: [[Outer(columns, np.full((len(columns), 1), -1.0), width, bias=False)]]
 
 

@@ -168,7 +168,7 @@ def test_discrete_laplace_agrees_with_opendp(scale: float) -> None:
 
 @pytest.mark.false_alarm(4e-6, "chi-square test at 1e-6; its 38 cells as Poisson numbers, by convolution: 3.2e-6")
 def test_the_operating_systems_noise_fits_too(operating_system: noise.Randomness) -> None:
-    """The path that protects data, not only the seeded one."""
+    """Noise of the operating system, the path that protects data, fits the law too."""
     eps = Fraction(1, 2)
     n, reach = 200_000, 40
     drawn = np.clip(noise.discrete_laplace(eps, n, operating_system), -reach, reach)

@@ -52,7 +52,7 @@ def test_unamplified_spends_the_budget_and_no_more(epsilon: Fraction, rate: Frac
 
 
 def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
-    """The least delta for which p is (epsilon, delta)-indistinguishable from q."""
+    """Return the least delta for which p is (epsilon, delta)-indistinguishable from q."""
     return float(np.maximum(p - np.exp(epsilon) * q, 0).sum())
 
 
@@ -127,7 +127,7 @@ def test_a_sample_holds_each_case_by_itself_with_the_rate() -> None:
 
 
 def test_questions_on_one_sample_are_amplified_together() -> None:
-    """One by one they would be charged too little: the amplified epsilon is convex."""
+    """Queries on one sample are amplified together; singly they are charged too little."""
     curator = Curator(LOG)
     sample = curator.subsample(Fraction(1, 4))
     for _ in range(3):

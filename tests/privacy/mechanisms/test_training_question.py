@@ -23,7 +23,7 @@ LOG = Variants.from_dict({("a", "b"): 30, ("a",): 12, ("b",): 3})
 
 
 def counting(width: int) -> Any:
-    """The gradient of a row is the row itself, turned around."""
+    """Return factors by which the gradient of a row is the row itself, turned around."""
     return lambda columns: [[Outer(columns, np.full((len(columns), 1), -1.0), width, bias=False)]]
 
 

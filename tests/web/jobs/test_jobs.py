@@ -27,7 +27,7 @@ LOG = "a" * 32
 
 
 class Queue:
-    """A store and its jobs, with a log to work on."""
+    """Store with its jobs, and a log to work on."""
 
     def __init__(self, folder: Path, workers: int = 1, memory: int = 4 << 30, seconds: float = 600) -> None:
         limits = {"workers": workers, "job_memory": memory, "job_seconds": seconds}
@@ -225,7 +225,7 @@ def test_what_waits_says_how_many_are_before_it_and_can_be_cancelled(tmp_path: P
 
 
 def killed() -> int:
-    """The number of workers that were killed."""
+    """Kill all workers, and return their number."""
     number = 0
     for child in Path(f"/proc/{os.getpid()}/task").glob("*/children"):
         for pid in child.read_text().split():

@@ -23,7 +23,7 @@ ASKED = {"method": "evolve", "epsilon": "0.5", "activities": "log", "p_rounds": 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """A store with a log that was read, and a release of it."""
+    """Yield a store with a log that was read, and a release of it."""
     text = "case,activity,time\n" + "".join(
         f"{i},{a},2024-01-01T0{t}:00:00Z\n" for i in range(6) for t, a in enumerate("abc")
     )
@@ -40,7 +40,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def shown(store: Store, tmp_path: Path) -> str:
-    """The page of the release."""
+    """Return the page of the release."""
     log, job = store.log("s", LOG), store.job("s", JOB)
     assert isinstance(log, LogRecord) and job is not None
     for page in (pages.log_page(log, "once"), pages.exposure(log), pages.home([log], [job], "once")):

@@ -1,4 +1,4 @@
-"""Shared by the tests of the work behind the pages."""
+"""Fixtures for tests of the work behind the pages."""
 
 from pathlib import Path
 

@@ -240,7 +240,7 @@ def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecor
 
 @pytest.fixture(scope="module")
 def stays(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eighty stays of forty patients, in a table."""
+    """Return eighty stays of forty patients, in a table."""
     rows = [
         f"{case},P{case % 40},{'AB'[case % 2]},{amount},nurse {amount % 3},{step},2024-01-{1 + case % 27:02d}"
         for case in range(80)

@@ -90,7 +90,7 @@ def test_no_log_is_opened_and_what_there_is_so_far_is_kept(
 
 @pytest.mark.slow
 def test_what_cannot_be_released_is_said_before_anything_is_spent(log: LogRecord, tmp_path: Path) -> None:
-    """So few cases have no activity that is found privately."""
+    """Too few cases for a private search are reported before anything is spent."""
     asked = forecast_request({**EVOLVE, "labels": "privately"}, log)
     assert asked is not None
     found = forecast_releases(WorkerTask("forecast", "", "log", {}, asked, str(tmp_path)), silent)

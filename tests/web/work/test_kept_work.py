@@ -41,7 +41,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 WRITE_AGAIN = f'action="/jobs/{"b" * 32}/write"'
 ONE_LOG = {name for name in FILES if "models" not in name}
-"""Files of a release that has no second log."""
+"""Files of a release without a second log."""
 
 
 def no_room(path: object) -> OutputError:
@@ -52,7 +52,7 @@ def no_room(path: object) -> OutputError:
 
 
 class Full:
-    """A disk without room for files that end so, for so many times."""
+    """Disk without room for files with these endings, for so many times."""
 
     def __init__(self, patch: pytest.MonkeyPatch, suffixes: tuple[str, ...], times: int = 1_000) -> None:
         self.refused: list[str] = []
@@ -171,7 +171,7 @@ def test_what_had_no_room_is_written_again_without_another_question(
 
 @pytest.fixture
 def unfinished(path: Path, settings: ServerSettings, tmp_path: Path) -> Path:
-    """A release that is kept, and whose other files the disk had no room for."""
+    """Return a kept release whose other files had no room on the disk."""
     first = tmp_path / "jobs" / "first"
     first.mkdir(parents=True)
     with pytest.MonkeyPatch.context() as patch:

@@ -36,7 +36,7 @@ def exposure_of(found: ReadLog) -> str:
 
 
 def numbers_of_lead(page: str) -> list[str]:
-    """The numbers in the first sentence of a page."""
+    """Return the numbers in the first sentence of a page."""
     found = re.search(r'<p class="lead">(.*?)</p>', page, re.DOTALL)
     assert found
     return re.findall(r"\d[\d.,]*\d|\d", found[1])
@@ -240,7 +240,7 @@ def test_what_was_to_stay_here_is_not_offered_and_refused(
 def test_settings_of_methods_release_no_more_than_was_said(
     stays: ReadLog, settings: ServerSettings, asked: str, said: dict[str, str], why: str
 ) -> None:
-    """A method's own settings name attributes, too."""
+    """A method's own settings release no attribute that is to stay here."""
     form = {**EVOLVE, "method": "pripel", "p_attribute_names": asked}
     assert isinstance(preview_form(record(stays, said), form, settings), Refused)
     with refused(ParameterError, why):
@@ -296,7 +296,7 @@ def test_a_time_in_which_the_log_has_nothing_is_told_before_paying(stays: ReadLo
 
 
 def test_enter_in_the_form_only_looks(stays: ReadLog, settings: ServerSettings) -> None:
-    """It sends the settings to the check, which spends nothing."""
+    """Enter in the form sends the settings to the check, which spends nothing."""
     form = pages.release_form(record(stays), {}, "once")
     assert 'id="asked" method="post" action="/logs/' in form and form.partition('id="asked"')[2].count("/jobs") == 0
     assert re.search(r'id="asked" method="post" action="[^"]*/check"', form)

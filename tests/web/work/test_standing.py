@@ -21,18 +21,18 @@ ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log",
 
 
 def ward(path: Path, cases: int) -> Path:
-    """A month of a ward, which begins as every shorter one does."""
+    """Write a month of a ward, which begins as every shorter one does."""
     steps = [f"{case},{step},2024-03-{1 + case % 28:02}" for case in range(cases) for step in ("come", "go")]
     return written(path, "case,activity,timestamp", *steps)
 
 
 def made_of(path: Path, epsilon: str, settings: ServerSettings) -> ReleasedLog:
-    """A release as a job of a browser makes it."""
+    """Return a release as a job of a browser makes it."""
     return released(path, {**ASKED, "epsilon": epsilon}, settings, path.with_suffix(f".{epsilon}"), name=path.name)
 
 
 def owned(path: Path) -> LogRecord:
-    """The log of the browser whose ledger the releases are in."""
+    """Return the log of the browser whose ledger has the releases."""
     return replace(record(read(path), name=path.name), session="")
 
 
@@ -43,7 +43,7 @@ def page_of(made: ReleasedLog, path: Path, settings: ServerSettings) -> str:
 
 
 def state_of(check: str, page: str) -> str:
-    """The state that a page shows of this check."""
+    """Return the state that a page shows of this check."""
     (state,) = re.findall(rf'<li class="([\w-]+)" data-check="{check}">', page)
     return str(state)
 
@@ -107,7 +107,7 @@ def test_a_shared_inside_report_names_no_file_of_another_browser(settings: Serve
 
 
 def of_persons(path: Path, cases: int) -> Path:
-    """A ward whose patients come several times."""
+    """Write a ward whose patients come several times."""
     rows = [f"{n},{step},2024-03-{1 + n % 28:02},P{n % 99}" for n in range(cases) for step in ("come", "go")]
     return written(path, "case,activity,timestamp,Patient", *rows)
 

@@ -53,7 +53,7 @@ def hospital_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However slow the machine is, plans wait for their trials."""
+    """Let plans wait for their trials, however slow the machine is."""
     monkeypatch.setattr("veilog.web.work.preview._PATIENCE", 600.0)
 
 
@@ -258,7 +258,7 @@ def test_a_plan_that_cannot_wait_tells_what_it_knows_and_nothing_else(
 def test_a_trial_that_takes_too_long_is_ended_and_the_page_says_so(
     settings: ServerSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process beside does it, and is ended."""
+    """A trial that takes too long is ended, and the page reports that."""
     certified = {"method": "laplace", "epsilon": "0.98", "labels": "log", "longest": "log", "p_depth": "10000"}
     monkeypatch.setattr(guarantee_beside, "seconds", -1.0)
     monkeypatch.setattr(guarantee_beside, "look", 0.0)
