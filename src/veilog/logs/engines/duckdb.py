@@ -1,6 +1,6 @@
 """Variants from files and tables of any size, which DuckDB groups.
 
-It stays within a memory limit, and nothing is loaded whole. Each event becomes one integer (see
+DuckDB stays within a memory limit, and nothing is loaded whole. Each event becomes one integer (see
 :mod:`veilog.logs.engines.engine`). The sorted list of these integers in a case, reduced to the activities, is its
 variant; equal lists are counted. Cases are taken in as many parts as the memory needs, each case wholly in one part.
 The result equals ``read(path).variants``, ties included, because the position of the row decides them in both.
@@ -342,7 +342,7 @@ def rows_in(files: Sequence[Source]) -> str:
 
 
 def oddity(file: Source, roles: Roles) -> Message | None:
-    """Return what DuckDB reads otherwise than we in these columns; None for nothing."""
+    """Return what DuckDB reads here unlike our own reader; None for nothing."""
     schema = opened(file).schema_arrow
     if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
         return Message("file-cases-need-index")
@@ -368,7 +368,7 @@ def oddity(file: Source, roles: Roles) -> Message | None:
 
 
 def unlike(file: Source, first: Source) -> Message | None:
-    """Return how the columns of this file differ from the first's; None for no way."""
+    """Return how this file's columns differ from the first's; None if they do not."""
     found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
     if found == wanted:
         return None
