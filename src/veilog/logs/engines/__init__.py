@@ -1,1 +1,1 @@
-"""Logs that other programs hold: files and tables by DuckDB, Spark, anything that Ibis reaches."""
+"""Logs that other programs hold: in DuckDB, Spark, and whatever Ibis reaches."""

@@ -1,9 +1,9 @@
-"""Variants from files and tables of any size: DuckDB groups the events within a memory limit, nothing is loaded whole.
+"""Variants from files and tables of any size, which DuckDB groups.
 
-Each event becomes one integer (see :mod:`veilog.logs.engines.engine`). The sorted list of these integers in a case,
-reduced to the activities, is its variant; equal lists are counted. Cases are taken in as many parts as the memory
-needs, each case wholly in one part. The result equals ``read(path).variants``, ties and all, because the position of
-the row decides them in both.
+DuckDB stays within a memory limit, and nothing is loaded whole. Each event becomes one integer (see
+:mod:`veilog.logs.engines.engine`). The sorted list of these integers in a case, reduced to the activities, is its
+variant; equal lists are counted. Cases are taken in as many parts as the memory needs, each case wholly in one part.
+The result equals ``read(path).variants``, ties included, because the position of the row decides them in both.
 
 Tables of other kinds than Parquet come into DuckDB piece by piece, through the checks of
 :func:`veilog.logs.tables.events.log_from_table`. A table or view of a DuckDB database is opened for reading only and
@@ -66,7 +66,7 @@ from veilog.messages import Message
 def load(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> EventQuery:
-    """All rows of these files as one relation; faults are decided here, so that what is grouped is clean."""
+    """Return all rows of these files as one relation, clean: faults are decided here."""
     state, held, size = _Loading(Transitions(roles.lifecycle)), [_NO_EVENTS.empty_table()], 0
     most = (bytes_of(files[0].options.memory_limit) or 0) // _HELD
     for file in files:
@@ -112,11 +112,11 @@ _NO_EVENTS = pa.schema(
     }
 )
 _HELD = 8
-"""Rows stay in memory up to such a part of its limit."""
+"""Divisor of the memory limit up to which rows stay in memory."""
 
 
 def _keep(connection: duckdb.DuckDBPyConnection, held: list[pa.Table]) -> None:
-    """Move the rows into a database file, so that they do not count against the memory."""
+    """Move the rows into a database file, where they do not count against the memory."""
     connection.register("batch", pa.concat_tables(held))
     folder = connection.execute("SELECT current_setting('temp_directory')").fetchall()[0][0]
     place = Path(folder) / "events.duckdb"
@@ -130,7 +130,7 @@ def _keep(connection: duckdb.DuckDBPyConnection, held: list[pa.Table]) -> None:
 
 
 def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Findings) -> None:
-    """The finding about cases in which some event has no explicit index."""
+    """Add the finding about cases in which some event has no explicit index."""
     found = f"SELECT count(*), arg_min(c, i) FROM (SELECT c, min(i) AS i {cases})"
     count, example = connection.execute(found).fetchall()[0]
     if count:
@@ -139,7 +139,7 @@ def _note_index(connection: duckdb.DuckDBPyConnection, cases: str, findings: Fin
 
 @dataclass
 class _Loading:
-    """What is known of the rows so far."""
+    """Facts about the rows so far."""
 
     transitions: Transitions
     codes: dict[str, int] = field(default_factory=dict)
@@ -159,7 +159,7 @@ class _Loading:
 
 
 def _events(piece: Piece, state: _Loading, findings: Findings) -> pa.Table:
-    """Return the rows of a piece that stay, as they are grouped; what is noticed in them goes to the findings."""
+    """Return the rows of a piece that stay, ready to be grouped; add findings on them."""
     start, size = state.rows, len(piece.names)
     state.rows += size
     state.empty_cases += piece.empty_cases
@@ -206,7 +206,7 @@ def _events(piece: Piece, state: _Loading, findings: Findings) -> pa.Table:
 
 
 def _used(encoded: Any, keep: Any) -> list[str]:
-    """The labels of a dictionary, in its order; those only in rows left out become the first kept one."""
+    """Return the labels of a dictionary, in order; unused ones become the first kept."""
     labels = encoded.dictionary.to_pylist()
     used = np.zeros(len(labels), dtype=np.bool_)
     indices = encoded.indices.fill_null(0).to_numpy()
@@ -216,15 +216,15 @@ def _used(encoded: Any, keep: Any) -> list[str]:
 
 
 PLACE = "veilog_place"
-"""The column that says which of two cases comes first."""
+"""Name of the column that orders cases."""
 _OWN = ("file_row_number", "file_index", ROW, PLACE)
-"""Columns that stand beside those of a file."""
+"""Names of the columns that are added to those of a file."""
 _MOST_PARTS = 4096
 
 
 @dataclass(frozen=True)
 class DuckFiles:
-    """One log in one or more CSV or Parquet files, in this order; the variants must fit in memory beside DuckDB."""
+    """Log in CSV or Parquet files, in order; its variants must fit beside DuckDB."""
 
     files: tuple[Source, ...]
     options: ReadOptions = DEFAULT_OPTIONS
@@ -246,7 +246,7 @@ class DuckFiles:
 
 @contextlib.contextmanager
 def connected(options: ReadOptions) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A private DuckDB that keeps its limit, fetches no extensions and leaves nothing behind."""
+    """Open a private DuckDB within its limit, without fetched extensions or leftovers."""
     with spilling(options) as spill:
         config: dict[str, Any] = {
             "autoinstall_known_extensions": False,
@@ -292,7 +292,7 @@ def _disk_is_full(error: duckdb.Error) -> bool:
 def _plain_parquet(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> EventQuery | None:
-    """The files as DuckDB reads them itself, the fast way; None unless every column is plain and nothing is wrong."""
+    """Return the files as DuckDB reads them; None unless all is plain and right."""
     if roles.lifecycle is not None or roles.classifier:
         return None
     if any(not is_parquet(file) or oddity(file, roles) or unlike(file, files[0]) for file in files):
@@ -304,7 +304,7 @@ def _plain_parquet(
     kind, case = schema.field(roles.timestamp).type, sql_name(roles.case)
     time, finer = micros(sql_name(roles.timestamp), kind)
     step = "NULL" if stepped is None else f"coalesce({sql_name(stepped)}::VARCHAR, '')"
-    # A whole number is its own case.
+    # A whole number is taken as its case without a cast.
     name = case if pa.types.is_integer(schema.field(roles.case).type) else f"{case}::VARCHAR"
     table = (
         f"SELECT {name} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, {step} AS s, {ROW} AS i, "
@@ -329,10 +329,10 @@ def _plain_parquet(
 
 
 def rows_in(files: Sequence[Source]) -> str:
-    """All columns of the files, and of each row how many come before it in them."""
+    """Return a query of all columns and, of each row, how many come before it."""
     before = [0, *itertools.accumulate(PARQUET.rows(file) for file in files)][:-1]
     columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
-    # Signs that stand for other names stand for themselves in brackets.
+    # Wildcards stand for themselves in brackets.
     paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
     place = "file_row_number" if len(files) == 1 else f"{before}[file_index::BIGINT + 1]::BIGINT + file_row_number"
     return (
@@ -342,7 +342,7 @@ def rows_in(files: Sequence[Source]) -> str:
 
 
 def oddity(file: Source, roles: Roles) -> Message | None:
-    """What in the columns of this file means something else to DuckDB than to our own reader; None for nothing."""
+    """Return what DuckDB reads here unlike our own reader; None for nothing."""
     schema = opened(file).schema_arrow
     if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
         return Message("file-cases-need-index")
@@ -368,7 +368,7 @@ def oddity(file: Source, roles: Roles) -> Message | None:
 
 
 def unlike(file: Source, first: Source) -> Message | None:
-    """In what the columns of this file are not those of the first; None for nothing."""
+    """Return how this file's columns differ from the first's; None if they do not."""
     found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
     if found == wanted:
         return None
@@ -377,12 +377,12 @@ def unlike(file: Source, first: Source) -> Message | None:
 
 
 def unnamed(column: str) -> str:
-    """Whether a case or an activity has no name."""
+    """Return the SQL condition of a case or an activity without a name."""
     return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
 def coded(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
-    """What turns the column ``a`` into the places of its values among these labels."""
+    """Return the SQL for the places of the values of column ``a`` among these labels."""
     connection.register("labels", labels)
     connection.execute("CREATE TYPE activity AS ENUM (SELECT a FROM labels ORDER BY a)")
     connection.unregister("labels")
@@ -390,7 +390,7 @@ def coded(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
 
 
 def micros(column: str, kind: pa.DataType) -> tuple[str, str]:
-    """Microseconds since 1970, cut downwards like ours, and whether something was cut."""
+    """Return SQL for microseconds since 1970, cut downwards, and for what was cut."""
     if not pa.types.is_timestamp(kind) or kind.unit != "ns":
         return f"epoch_us({column})", "false"
     rest = f"(((epoch_ns({column}) % 1000) + 1000) % 1000)"
@@ -398,7 +398,10 @@ def micros(column: str, kind: pa.DataType) -> tuple[str, str]:
 
 
 def group(connection: duckdb.DuckDBPyConnection, events: EventQuery, progress: Progress) -> Grouped:
-    """Group in as few parts as the memory allows; a part that does not fit, or spills too much, is cut in two."""
+    """Group in as few parts as the memory allows.
+
+    A part that does not fit, or spills too much, is cut in two.
+    """
     results: list[tuple[IntArray, IntArray, IntArray]] = []
     pending = [(0, 1)]
     done = 0.0
@@ -444,27 +447,33 @@ def _group_part(
 
 
 _CHARACTERS = 'COLLATE "C"'
-"""By a collation of theirs the texts of a column may be equal that others write otherwise: one case with another
-spelling would be part of another case, or give its activities that name."""
+"""Collation that compares texts by their characters.
+
+By a table's own collation, texts may be equal that are spelled differently. One case with another spelling would be
+part of another case, or give its activities that name.
+"""
 
 
 @dataclass(frozen=True)
 class DuckTable:
-    """A table of a database file. Events of equal time are in the order of its rows; in a view, of an index."""
+    """Table of a database file.
+
+    Events of equal time are in the order of its rows; in a view, in that of an index.
+    """
 
     database: Path
     table: str
-    """Its name, with its schema before it where that is not the usual one: ``events``, ``sales.events``."""
+    """Name, with its schema if not the usual one: ``events``, ``sales.events``."""
     options: ReadOptions = DEFAULT_OPTIONS
     called: str | None = None
-    """What messages call it; where this is None, the file and the table."""
+    """Name in messages; the file and the table, where this is None."""
 
     def columns(self) -> list[str]:
         with connected(self.options) as connection:
             return list(self._opened(connection).names)
 
     def count(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         with connected(self.options) as connection:
             self._opened(connection)
             return int(_one(connection, "count(*)", f"FROM {self._name}")[0])
@@ -480,14 +489,14 @@ class DuckTable:
             )
 
     def listed(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> RowQuery:
-        """All columns of the rows that count, after all that can be wrong was looked for."""
+        """Return all columns of the rows that count, after all checks."""
         refuse_life_cycle(roles)
         schema = self._opened(connection)
         sound = self._sound(connection, roles, findings)
         if sound.alone or sound.index is not None or not sound.placed:
             same = f"SELECT c FROM ({sound.rows}) GROUP BY c, {'' if sound.alone else 't, '}i HAVING count(*) > 1"
             refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
-        # An index that was given stands below the times, so the one that stands above them must not be seen.
+        # A given index stands below the times, so veilog's own, which stands above them, must not be seen.
         names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
         case, activity = (sql_name(name) for name in (roles.case, roles.activity))
         taken, _ = _taken(schema.field(roles.timestamp))
@@ -502,7 +511,7 @@ class DuckTable:
         return RowQuery(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
 
     def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
-        """Attach the database and make the table the relation ``log``; its columns."""
+        """Attach the database, and return the columns of the table."""
         if not self.database.is_file():
             raise InputError("database-missing", path=self.database)
         attached = connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = 'source'").fetchall()
@@ -525,7 +534,10 @@ class DuckTable:
         return ".".join(["source", *(sql_name(part) for part in self.table.split("."))])
 
     def _rows(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema, roles: Roles) -> str:
-        """A query with case, activity, time, and the position that orders events of equal time (null: nothing does)."""
+        """Return a query with case, activity, time and position.
+
+        The position orders events of equal time; it is null if nothing does.
+        """
         where = self._where
         case, activity, time = (schema.field(name) for name in (roles.case, roles.activity, roles.timestamp))
         if not (is_text(case.type) or pa.types.is_integer(case.type)):
@@ -542,7 +554,7 @@ class DuckTable:
         )
 
     def _index(self, schema: pa.Schema) -> str | None:
-        """The column that orders events: the one given, or veilog's own, which stands above the times."""
+        """Return the column that orders events, given or veilog's, which precedes times."""
         return self.options.index or (EVENT_INDEX if EVENT_INDEX in schema.names else None)
 
     def _position(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> str:
@@ -564,7 +576,7 @@ class DuckTable:
         return f"{self.database}: {self.table}" if self.called is None else self.called
 
     def _sound(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> _Sound:
-        """The rows that have a case, an activity, a time and a place, or an error that says what is wrong with them."""
+        """Return the rows with case, activity and time, or raise an error on their faults."""
         schema = self._opened(connection)
         rows, index = self._rows(connection, schema, roles), self._index(schema)
         count, nameless, mute, absent, finer, low, high, least, most, unplaced = _one(
@@ -595,7 +607,7 @@ class DuckTable:
     def _keyed(
         self, connection: duckdb.DuckDBPyConnection, sound: _Sound, kind: pa.DataType, findings: Findings
     ) -> EventQuery:
-        """What to group, an event as one key."""
+        """Return the query to group, with an event as one key."""
         naive = pa.types.is_date(kind) or kind.tz is None
         count_times(findings, sound.count, naive=sound.count if naive else 0, cut=sound.finer)
         position = f"i - ({sound.least})" if sound.placed else "0"
@@ -611,7 +623,7 @@ class DuckTable:
 
 @dataclass(frozen=True)
 class _Sound:
-    """Rows in which nothing is missing: columns ``c``, ``a``, ``t`` and ``i``, and what is known of them."""
+    """Rows without gaps, in columns ``c``, ``a``, ``t`` and ``i``, and their facts."""
 
     rows: str
     count: int
@@ -621,21 +633,23 @@ class _Sound:
     least: int
     most: int
     placed: bool
-    """Whether the rows have an order of their own or an index."""
+    """True if the rows have an order of their own or an index."""
     index: str | None
     alone: bool
-    """Whether the index orders events whatever their times are."""
+    """True if the index orders events whatever their times are."""
 
 
 def _taken(time: pa.Field) -> tuple[str, str]:
-    """The microseconds of a column of times, null where there are none, as of infinite times, and whether some are
-    cut."""
+    """Return SQL for the microseconds of a column of times, and for which are cut.
+
+    Microseconds are null where there are none, as for infinite times.
+    """
     instant = f"{sql_name(time.name)}::TIMESTAMP" if pa.types.is_date(time.type) else sql_name(time.name)
     return micros(instant, time.type)
 
 
 def _by_characters(field: pa.Field) -> str:
-    """A column of the table, as one in which texts are the same only if their characters are."""
+    """Return a column in which texts are the same only if their characters are."""
     name = sql_name(field.name)
     return f"{name}::VARCHAR {_CHARACTERS} AS {name}" if is_text(field.type) else name
 

@@ -1,11 +1,11 @@
-"""Where events are when they are not read into this process, and what comes back from there: the variants alone.
+"""Engines for events that are not read into this process: only variants come back.
 
 Every engine gives the same variants for the same events: a case's events by time, events of equal time by their
-position, times cut to microseconds. What it cannot give that way it refuses.
+position, times cut to microseconds. An engine refuses events for which it cannot do so.
 
-DuckDB groups and sorts an event as one integer of 128 bits. Time, position and activity lie in it from the most to
-the least significant bits, so that sorting integers sorts events: 59 bits of time (years 1 to 9999 in microseconds),
-40 of position, 27 of activity. With an explicit index of events: 64 bits of that, 35 of position, 27 of activity.
+DuckDB groups and sorts an event as one integer of 128 bits. Time, position and activity lie in it from the most to the
+least significant bits, so that sorting integers sorts events: 59 bits of time (years 1 to 9999 in microseconds), 40 of
+position, 27 of activity. With an explicit index of events: 64 bits of that, 35 of position, 27 of activity.
 """
 
 from __future__ import annotations
@@ -33,18 +33,21 @@ POSITION_BITS = 40
 FIRST_TIME = -62_135_596_800_000_000
 LAST_TIME = 253_402_300_799_999_999
 TIMELESS = (1 << (POSITION_BITS + ACTIVITY_BITS)) - 1
-"""What is left of a key without its time."""
+"""Mask that removes the time from a key."""
 ROW = "veilog_row"
-"""The column that says which of two rows comes first."""
+"""Name of the column that orders rows."""
 
 
 @dataclass(frozen=True)
 class EventQuery:
-    """Events in DuckDB: what to group, with which labels, and what is added without events."""
+    """Events in DuckDB: their query, their labels, and cases added without events."""
 
     relation: str
-    """A query with ``c`` (what tells cases apart), ``k`` (the key), if ``timeless``, ``m`` (time missing), and if
-    ``indexed``, ``x`` (the key by an explicit index, null where there is none)."""
+    """Query with ``c`` (identifies cases) and ``k`` (the key).
+
+    If ``timeless``, it has ``m`` (time missing); if ``indexed``, ``x`` (the key by an explicit index, null if there is
+    none).
+    """
     labels: list[str]
     timeless: bool = False
     empty_cases: int = 0
@@ -56,19 +59,22 @@ class EventQuery:
 
 @dataclass(frozen=True)
 class RowQuery:
-    """Rows in DuckDB that are one log with all its columns: what to sort, and what to take."""
+    """Rows in DuckDB that are one log with all its columns, and their order."""
 
     relation: str
-    """What stands after FROM: all columns of the schema, and ``veilog_row``, which orders the rows of equal time."""
+    """Text after FROM: all columns of the schema, and ``veilog_row``.
+
+    This column orders the rows of equal time.
+    """
     schema: pa.Schema
-    """The columns that the log is made of, in the types that they have in the source."""
+    """Columns that the log is made of, in the types that they have in the source."""
     count: int
     told_apart: bool = True
-    """Whether no two rows have one ``veilog_row``; where some do, cases are ordered by time and name as well."""
+    """True if no two rows share a ``veilog_row``; else time and name order cases, too."""
 
 
 def timed_key(time: str, code: str) -> str:
-    """The key of an event from columns of its time and its activity, and the column ``i`` of its position."""
+    """Return the key of an event from its time, its activity and the position ``i``."""
     return (
         f"(({time} + {-FIRST_TIME})::HUGEINT << {POSITION_BITS + ACTIVITY_BITS}) "
         f"+ (i::HUGEINT << {ACTIVITY_BITS}) + {code}::HUGEINT"
@@ -76,7 +82,7 @@ def timed_key(time: str, code: str) -> str:
 
 
 def given_key(index: str, code: str) -> str:
-    """The key of an event where an explicit index of events stands before everything else."""
+    """Return the key of an event whose explicit index stands before everything else."""
     return f"(({index}::HUGEINT + {1 << 63}) << 62) + (i::HUGEINT << {ACTIVITY_BITS}) + {code}::HUGEINT"
 
 
@@ -90,7 +96,7 @@ def sql_text(value: str) -> str:
 
 @dataclass(frozen=True)
 class Grouped:
-    """The variants of a log, and when its first and its last event were, in microseconds since 1970 in UTC."""
+    """Variants of a log, and its first and last time in microseconds since 1970 (UTC)."""
 
     variants: Variants
     start: int | None = None
@@ -101,10 +107,10 @@ class VariantSource(Protocol):
     """Events somewhere, and an engine that groups them there."""
 
     def columns(self) -> list[str]:
-        """The names that :func:`veilog.logs.input.roles.guess_roles` chooses from."""
+        """Return the names that :func:`veilog.logs.input.roles.guess_roles` chooses from."""
 
     def group(self, roles: Roles, findings: Findings, progress: Progress) -> Grouped:
-        """The variants; what is noteworthy goes to the findings, whose policies apply."""
+        """Return the variants, and add findings, whose policies apply."""
 
 
 def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
@@ -117,7 +123,7 @@ def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
 
 @contextlib.contextmanager
 def spilling(options: ReadOptions) -> Iterator[Path]:
-    """A folder for what does not fit into memory, until the end of the block."""
+    """Make a folder for what does not fit into memory, until the end of the block."""
     folder = temporary_folder(options.temp_directory)
     try:
         yield folder
@@ -126,10 +132,10 @@ def spilling(options: ReadOptions) -> Iterator[Path]:
 
 
 def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
-    """Apply the rules to so many rows without a case, an activity or a time; True if any are to be left out.
+    """Apply the rules to rows without a case, an activity or a time.
 
-    Where rows have no order, an event without a time has no place, and a row without a case no name: such rows are
-    left out where the policy says so, but never kept.
+    Return True if any are to be left out. Where rows have no order, an event without a time has no place, and a row
+    without a case no name. The policy can leave such rows out, but never keep them.
     """
     dropped = False
     for rule, count in gaps.items():
@@ -152,7 +158,7 @@ def refuse_ties(ties: int, index: str | None, path: str | None) -> None:
 
 
 def refuse_equals(count: int, index: str | None, where: str | None) -> None:
-    """Raise where attributes of events would come in an order that nothing says."""
+    """Raise if nothing decides the order of the attributes of events."""
     if count:
         same = "time" if index is None else f"time and the same {index!r}"
         raise InputError(
@@ -164,7 +170,7 @@ def refuse_equals(count: int, index: str | None, where: str | None) -> None:
 
 
 def refuse_life_cycle(roles: Roles) -> None:
-    """Raise about what is declared of events where an engine groups them as they are."""
+    """Raise about declared roles that do not take events as they are."""
     if roles.clock is not None:
         raise ParameterError(
             "column-date-apart-from-clock", parameter="timestamp", timestamp=roles.timestamp, clock=roles.clock
@@ -176,12 +182,12 @@ def refuse_life_cycle(roles: Roles) -> None:
 
 
 def refuse_type(column: str, kind: str, wanted: str, path: str | None) -> NoReturn:
-    """Raise about a column that this engine types differently than it is used."""
+    """Raise about a column whose type in this engine does not fit its role."""
     raise InputError("column-type-of-engine", path=path, name=column, kind=kind, wanted=wanted)
 
 
 def first_line(error: BaseException) -> str:
-    """What an error of an engine says, without its trace."""
+    """Return the message of an engine's error, without its trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     text = causes[-1] if causes else lines[0] if lines else type(error).__name__
@@ -190,6 +196,6 @@ def first_line(error: BaseException) -> str:
 
 
 def called(engine: str) -> str:
-    """Return what messages call an engine: the kind alone of what may be a URL, and hold a password."""
+    """Return an engine's name in messages: only the kind of a URL, for its password."""
     kind, colon, rest = engine.partition(":")
     return engine if kind == "duckdb" and not rest.startswith("//") else f"{kind}://..." if colon else engine

@@ -1,14 +1,14 @@
-"""Variants by one Ibis expression on whatever engine holds the table: a warehouse, a cluster, Spark in this machine.
+"""Variants by one Ibis expression, on any engine that holds the table.
 
-The activities of a case are collected in the order of time and index, and equal lists are counted, all where the data
-is. Only the variants come here. Engines that no test of ours runs on are given a handful of synthetic events first,
-whose variants are known: an engine that gets them wrong is not used. Nor is one that takes texts for the same, in the
-columns of cases or activities, that others write otherwise: one case could be part of another, or give its names to
-it.
+It may be a warehouse, a cluster, or Spark on this machine. The activities of a case are collected in the order of time
+and index, and equal lists are counted, all where the data is. Only the variants come here. Engines that none of our
+tests runs on first get a handful of synthetic events, whose variants are known. An engine that gets them wrong is not
+used. Nor is one that takes different texts for the same in the columns of cases or activities: one case could be part
+of another, or give its names to it.
 
-Postgres needs more: one state of the tables for all questions, text that is compared by its characters, results in
-pieces, and words for its errors. Nothing is written there: no table, no view and no temporary one, so that a role that
-may only read is enough.
+Postgres needs more: one state of the tables for all queries, text that is compared by its characters, results in
+pieces, and clear messages for its errors. Nothing is written there: no table, no view and no temporary one. So a role
+that may only read is enough.
 """
 
 from __future__ import annotations
@@ -51,33 +51,34 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 
 AS_CLIENT = {"client_encoding": "UTF8", "fallback_application_name": "veilog"}
-"""How it is connected to: text comes in one encoding, whichever the database has."""
+"""Options of a connection: text comes in one encoding, whichever the database has."""
 _EXTRAS = {"postgres": "postgres", "postgresql": "postgres"}
 _SECRETS = ("password", "token", "secret", "key")
-"""What the name of an option in a URL has in it that is nobody's business."""
+"""Parts of the names of options in a URL whose values are secret."""
 _ROWS = 20_000
 _IDLE = 0
-"""The status of a connection that is in no transaction, as libpq numbers them."""
+"""Status of a connection that is in no transaction, as libpq numbers them."""
 _ENDED = ("57P01", "57P02", "57P03", "57P05", "08")
-"""How the SQLSTATE of what ends a connection begins: an administrator, a crash, a start, idleness, and class 08."""
+"""Starts of SQLSTATEs that end a connection: administrator, crash, start, idleness, and class 08."""
 _MAY_NOT = "42501"
 _CANCELLED = "57014"
 
 
 def is_postgres(table: Any) -> bool:
-    """Whether a table of Ibis lies in Postgres, or in what speaks its protocol."""
+    """Return True if an Ibis table lies in Postgres, or in what speaks its protocol."""
     return bool(table.get_backend().name == "postgres")
 
 
 @contextlib.contextmanager
 def at_one_time(table: Any) -> Iterator[None]:
-    """Answer all questions of the block from one state of the tables, whatever others write, and write nothing.
+    """Answer all queries of the block from one state of the tables, and write nothing.
 
-    A transaction of the user's own, in which a table given in Python may be, stays as it is.
+    Writes of others do not change that state. A transaction of the user's own, in which a table given in Python may be,
+    stays as it is.
     """
     connection = table.get_backend().con
     if connection.info.transaction_status != _IDLE:
-        with connection.transaction():  # within that, to be left alone if it fails
+        with connection.transaction():  # nested, to be left alone if it fails
             yield
         return
     said = logging.getLogger("psycopg")
@@ -91,15 +92,15 @@ def at_one_time(table: Any) -> Iterator[None]:
 
 
 def _not_again(record: logging.LogRecord) -> bool:
-    """The driver logs that what broke cannot be rolled back, where an error of ours says that it broke."""
+    """Filter out that what broke cannot be rolled back: our error reports the break."""
     return "error ignored" not in record.getMessage()
 
 
 def by_characters(table: Any, names: Iterable[str]) -> Any:
-    """These columns of a table, in which texts are the same only if their characters are.
+    """Return columns of a table in which equal texts have equal characters.
 
-    By a collation or a type of theirs (citext, char) Postgres may take ``a`` and ``A`` for one. What Arrow has no type
-    for is text as well.
+    By a collation or a type of its own (citext, char) Postgres may take ``a`` and ``A`` for one. Types that Arrow does
+    not have become text as well.
     """
     found = table.select(*dict.fromkeys(names))
     backend, schema = found.get_backend(), found.schema()
@@ -118,7 +119,7 @@ def _plain(column: str) -> str:
 
 
 def pieces(table: Any) -> Iterator[pa.RecordBatch]:
-    """What an expression gives, fetched so many rows at a time: the driver makes objects of Python of them."""
+    """Yield an expression's rows in pieces: the driver makes Python objects of them."""
     backend, kind = table.get_backend(), table.schema().as_struct().to_pyarrow()
     query = backend.compile(table)
     with at_one_time(table), backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
@@ -128,7 +129,7 @@ def pieces(table: Any) -> Iterator[pa.RecordBatch]:
 
 
 def in_words(error: Exception) -> VeilogError | None:
-    """What an error of Postgres or its driver means; None for one of something else."""
+    """Return our error for one of Postgres or its driver; None for one of others."""
     if not type(error).__module__.startswith("psycopg"):
         return None
     state = getattr(error, "sqlstate", None) or ""
@@ -144,22 +145,22 @@ def in_words(error: Exception) -> VeilogError | None:
 
 
 _TESTED = ("duckdb", "pyspark")
-"""Not Postgres: much else speaks its protocol, and looks like it from here."""
+"""Engines that tests run on; not Postgres, whose protocol much else speaks."""
 _UNORDERED = ("pyspark", "databricks")
-"""What collects in no order, but sorts structs."""
+"""Engines that collect in no order, but sort structs."""
 _SPELLINGS = ("a", "A", "\u00e1", "a\u0301", "a ", "a\u200b")
-"""Texts that no column may take for each other: by upper case, accents, ways to write these, blanks, what is unseen."""
+"""Texts that no column may confuse: by upper case, accents and their spellings, blanks, invisible characters."""
 _READ_WHOLE = 5_000_000
 
 
 @dataclass(frozen=True)
 class IbisTable:
-    """A table, view or expression of Ibis. Its rows have no order: an ``index`` orders events of equal time."""
+    """Table, view or expression of Ibis; an ``index`` orders events of equal time."""
 
     table: Any
     index: str | None = None
     placed: bool = False
-    """Whether the index is known to tell all events apart."""
+    """True if the index is known to distinguish all events."""
     name: str | None = None
 
     def columns(self) -> list[str]:
@@ -178,19 +179,19 @@ class IbisTable:
         return Grouped(_variants(found), start, end)
 
     def whole(self, roles: Roles, findings: Findings, progress: Progress = silent) -> pa.Table:
-        """All columns of the table, in the order of events, if they are not too many to come here."""
+        """Return all columns in the order of events, unless there are too many rows."""
         with running(), one_state(self.table):
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
                 raise InputError("table-too-large", path=self.name, rows=rows, read_whole=_READ_WHOLE)
-            apart = Findings(findings.policies, findings.path, findings.collect_all)  # what is read is counted then
+            apart = Findings(findings.policies, findings.path, findings.collect_all)  # reading the rows adds them
             self._checked(roles, apart, progress)
             progress("fetching the events", None)
             table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
             return fetched(table.order_by(self.order or roles.timestamp))
 
     def checked(self, roles: Roles, findings: Findings, progress: Progress = silent) -> int:
-        """How many events there are, where all of their columns are wanted; refused if they are in no order."""
+        """Return the number of events, if all columns are wanted; refuse rows in no order."""
         refuse_life_cycle(roles)
         with running(), one_state(self.table):
             events, rows, _, _ = self._checked(roles, findings, progress)
@@ -200,7 +201,7 @@ class IbisTable:
 
     @property
     def order(self) -> str | None:
-        """The column that orders events: the one given, or veilog's own, which stands above the times."""
+        """Column that orders events: the given one, or veilog's own, which precedes times."""
         if self.index is not None:
             if self.index not in self.columns():
                 raise InputError("table-index-missing", index=self.index, names=", ".join(self.columns()))
@@ -208,7 +209,7 @@ class IbisTable:
         return EVENT_INDEX if EVENT_INDEX in self.columns() else None
 
     def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, int, int, int]:
-        """Events with columns c, t, i and a, after all that can be wrong was looked for; how many, first, last."""
+        """Return checked events (c, t, i, a), their number, and first and last time."""
         progress("looking at the events", None)
         index = self.order
         alone = index == EVENT_INDEX and self.index is None
@@ -244,7 +245,7 @@ class IbisTable:
 
 
 class _Ibis(TableReader):
-    """Reads such a table into this process, with all its columns."""
+    """Reader of such a table into this process, with all its columns."""
 
     name = "Ibis"
     typed = True
@@ -265,19 +266,19 @@ IBIS = _Ibis()
 
 
 def _collates(table: Any) -> bool:
-    """Whether texts may be equal there, by a collation of their column, that others write otherwise."""
+    """Return True if a column's collation there may take different texts for equal."""
     return is_postgres(table) or bool(table.get_backend().name == "duckdb")
 
 
 def _held(table: Any) -> Any:
-    """The table, with what it has of this process's memory put where a query in words finds it."""
+    """Return the table, with its data from this process put where SQL finds it."""
     if not is_postgres(table):
         fetched(table.limit(0))
     return table
 
 
 def counted(events: Any) -> Any:
-    """The expression: variants ``v`` and how many cases ``n`` have them."""
+    """Return the expression of variants ``v`` and their numbers of cases ``n``."""
     import ibis
 
     if events.get_backend().name in _UNORDERED:
@@ -289,7 +290,7 @@ def counted(events: Any) -> Any:
 
 
 def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str | None) -> Any:
-    """The columns in types that every engine sorts and compares alike: c, a, i, and t, by which events are sorted."""
+    """Return c, a, i and t (the sort key) in types that every engine compares alike."""
     import ibis
 
     case, activity, time = table[roles.case], table[roles.activity], table[roles.timestamp]
@@ -318,7 +319,7 @@ def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str
 
 
 def _by_bytes(text: Any) -> Any:
-    """A column of texts without its collation, on engines where that takes no words of their own."""
+    """Return a column of texts without its collation, where no SQL of ours is needed."""
     kind = text.get_backend().name
     if kind in _UNORDERED:
         return text.cast("binary").cast("string")
@@ -326,8 +327,11 @@ def _by_bytes(text: Any) -> Any:
 
 
 def _check_spellings(events: Any, columns: dict[str, str], where: str | None) -> None:
-    """Raise if this engine takes one text for another in a column, by its collation. It is asked about public texts
-    that stand below no row of the column, and so are compared as its own; nothing is learnt of what it holds."""
+    """Raise if this engine takes one text for another in a column, by its collation.
+
+    The query is about public texts that stand below no row of the column, and so are compared as its own. It learns
+    nothing of what the column holds.
+    """
     import ibis
 
     if events.get_backend().name in _UNORDERED:
@@ -343,7 +347,7 @@ def _check_spellings(events: Any, columns: dict[str, str], where: str | None) ->
 
 
 def _facts(events: Any) -> dict[str, Any]:
-    """What is counted before all else, and the first and the last time in microseconds, also infinite ones."""
+    """Return the first counts, and first and last microseconds, also infinite ones."""
     expression = events.aggregate(
         rows=events.count(),
         nameless=events.c.isnull().sum(),
@@ -362,7 +366,7 @@ def _facts(events: Any) -> dict[str, Any]:
 
 
 def _ties(events: Any) -> Any:
-    """How often a case has several activities whose order is open."""
+    """Return how often a case has several activities whose order is open."""
     same = events.group_by(["c", "t", "i"]).agg(low=events.a.min(), high=events.a.max())
     return same.aggregate(ties=(same.low != same.high).sum().fill_null(0))
 
@@ -377,7 +381,7 @@ _PROBED = {("é", "a", "Z", "b"): 2, ("z", "y", "x"): 1}
 
 
 def _probe(events: Any) -> None:
-    """Raise unless this engine groups events whose variants are known as it must."""
+    """Raise unless this engine groups synthetic events into their known variants."""
     import ibis
 
     one = events.limit(1)
@@ -399,7 +403,7 @@ def _probe(events: Any) -> None:
 
 
 def fetched(table: Any) -> pa.Table:
-    """What an expression gives, as an Arrow table; from Spark without Ibis's detour through pandas."""
+    """Return an expression's result as an Arrow table; from Spark without pandas."""
     backend = table.get_backend()
     if backend.name == "pyspark":
         return backend.raw_sql(backend.compile(table)).toArrow()
@@ -409,7 +413,7 @@ def fetched(table: Any) -> pa.Table:
 
 
 def one_state(table: Any) -> contextlib.AbstractContextManager[None]:
-    """The time in which the table is as it was, where an engine can say so."""
+    """Return a context in which the table stays as it was, if its engine can do that."""
     return at_one_time(table) if is_postgres(table) else contextlib.nullcontext()
 
 
@@ -425,14 +429,14 @@ def _variants(found: pa.Table) -> Variants:
 
 
 def _is_naive(table: Any, column: str) -> bool:
-    """Whether times have no zone; Spark's ordinary timestamps are instants."""
+    """Return True if times have no zone; Spark's ordinary timestamps are instants."""
     kind = table[column].type()
     return bool(kind.is_date() or (kind.timezone is None and table.get_backend().name != "pyspark"))
 
 
 @contextlib.contextmanager
 def running() -> Iterator[None]:
-    """Say in one line what an engine says in many, whatever it raises."""
+    """Raise our own error, in one line, for any error of an engine."""
     try:
         yield
     except VeilogError:
@@ -454,7 +458,10 @@ def _in_words(error: Exception) -> VeilogError:
 
 
 def connected(source: Source, name: str) -> Any:
-    """The table of this name where the URL leads. The URL may hold a password: no message repeats it."""
+    """Return the table of this name where the URL leads.
+
+    The URL may hold a password: no message repeats it.
+    """
     url = source.options.engine
     kind = url.partition("://")[0]
     try:
@@ -467,7 +474,7 @@ def connected(source: Source, name: str) -> Any:
         if kind in _EXTRAS and _torn(url):
             raise ValueError(kind)
         backend = ibis.connect(url, **(AS_CLIENT if kind in _EXTRAS else {}))
-    except ValueError:  # which may show a part of the password, taken for a port
+    except ValueError:  # it may show a part of the password, taken for a port
         raise EngineError("engine-url-not-understood", kind=kind) from None
     except ImportError as error:
         if kind in _EXTRAS:
@@ -487,14 +494,14 @@ def connected(source: Source, name: str) -> Any:
 
 
 def _torn(url: str) -> bool:
-    """Whether a password with a sign of URLs in it ends what should name the host."""
+    """Return True if a sign of URLs in a password ends what should name the host."""
     rest = url.partition("://")[2]
     host = re.split("[/?#]", rest, maxsplit=1)[0]
     return "@" in rest and "@" not in host
 
 
 def _without(text: str, url: str) -> str:
-    """A message of an engine without the password it may repeat."""
+    """Return a message of an engine without the password that it may repeat."""
     login = url.partition("://")[2].rpartition("@")[0]
     options = [
         value for name, value in parse_qsl(url.partition("?")[2]) if any(word in name.lower() for word in _SECRETS)

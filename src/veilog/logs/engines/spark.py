@@ -1,7 +1,7 @@
-"""Parquet files as a table of Spark: in the session that is there, or in one of our own on this machine.
+"""Parquet files as a table of Spark, in the active session or in a local one.
 
-The position of an event is the place of its file and the number of its row in that, as for DuckDB, so that both decide
-events of equal time alike. What Spark's Java says on the way goes to a file that nobody needs.
+The position of an event is the place of its file and the number of its row in that, as for DuckDB. So both order events
+of equal time alike. The output of Spark's Java goes to a temporary file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _QUIET = "status=off\nrootLogger.level=off\n"
 
 @dataclass(frozen=True)
 class SparkFiles:
-    """One log in one or more Parquet files, in this order."""
+    """Log in one or more Parquet files, in this order."""
 
     files: tuple[Source, ...]
     options: ReadOptions = DEFAULT_OPTIONS
@@ -79,7 +79,7 @@ class SparkFiles:
         return source.group(Roles("c", "a", "t"), findings, progress)
 
     def _schema(self, roles: Roles) -> tuple[pa.Schema, int]:
-        """Columns and rows of the files; an error if some file has other columns, or what Spark cannot know of."""
+        """Return the columns and rows of the files; refuse files that do not fit Spark."""
         schemas, rows = [], 0
         wanted = [roles.case, roles.activity, roles.timestamp]
         for file in self.files:
@@ -99,7 +99,7 @@ class SparkFiles:
         return first, rows
 
     def _frame(self, spark: Any, roles: Roles, schema: pa.Schema) -> Any:
-        """Columns c, a, t and i (the position), and the index of events if the files have one."""
+        """Return columns c, a, t and i (the position), and the index of events, if any."""
         from pyspark.sql import functions as F
 
         frame = spark.read.parquet(*(re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.resolve())) for path in self.paths))
@@ -122,7 +122,7 @@ class SparkFiles:
         return frame.select(*columns).join(places, "file").select(*kept, position)
 
     def _place(self, name: str) -> int:
-        """Which of the files Spark calls so."""
+        """Return the place of the file that Spark calls so."""
         path = Path(unquote(urlsplit(name).path))
         places = {other.resolve(): place for place, other in enumerate(self.paths)}
         return places[path.resolve()]
@@ -135,13 +135,13 @@ def _no_text(files: tuple[Source, ...]) -> None:
 
 
 def quoted(name: str) -> str:
-    """The name of a column as Spark takes it, whatever is in it."""
+    """Return the name of a column as Spark takes it, whatever it contains."""
     return "`" + name.replace("`", "``") + "`"
 
 
 @contextlib.contextmanager
 def session(options: ReadOptions) -> Iterator[Any]:
-    """The session that is active, with settings of its own, or else one of ours that ends with the block."""
+    """Yield the active session with its own settings, or one of ours that ends here."""
     try:
         import ibis  # noqa: F401
         from pyspark.sql import SparkSession
@@ -157,19 +157,19 @@ def session(options: ReadOptions) -> Iterator[Any]:
         try:
             yield _settled(SparkSession(context))
         finally:
-            with contextlib.suppress(Exception):  # Java may have died, which was said already
+            with contextlib.suppress(Exception):  # Java may have died, which an error has reported
                 context.stop()
             logging.getLogger().removeFilter(_not_of_java)
 
 
 def _not_of_java(record: logging.LogRecord) -> bool:
-    """The way to Java logs a hundred lines about a Java that died, where an error of ours says it in one."""
+    """Filter out a hundred lines about a dead Java, for which our error has one."""
     return "py4j" not in record.pathname
 
 
 @contextlib.contextmanager
 def _ctrl_c_as_before() -> Iterator[None]:
-    """Spark takes Ctrl-C for itself, to cancel its jobs, and would keep it when it has ended."""
+    """Give Ctrl-C back: Spark takes it to cancel its jobs, and keeps it after its end."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -187,7 +187,7 @@ def _settled(spark: Any) -> Any:
 
 
 def _started(options: ReadOptions, folder: Path) -> Any:
-    """A Spark of our own on this machine, which says nothing and listens to nobody else."""
+    """Start a silent Spark that listens to this machine alone."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -214,14 +214,14 @@ def _started(options: ReadOptions, folder: Path) -> Any:
                 with child_environment():  # Java hands it on to Spark's workers, which are Python again
                     gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
             return SparkContext(gateway=gateway, conf=conf)
-    except Exception as error:  # a missing Java shows in many ways
+    except Exception as error:  # a missing Java has many errors
         lines = [line.strip() for line in (folder / "java").read_text(errors="replace").splitlines() if line.strip()]
         reason = f"{lines[-1][:300]}." if lines else first_line(error)
         raise EngineError("spark-not-started", reason=reason) from error
 
 
 def _megabytes(text: str) -> int:
-    """What ``2GB`` or ``800MB`` are, in whole megabytes."""
+    """Return ``2GB`` or ``800MB`` in whole megabytes, 512 at least."""
     size = (bytes_of(text) or 0) // 10**6
     if size < 1:
         raise ParameterError("spark-memory-limit-invalid", parameter="memory_limit", text=text)

@@ -1,14 +1,13 @@
-"""A log on disk for queries about more events than fit in memory: from Parquet files, or from a table of an engine.
+"""Loader of a log on disk, for queries about more events than fit in memory.
 
-DuckDB sorts the rows by case within its memory limit; nothing is loaded whole. Rows come out by the case's first row,
-those of a case together and in their order. What decides that is known of each case by itself, so one case more changes
-the place of no other among those there were. What comes out is cut where a case ends; the places of cases are checked
-as they come, so that no case is ever in two pieces. All pieces together are the log that :func:`veilog.read` gives of
-the same rows.
+The log comes from Parquet files, or from a table of an engine. DuckDB sorts the rows by case within its memory limit;
+nothing is loaded whole. Rows come out by the case's first row, those of a case together and in their order. Each case
+by itself decides this, so one more case does not change the order of the others. The output is cut where a case ends.
+The places of cases are checked as they come, so that no case is ever in two pieces. All pieces together are the log
+that :func:`veilog.read` gives of the same rows.
 
-A table of another engine is fetched batch by batch into a file of DuckDB first. The engine is asked for nothing but its
-rows, in whatever order it likes, so that none has to sort, compare or keep cases apart as DuckDB does: what comes out
-is the same log from every engine.
+A table of another engine is fetched batch by batch into a file of DuckDB first. The engine only has to return its rows,
+in any order. None has to sort, compare or keep cases apart as DuckDB does, so every engine gives the same log.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ _BATCH = 100_000
 
 
 def gaps(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles) -> Mapping[str, int]:
-    """How many rows have no case, no activity or no time, by the rules of findings that they meet."""
+    """Return the numbers of rows with no case, activity or time, by their rule."""
     found = connection.execute(
         f"SELECT count(*) FILTER ({unnamed(roles.case)}), count(*) FILTER ({unnamed(roles.activity)}), "
         f"count(*) FILTER ({sql_name(roles.timestamp)} IS NULL) FROM {relation}"
@@ -78,7 +77,7 @@ def gaps(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles) -> 
 
 
 def named_rows(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, findings: Findings) -> str:
-    """The rows that have a case, an activity and a time; others are refused, or left out where the owner says so."""
+    """Return the rows with case, activity and time; policies refuse or drop others."""
     if not refuse_gaps(findings, dict(gaps(connection, relation, roles))):
         return relation
     missing = " OR ".join((unnamed(roles.case), unnamed(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
@@ -86,10 +85,10 @@ def named_rows(connection: duckdb.DuckDBPyConnection, relation: str, roles: Role
 
 
 def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
-    """The rows in whole cases, those of a case together and in their order, cases by their first row.
+    """Yield the rows in whole cases, each in its order, cases by their first row.
 
-    :func:`placed` comes first: it makes the table of the cases' places. What is of cases is not sorted with the rows,
-    but comes from that table, a row for each case.
+    :func:`placed` comes first: it makes the table of the cases' places. Columns of cases are not sorted with the rows,
+    but come from that table, a row for each case.
     """
     numbers = {name: number for number, name in enumerate(_of_cases(rows, roles))}
     sorted_ = [name for name in rows.schema.names if name != roles.case and name not in numbers]
@@ -117,8 +116,10 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles
 
 
 def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, findings: Findings) -> None:
-    """Make the table ``places``: of each case which comes before it, and what the columns ``case:...`` say of it, by
-    the same rule as in memory, with a finding where rows of a case differ."""
+    """Make the table ``places`` with each case's place and ``case:...`` values.
+
+    The values follow the same rule as in memory, with a finding where rows of a case differ.
+    """
     asked = _of_cases(rows, roles)
     case, time = (f"e.{sql_name(name)}" for name in (roles.case, roles.timestamp))  # a table may have a column c, too
     known = [
@@ -139,13 +140,13 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, 
 
 
 def _of_cases(rows: RowQuery, roles: Roles) -> list[str]:
-    """The columns that say that they are of cases, but for those with a role."""
+    """Return the columns of cases, by their names, except those with a role."""
     used = {roles.case, roles.activity, roles.timestamp}
     return [name for name in rows.schema.names if is_of_cases(name) and name not in used]
 
 
 class _CasePlaces:
-    """What is known of whole cases, in the order of their places, asked for as these come."""
+    """Columns of whole cases in the order of their places, fetched as these come."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection, columns: Mapping[str, str]) -> None:
         self.names = list(columns)
@@ -154,7 +155,7 @@ class _CasePlaces:
         self._here = pa.table({})
 
     def of(self, place: IntArray) -> dict[str, pa.ChunkedArray]:
-        """The columns for rows of these places, which follow those that were asked for before."""
+        """Return the columns for rows of these places, which follow all earlier ones."""
         starts = np.flatnonzero(np.append(True, np.diff(place) > 0))
         parts, size = [self._here], self._here.num_rows
         while size < len(starts):
@@ -173,7 +174,7 @@ class _CasePlaces:
 
 
 def _batches(found: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
-    """The rows as they come; what goes wrong on the way is an error of DuckDB again, which pyarrow has wrapped."""
+    """Yield the rows as they come; errors that pyarrow wraps are DuckDB's again."""
     with _unwrapped():
         reader = found.to_arrow_reader(_BATCH)
         batch = next(reader, None)
@@ -193,7 +194,7 @@ def _unwrapped() -> Iterator[None]:
 
 
 def _places(table: pa.Table, before: int) -> Any:
-    """The places of the rows' cases, which come in order and after the piece before, or else this is refused."""
+    """Return the places of the rows' cases; refuse those that are out of order."""
     place = table.column(PLACE).to_numpy()
     if place[0] <= before or bool((place[1:] < place[:-1]).any()):
         raise _unsorted()
@@ -205,7 +206,7 @@ def _unsorted() -> EngineError:
 
 
 def _typed(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
-    """The rows in the types of the source, which DuckDB need not keep."""
+    """Return the rows in the types of the source, which DuckDB need not keep."""
     columns: list[Any] = []
     for field in schema:
         column = of_cases[field.name] if field.name in of_cases else table.column(field.name)
@@ -218,13 +219,13 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 
 def count_of(there: IbisTable) -> int:
-    """How many rows the table has, which its engine counts."""
+    """Return the number of rows of a table, which its engine counts."""
     with running(), one_state(there.table):
         return int(fetched(there.table.aggregate(n=there.table.count()))["n"][0].as_py())
 
 
 def copied(there: IbisTable, options: ReadOptions, folder: Path, progress: Progress) -> DuckTable:
-    """The table in a database in this folder, as a view, since its rows come in no order."""
+    """Copy the table into a database in this folder: a view, as rows have no order."""
     names = [name.lower() for name in there.columns()]
     if len(set(names)) < len(names):
         raise InputError("column-names-differ-in-case", path=there.name)
@@ -251,7 +252,7 @@ def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool)
 
 
 def _batches_there(there: IbisTable) -> Generator[pa.Table]:
-    """The rows some at a time, as many as are put away at once; what the engine says in many lines in one."""
+    """Yield the rows, as many as are stored at once; an engine's errors have one line."""
     waiting: list[pa.RecordBatch] = []
     with running(), one_state(there.table):
         for batch in _streamed(there.table):
@@ -264,7 +265,10 @@ def _batches_there(there: IbisTable) -> Generator[pa.Table]:
 
 
 def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a table as they come; where Ibis would fetch all of them at once, or fails, by the engine itself."""
+    """Return the rows of a table as they come.
+
+    They come from the engine itself where Ibis would fetch all of them at once, or fails.
+    """
     backend = table.get_backend()
     if backend.name == "pyspark":
         return _of_spark(table, backend.raw_sql(backend.compile(table)))
@@ -276,9 +280,10 @@ def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a DataFrame of Spark, one of its partitions after the other, where ``toArrow`` brings all at once.
+    """Yield the rows of a Spark DataFrame, one of its partitions after the other.
 
-    Instants come as numbers: as datetimes they would be in the time zone of this machine, which may have an hour twice.
+    ``toArrow`` would bring all at once. Instants come as numbers: as datetimes they would be in the time zone of this
+    machine, which may have an hour twice.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import TimestampType
@@ -299,7 +304,7 @@ def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
 def rows_of_file(
     connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings
 ) -> RowQuery | None:
-    """The rows of one file; None where only :func:`veilog.read` can tell what they mean."""
+    """Return the rows of a file; None where only :func:`veilog.read` understands them."""
     schema, count = opened(file).schema_arrow, PARQUET.rows(file)
     if not count or oddity(file, roles) is not None or EVENT_INDEX in schema.names:
         return None
@@ -310,7 +315,10 @@ def rows_of_file(
 def rows_of_files(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Source], roles: Roles, findings: Findings
 ) -> RowQuery:
-    """The rows of several files that are one log, in the order of the files; what is not the same in all is refused."""
+    """Return the rows of several files that are one log, in the order of the files.
+
+    Files that are not alike are refused.
+    """
     for file in files:
         if not is_parquet(file):
             raise InputError("files-not-all-parquet", path=file.path)
@@ -327,7 +335,7 @@ def rows_of_files(
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:
-    """The rows that count: those of the transition that was asked for, or all, with a finding about transitions."""
+    """Return the rows of the wanted transition, or all, and add the finding about it."""
     if roles.transition is None:
         return rows
     activity, step = sql_name(roles.activity), f"coalesce({sql_name(roles.transition)}::VARCHAR, '')"
@@ -356,22 +364,30 @@ Where = Literal["here", "engine"]
 
 
 def store(source: Given, *, where: Where = "here", **options: Unpack[EngineKeywords]) -> StoredLog | None:
-    """The log in Parquet files, a table of DuckDB or one of Ibis, kept on disk; see :func:`veilog.read_variants`.
+    """Store the log of Parquet files, a DuckDB table or an Ibis table on disk.
 
-    None for one Parquet file where only :func:`veilog.read` can tell what its rows mean. That is where a case or an
-    activity has no name, an event no time or a text for one, or an explicit index. Of several files and of tables such
-    rows are refused, or left out where ``policies`` say so. DuckDB stays within ``memory_limit``, and with it the
-    pieces in ``temp_directory``, which take 28 bytes an event and for each of its attributes 8, or 1 to 4 where it is
-    text that repeats; other texts are packed. A table of Ibis is copied there first.
+    DuckDB stays within ``memory_limit``. It shares ``temp_directory`` with the pieces, which take 28 bytes an event.
+    Each attribute of an event takes 8 more, or 1 to 4 where it is text that repeats; other texts are packed. A table of
+    Ibis is copied there first.
 
-    With ``where="engine"`` a table of Spark stays there: its workers, which need veilog, keep the pieces on their disks
-    and do what is asked of them.
+    Args:
+        source: The log, as for :func:`veilog.read_variants`.
+        where: ``"here"``, or ``"engine"`` for a table of Spark, which stays there. Its workers, which need veilog, keep
+            the pieces on their disks and run the queries.
+        options: How to read the log, as for :func:`veilog.read_variants`.
+
+    Returns:
+        The stored log, or None for a single file that only :func:`veilog.read` understands: one of another kind, one
+        with an explicit index, or one whose policies need all of it. So is a file where a case or an activity has no
+        name, or an event no time or a text for one. Of several files and of tables such rows are refused, or left out
+        where ``policies`` declare so.
+
     """
     return stored(*asked_for(source, options, EngineKeywords), where)
 
 
 def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
-    """The log of a source, kept in pieces by its means; see :func:`store`."""
+    """Return the log of a source, kept in pieces by its own means; see :func:`store`."""
     if where not in ("here", "engine"):
         raise ParameterError("store-place-unknown", parameter="where", where=where)
     if needs_whole(source, asked.findings) or (source.is_file and not source.is_elsewhere and not is_parquet(source)):
@@ -402,8 +418,10 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
 
 
 def whole_of(source: Source, asked: ReadRequest, method: str) -> EventLog:
-    """All events of a log that is no single file, for a method that needs them in memory; too many are refused before
-    one is read."""
+    """Return all events of a log that is no single file, for a method that needs them.
+
+    They have to fit in memory: too many are refused before one is read.
+    """
     there = _engine(source)
     count = _count(source, there)
     if count > LARGE:
@@ -445,7 +463,7 @@ def _count(source: Source, there: VariantSource) -> int:
 def _rows(
     source: Source, there: VariantSource, roles: Roles, asked: ReadRequest
 ) -> Iterator[tuple[duckdb.DuckDBPyConnection, RowQuery | None]]:
-    """The rows of the log in a DuckDB of our own, as long as the block lasts."""
+    """Yield the rows of the log in a DuckDB of our own, as long as the block lasts."""
     progress = asked.progress or silent
     with contextlib.ExitStack() as stack:
         if isinstance(there, IbisTable):
@@ -465,12 +483,12 @@ def _rows(
 def _logs(
     connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, source: Source, asked: ReadRequest
 ) -> Iterator[EventLog]:
-    """The log in pieces of whole cases."""
+    """Yield the log in pieces of whole cases."""
     progress = asked.progress or silent
     name = str(source.path) if source.is_file and not source.is_elsewhere else source.name
     what = f"sorting {'the events' if name is None else Path(name).name}"
     progress(what, None)
-    chosen = replace(roles, transition=None)  # what concerns all events was seen to already
+    chosen = replace(roles, transition=None)  # transitions of all events were handled before
     placed(connection, rows, roles, asked.findings)
 
     def made(table: pa.Table) -> EventLog:
@@ -479,7 +497,7 @@ def _logs(
 
     done = 0
     waiting: deque[Future[EventLog]] = deque()
-    with ThreadPoolExecutor(1) as pool:  # makes a piece while DuckDB is asked for the next and the last is written
+    with ThreadPoolExecutor(1) as pool:  # makes a piece while DuckDB fetches the next and the last is written
         for table in in_order(connection, rows, roles):
             waiting.append(pool.submit(made, table))
             if len(waiting) > 1:

@@ -1,14 +1,15 @@
-"""Pieces of a log on the workers of Spark: what is asked of them runs there, and what it adds up to comes here.
+"""Pieces of a log on the workers of Spark, which run queries there.
 
-A piece is a row of a DataFrame that Spark keeps, a column of the log a cell in it, so that a question reads what it
-asks for. It goes to the workers as one function, by Spark's own pickling, so they need this version of veilog. A task
-makes one finding of those of its pieces, and what tasks have found is made one, until a handful is left to come here.
+Only the combined results come here. A piece is a row of a DataFrame that Spark keeps, and a column of the log a cell in
+it. So a query reads only the columns that it needs. It goes to the workers as one function, by Spark's own pickling, so
+they need this version of veilog. A task combines the results of its pieces. Further tasks combine those of tasks, until
+a handful is left to come here.
 
-Spark may lose what it keeps and make it again from the table. A piece bears the digest of what was in it, so one that
-came out otherwise, because the table has changed, is refused: it may hold other cases than were counted.
+Spark may lose a piece and make it again from the table. Each piece bears the digest of its content. A piece that
+differs, because the table has changed, is refused: it may hold other cases than were counted.
 
-A table is shuffled once, by case, and each part made a piece. Which case is in which piece follows from its name alone,
-and the order of its events from their times and an index that tells them apart, so that a piece that Spark has to make
+A table is shuffled once, by case, and each part made a piece. The piece of a case follows from its name alone. The
+order of its events follows from their times and an index that distinguishes them. So a piece that Spark has to make
 again is the same one, unless the table has changed.
 """
 
@@ -43,23 +44,23 @@ from veilog.logs.storage.stored_log import Chunk, Kind, Scope, StoredLog, as_kep
 from veilog.logs.tables.events import log_from_table
 
 _AT_ONCE = 16
-"""Findings that are made one at a time, and as many come here at most."""
+"""Results that are combined at a time, and as many come here at most."""
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _FOUND = pa.schema([("number", pa.int64()), ("found", pa.binary())])
 _AS_SPARK = "number long, found binary"
 
 T = TypeVar("T")
 Cells = dict[str, Any]
-"""A row of what Spark keeps: a piece, or something that was found."""
+"""Row of the DataFrame that Spark keeps: a piece, or a result."""
 
 
 def column_of(kind: Kind, place: int) -> str:
-    """What the cell of a column is called: its own name might be anything."""
+    """Return the name of a column's cell: the column's own name might be anything."""
     return f"{kind}_{place}"
 
 
 def cell(column: pa.ChunkedArray) -> bytes:
-    """A column as the bytes of a cell."""
+    """Return a column as the bytes of a cell."""
     table = pa.table({"c": column})
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, table.schema, options=ipc.IpcWriteOptions(compression="lz4")) as stream:
@@ -69,12 +70,12 @@ def cell(column: pa.ChunkedArray) -> bytes:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What is known here of a piece that a question is about."""
+    """Facts known here about a piece that a query covers."""
 
     digest: bytes
     cases: int
     marks: bytes | None
-    """Which of its cases count, a bit for each; None where all do."""
+    """Bit for each of its cases, 1 for those that count; None where all do."""
 
     @staticmethod
     def of(held: Chunk, digest: bytes, cases: int) -> _Piece:
@@ -93,17 +94,17 @@ class _Piece:
 
 @dataclass(frozen=True)
 class _Question(Generic[T]):
-    """What is asked of each piece, by a worker."""
+    """Query of each piece, run by a worker."""
 
     work: Callable[[EventLog, bool], T]
     pieces: dict[int, _Piece]
     first: int
     scope: Scope
-    """Without the pieces, which are above."""
+    """Columns of the query, without the pieces, which are above."""
     version: str = __version__
 
     def found(self, rows: Iterable[Cells]) -> Iterator[tuple[int, T]]:
-        """What is found in each of these pieces."""
+        """Yield the result of each of these pieces."""
         check_version(self.version)
         for row in rows:
             number = int(row["number"])
@@ -134,7 +135,7 @@ class OnSpark:
     def __init__(self, frame: Any, digests: dict[int, tuple[bytes, int]]) -> None:
         self._frame = frame
         self._digests = digests
-        """Of each piece its digest, and how many cases it has."""
+        """Digest and number of cases of each piece."""
         self.close = weakref.finalize(self, _let_go, frame)
 
     @property
@@ -158,7 +159,7 @@ class OnSpark:
             )
             while tasks > _AT_ONCE:
                 tasks = -(-tasks // _AT_ONCE)
-                # By number: rows that are dealt out in turn may come twice where a worker that is lost is replaced.
+                # By number: rows that are dealt out in turn may come twice where a lost worker is replaced.
                 found = found.repartition(tasks, "number").mapInArrow(partial(_combined, _answers, combine), _AS_SPARK)
             return list(found.collect())
 
@@ -174,7 +175,7 @@ class OnSpark:
     def _rows(
         self, work: Callable[[EventLog, bool], T], scope: Scope, *, stream: bool = False
     ) -> Iterator[tuple[int, T]]:
-        """What is found in each piece, all at once, or as a ``stream`` in their order."""
+        """Yield the result of each piece, all at once, or as a ``stream`` in their order."""
         if not scope.held:
             return
         question = self._question(work, scope)
@@ -191,14 +192,14 @@ class OnSpark:
         return _Question(work, pieces, min(pieces), Scope((), scope.shape, scope.attributes))
 
     def _cells(self, scope: Scope) -> Any:
-        """What of the frame is needed."""
+        """Return the columns of the frame that are needed."""
         names = ["number", "digest"]
         for kind, table in (("events", scope.shape.events), ("cases", scope.shape.cases)):
             names += [column_of(kind, table.column_names.index(field.name)) for field in scope.columns(kind)]
         return self._frame.select(*names)
 
     def _one_by_one(self, asked: Callable[[], Any]) -> Any:
-        """Ask such that a worker is given a row at a time: a piece is large, and a task has many."""
+        """Run a query that gives workers a row at a time: pieces are large, and many."""
         settings = self._frame.sparkSession.conf
         before = settings.get(_BATCH)
         settings.set(_BATCH, "1")
@@ -216,7 +217,7 @@ def _let_go(frame: Any) -> None:
 def cores(spark: Any) -> int:
     try:
         return int(spark.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001 - a session over the network tells nothing of its cluster
+    except Exception:  # noqa: BLE001 - a session over the network hides its cluster
         return 8
 
 
@@ -224,7 +225,7 @@ def cores(spark: Any) -> int:
 
 
 def check_version(asking: str) -> None:
-    """Refuse to run functions of another version than the one that asks."""
+    """Refuse to run functions of another version than that of the query."""
     if asking != __version__:
         raise EngineError("spark-worker-version-differs", version=__version__, asking=asking)
 
@@ -265,7 +266,7 @@ def _combined(
     combine: Callable[[Iterable[T]], T],
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """One finding of several, each of some pieces."""
+    """Yield one result of several, each of some pieces."""
     pieces: list[int] = []
 
     def noted() -> Iterator[T]:
@@ -284,7 +285,10 @@ def _combined(
 
 
 def answered(cell: bytes) -> Any:
-    """What a worker found, or the error that it met: one that it raised itself would come with a trace around it."""
+    """Return a worker's result, or raise the error that it met.
+
+    An error that the worker raised itself would come with a trace around it.
+    """
     found = pickle.loads(cell)  # from Spark, which has run code of ours to make it
     if isinstance(found, VeilogError):
         raise found
@@ -292,15 +296,20 @@ def answered(cell: bytes) -> Any:
 
 
 def _check_once(numbers: list[int], scope: Scope) -> None:
-    """Refuse an answer in which a piece counts twice, or not at all: what a question costs rests on each case counting
-    once, and not on what Spark promises of tasks that it runs again."""
+    """Refuse an answer in which a piece counts twice, or not at all.
+
+    The epsilon that a query uses rests on each case counting once. It must not rest on guarantees of Spark for tasks
+    that it runs again.
+    """
     if sorted(numbers) != [held.number for held in scope.held]:
         raise EngineError("spark-cases-miscounted")
 
 
 def by_workers(asked: Callable[[], T]) -> T:
-    """Have something done by Spark's workers. What they raise may quote the data: of that only a fixed text comes here,
-    without the error that it came from."""
+    """Run something on Spark's workers, and hide their exceptions.
+
+    These may quote the data. Only a fixed text replaces them here, without the error that it came from.
+    """
     try:
         with running():
             return asked()
@@ -321,13 +330,13 @@ def _in_words(error: EngineError) -> EngineError:
 _PIECE = 400_000
 """Events of a piece, more or less."""
 _LEAST = 50_000
-"""As many of a piece are worth a task."""
+"""Fewest events of a piece that are worth a task."""
 _PIECES_A_CORE = 2
 _NUMBER = "piece"
 
 
 def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredLog:
-    """The log that a table of Spark is, kept there."""
+    """Return the log of a table of Spark, kept there."""
     from pyspark.sql import functions as F
 
     progress = asked.progress or silent
@@ -352,8 +361,10 @@ def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredL
 
 
 def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:
-    """The rows that count, their columns called by their places, since Spark takes signs in names for its own; and
-    their names and types here."""
+    """Return the rows that count, and the names and types of their columns here.
+
+    There columns are named by their places, since Spark takes signs in names for its own.
+    """
     from pyspark.sql import functions as F
     from pyspark.sql.types import TimestampType
 
@@ -361,7 +372,7 @@ def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:
     frame = backend.raw_sql(backend.compile(there.table))
     if len({name.lower() for name in frame.columns}) < len(frame.columns):
         raise InputError("column-names-differ-in-case", path=there.name)
-    # An index that was given stands below the times, so the one that stands above them must not be seen.
+    # A given index stands below the times, so veilog's own, which stands above them, must not be seen.
     names = [name for name in frame.columns if name != EVENT_INDEX or there.index is None]
     instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
     kinds = {field.name: field.type for field in there.table.schema().to_pyarrow()}
@@ -380,7 +391,7 @@ def _named(schema: pa.Schema, name: str) -> str:
 
 @dataclass(frozen=True)
 class _Maker:
-    """Makes pieces of the rows of whole cases, on a worker."""
+    """Maker of pieces from the rows of whole cases, on a worker."""
 
     roles: Roles
     policies: Mapping[str, Policy]
@@ -397,7 +408,7 @@ class _Maker:
 
     @property
     def layout(self) -> list[str]:
-        """The cells of a piece."""
+        """Names of the cells of a piece."""
         assert self.shape is not None
         tables = (("events", self.shape.events), ("cases", self.shape.cases))
         return [column_of(kind, place) for kind, table in tables for place in range(table.num_columns)]
@@ -423,7 +434,7 @@ class _Maker:
 
 
 def _made(maker: _Maker, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The piece that a part of the rows makes, or the error that it met; nothing of no rows."""
+    """Yield the piece of a part of the rows, or its error; nothing without rows."""
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
         return

@@ -1,9 +1,9 @@
-"""A log in pieces of whole cases that is kept outside memory, for queries about more events than fit there.
+"""Log in pieces of whole cases outside memory, for more events than fit there.
 
-All pieces together are one log. Their :class:`ChunkStore` decides where they are: on a disk of this machine (below, two
-files a piece and a table, numbers to be mapped and texts packed), or on the workers of a Spark cluster
-(:mod:`veilog.logs.storage.spark`), which run what is asked of a piece where it lies. What a function is given there is
-the same event log, column by column.
+All pieces together are one log. Their :class:`ChunkStore` decides where they are. One store is a disk of this machine
+(below): two files a piece and a table, numbers to be mapped and texts packed. Another is the workers of a Spark cluster
+(:mod:`veilog.logs.storage.spark`), which run queries of a piece where it lies. A function gets the same event log from
+both, column by column.
 """
 
 from __future__ import annotations
@@ -34,40 +34,42 @@ from veilog.messages import Message
 
 _MERGED = 16
 _ALWAYS = (CASE_INDEX, EVENT_INDEX, ACTIVITY, TIMESTAMP)
-"""What every question asks of events."""
+"""Columns of events that every query needs."""
 _PREFIX = "case:"
 _FEW = 2
-"""Texts each of which stands in so many rows or more, on average, are kept as places in a list."""
+"""Rows of a text, on average, from which texts are kept as places in a list."""
 
 T = TypeVar("T")
 Kind = str
-"""``events`` or ``cases``, which table a column is of."""
+"""Table of a column: ``events`` or ``cases``."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A piece that has cases that count: its number, and the places of these cases in it; None for all of them."""
+    """Number of a piece, and the places of its cases that count; None for all of them."""
 
     number: int
     cases: IntArray | None = None
 
     def of(self, piece: EventLog) -> EventLog:
-        """The cases of this piece that count."""
+        """Return the cases of this piece that count."""
         return piece if self.cases is None else piece.only(self.cases)
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The pieces that a question is about, in their order, and the columns that it needs of each."""
+    """Pieces that a query covers, in their order, and the columns that it needs."""
 
     held: tuple[Chunk, ...]
     shape: EventLog
     attributes: Collection[str] | None = None
-    """An attribute of cases and one of events may be meant by one name, with or without what goes before it in flat
-    tables; None for all."""
+    """Names of attributes, with or without the prefix of flat tables; None for all.
+
+    A name may mean an attribute of cases and one of events.
+    """
 
     def columns(self, kind: Kind) -> list[pa.Field]:
-        """The columns needed of a table."""
+        """Return the columns needed of a table."""
         schema = self.shape.events.schema if kind == "events" else self.shape.cases.schema
         if self.attributes is None:
             return list(schema)
@@ -76,43 +78,48 @@ class Scope:
 
 
 class ChunkStore(Protocol):
-    """Keeps the pieces of a log somewhere, and has what is asked of them done there.
+    """Store of the pieces of a log, which runs queries about them there.
 
-    ``work`` is told whether a piece is the first of those asked about. It may run for several at a time, so what it
-    does to anything else it has to guard, and in other processes on other machines, so that what it does to anything
-    else is lost. Pieces come as they are kept: texts may be dictionaries, of any width, where those of the log are not.
+    ``work`` gets a piece, and True for the first of the query. It may run for several pieces at a time, so it has to
+    guard its changes to anything else. It may run in other processes on other machines, where such changes are lost.
+    Pieces come as they are kept: texts may be dictionaries, of any width, where those of the log are not.
     """
 
     @property
     def folder(self) -> Path | None:
-        """Where on this machine more may be kept; None for the usual place."""
+        """Folder on this machine where more may be kept; None for the usual place."""
 
     def each(self, work: Callable[[EventLog, bool], T], scope: Scope) -> Iterator[T]:
-        """What is found in each piece, in their order."""
+        """Yield the result of each piece, in their order."""
 
     def together(self, work: Callable[[EventLog, bool], T], combine: Callable[[Iterable[T]], T], scope: Scope) -> T:
-        """What is found in all of them: ``combine`` makes one of any number of findings, in any order, where they are;
-        and again of what it made."""
+        """Return the combined result of all pieces.
+
+        ``combine`` makes one of any number of results, in any order, where they are. It runs again on its own results.
+        """
 
     def pieces(self, scope: Scope) -> Iterator[EventLog]:
-        """The pieces themselves, one after the other."""
+        """Yield the pieces themselves, one after the other."""
 
     def close(self) -> None:
-        """Let go of what is kept."""
+        """Release the pieces that are kept."""
 
 
 @dataclass(frozen=True, eq=False)
 class StoredLog:
-    """An event log in pieces that are kept somewhere, each of whole cases. They go when the last use of them does."""
+    """Event log in stored pieces, each of whole cases.
+
+    The pieces are removed when nothing uses them any more.
+    """
 
     keeper: ChunkStore
     sizes: tuple[int, ...]
-    """Cases of each piece."""
+    """Number of cases of each piece."""
     shape: EventLog
-    """The log without its rows: names and types of its columns, and where it is from."""
+    """Log without its rows: names and types of its columns, and where it is from."""
     findings: tuple[Finding, ...] = ()
     chosen: IntArray | None = None
-    """Places of the cases that count, ascending; all, where this is None."""
+    """Places of the cases that count, ascending; None for all."""
 
     def __reduce__(self) -> str:
         raise TypeError("A StoredLog cannot be pickled. Do not capture it in a function that is sent to workers.")
@@ -145,13 +152,13 @@ class StoredLog:
         return sum(self.sizes) if self.chosen is None else len(self.chosen)
 
     def pieces(self, attributes: Collection[str] | None = None) -> Iterator[EventLog]:
-        """The log, some whole cases at a time, in their order; of its attributes these alone are read, or all."""
+        """Yield the log, some whole cases at a time, with these attributes alone, or all."""
         for piece in self.keeper.pieces(self._scope(attributes)):
             events, cases = piece.events, piece.cases
             yield replace(piece, events=_typed(events, self.shape.events), cases=_typed(cases, self.shape.cases))
 
     def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
-        """What is found in the pieces, in their order; see :class:`ChunkStore` for what ``work`` may do."""
+        """Yield the result of each piece, in order; :class:`ChunkStore` limits ``work``."""
         return self.keeper.each(work, self._scope(attributes))
 
     def together(
@@ -160,14 +167,14 @@ class StoredLog:
         combine: Callable[[Iterable[T]], T],
         attributes: Collection[str] | None = None,
     ) -> T:
-        """What is found in all pieces, combined where they are kept; see :class:`ChunkStore`."""
+        """Return the pieces' results, combined where these are; see :class:`ChunkStore`."""
         return self.keeper.together(work, combine, self._scope(attributes))
 
     def _scope(self, attributes: Collection[str] | None) -> Scope:
         return Scope(tuple(self._held()), self.shape, attributes)
 
     def _held(self) -> Iterator[Chunk]:
-        """The pieces that have cases that count."""
+        """Yield the pieces that have cases that count."""
         start = 0
         for number, size in enumerate(self.sizes):
             stop = start + size
@@ -182,7 +189,7 @@ class StoredLog:
             start = stop
 
     def whole(self) -> EventLog:
-        """All of it as one log in memory; its events are numbered anew."""
+        """Return all of it as one log in memory, with its events numbered anew."""
         events, cases, before = [], [], 0
         for piece in self.pieces():
             owner = pa.array(piece.events.column(CASE_INDEX).to_numpy() + before)
@@ -200,7 +207,7 @@ class StoredLog:
         self.keeper.close()
 
     def only(self, cases: IntArray) -> StoredLog:
-        """These cases, by their places in this log, ascending."""
+        """Return the log of these cases, by their places in this log, ascending."""
         return replace(self, chosen=cases if self.chosen is None else self.chosen[cases])
 
     @cached_property
@@ -215,13 +222,16 @@ def variants_of(log: EventLog | StoredLog | Variants) -> Variants:
 
 
 def as_kept(table: pa.Table) -> pa.Table:
-    """A table of a piece in one batch, texts that repeat as places in the list of them: numbers, which are cheap."""
+    """Return a piece's table in one batch, with texts that repeat as places in a list.
+
+    Places are numbers, which are cheap.
+    """
     table = table.unify_dictionaries().combine_chunks()
     return pa.table([_listed(column) for column in table.columns], names=table.column_names)
 
 
 def piece_of(scope: Scope, columns: Callable[[Kind, list[str]], dict[str, pa.ChunkedArray]]) -> EventLog:
-    """The piece that has these columns, as they are kept."""
+    """Return the piece that has these columns, as they are kept."""
 
     def table(kind: Kind, schema: pa.Schema) -> pa.Table:
         fields = scope.columns(kind)
@@ -234,19 +244,19 @@ def piece_of(scope: Scope, columns: Callable[[Kind, list[str]], dict[str, pa.Chu
 
 
 def misfit(name: str | None) -> InputError:
-    """What to say where the columns of some pieces have other types than those of others."""
+    """Return the error about pieces with columns of other types than those of others."""
     return InputError("column-values-types-differ", path=name)
 
 
 def _typed(table: pa.Table, shape: pa.Table) -> pa.Table:
-    """The columns in the types of the log."""
+    """Return the columns in the types of the log."""
     fields = [shape.schema.field(name) for name in table.column_names]
     columns = [column.cast(field.type) for column, field in zip(table.columns, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, shape.schema.metadata))
 
 
 def _listed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts that repeat, as places in the list of them, as narrow as these allow; other columns as they are."""
+    """Return texts that repeat as narrow places in their list; other columns as is."""
     if not is_text(column.type) or not len(column):
         return column
     found = column.combine_chunks().dictionary_encode()
@@ -261,7 +271,7 @@ def _variants_of(piece: EventLog, _first: bool) -> Variants:
 
 
 def _merged(found: Iterable[Variants]) -> Variants:
-    """All cases of these together, some at a time, so that few are held."""
+    """Return all cases of these together, joined some at a time, to hold few."""
     parts: list[Variants] = []
     for part in found:
         parts.append(part)
@@ -271,7 +281,7 @@ def _merged(found: Iterable[Variants]) -> Variants:
 
 
 def _joined(parts: Sequence[Variants]) -> Variants:
-    """All cases of these together."""
+    """Return all cases of these together."""
     labels = tuple(sorted({label for part in parts for label in part.labels}))
     place = {label: code for code, label in enumerate(labels)}
     recoded = [np.array([place[x] for x in part.labels] or [0], dtype=np.int32)[part.codes] for part in parts]
@@ -286,7 +296,7 @@ _AT_ONCE = 2
 
 
 class Folder:
-    """A temporary folder that goes when nothing refers to it any more, or when it is closed."""
+    """Temporary folder that goes when nothing refers to it any more, or when closed."""
 
     def __init__(self, where: str | os.PathLike[str] | None) -> None:
         self.path = temporary_folder(where)
@@ -294,7 +304,7 @@ class Folder:
 
 
 class _OnDisk:
-    """Runs queries on the stored pieces in local threads."""
+    """Store on the local disk, which runs queries in local threads."""
 
     def __init__(self, kept: Folder) -> None:
         self._kept = kept
@@ -328,11 +338,14 @@ class _OnDisk:
 
 
 def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] | None = None) -> StoredLog | None:
-    """A log that comes in pieces, at least one, each of whole cases, kept on disk; None if their columns differ."""
+    """Keep a log on disk that comes in pieces of whole cases, at least one.
+
+    Return None if their columns differ.
+    """
     folder = Folder(temp_directory)
     try:
         log = _kept(pieces, folder)
-    except BaseException:  # whatever ends it, what was kept so far goes now and not when Python ends
+    except BaseException:  # on any failure the stored pieces go now, and not when Python ends
         folder.close()
         raise
     if log is None:
@@ -358,7 +371,7 @@ def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    """What is numbers as it is in memory, to be mapped and not unpacked for each question; else packed."""
+    """Write numbers as they are in memory, to be mapped without unpacking; pack texts."""
     table = as_kept(table)
     texts = [field.name for field in table.schema if is_text(field.type)]
     for names, kept, compression in ((texts, _packed(path), "lz4"), (None, _mapped(path), None)):

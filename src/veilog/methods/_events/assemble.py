@@ -1,5 +1,4 @@
-"""From released variants to a released event log: what was asked for beyond variants, its part of the budget, and the
-released cases with their times and attributes."""
+"""Event log from released variants: contents, their budget, and assembly."""
 
 from __future__ import annotations
 
@@ -30,15 +29,15 @@ _PIECE = 50_000
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is released beyond variants, with exact shares of epsilon."""
+    """Contents of a release beyond variants, with exact shares of epsilon."""
 
     times: Fraction = Fraction(0)
     attributes: tuple[str, ...] = ()
     attributes_share: Fraction = Fraction(0)
     window: Window | Literal["log"] | None = None
-    """In which cases start: declared, taken from the log (an assumption), or a made-up year."""
+    """Time in which cases start: declared, taken from the log (an assumption), or a synthetic year."""
     processing: bool = False
-    """Whether when events began is released, too; paid for with the times."""
+    """True if starts of events are released, too; they use epsilon of the times."""
     persons: Fraction = Fraction(0)
     person_attributes: tuple[str, ...] = ()
     """Attributes of cases, released too, that stay the same in all cases of a person."""
@@ -53,7 +52,7 @@ class Wanted:
         persons: Number | None = None,
         person_attributes: Iterable[str] | None = None,
     ) -> Wanted:
-        """What the user asked for, in exact numbers, or an error in the user's words."""
+        """Return the user's request in exact numbers, or raise an error about it."""
         names = _names(attributes)
         if attributes is not None and not names:
             raise ParameterError("attributes-list-empty", parameter="attributes")
@@ -88,7 +87,7 @@ class Wanted:
 
     @property
     def of_starts(self) -> Fraction:
-        """Which part of the budget for times tells when events began."""
+        """Part of the budget for times that is for the starts of events."""
         return OF_STARTS if self.processing else Fraction(0)
 
     def __bool__(self) -> bool:
@@ -96,7 +95,7 @@ class Wanted:
 
     @property
     def of_flow(self) -> Fraction:
-        """Which part of epsilon is left for the control flow."""
+        """Part of epsilon that is left for the control flow."""
         return 1 - self.times - self.attributes_share - self.persons
 
 
@@ -130,7 +129,10 @@ def _check_processing(processing: bool, attributes: tuple[str, ...], times: Frac
 
 @dataclass(frozen=True, eq=False)
 class Details:
-    """The released cases, in random order, with times (microseconds since 1970 UTC) and attributes where asked for."""
+    """Released cases in random order, with times and attributes where requested.
+
+    Times are microseconds since 1970 UTC.
+    """
 
     cases: Sequences | Repeated
     times: IntArray | None = None
@@ -138,18 +140,18 @@ class Details:
 
 
 def shuffled(variants: Variants, rng: np.random.Generator) -> Int32Array:
-    """Of every case the number of its variant, in an order of the cases that says nothing about the original's."""
+    """Return each case's variant number, in an order that reveals nothing of the log."""
     owner = np.repeat(np.arange(len(variants), dtype=np.int32), variants.counts)
     return owner[rng.permutation(len(owner))]
 
 
 def released_cases(variants: Variants, rng: np.random.Generator) -> Repeated:
-    """Every case of the variants, in an order that says nothing about the original's."""
+    """Return every case of the variants, in an order that reveals nothing of the log."""
     return Repeated(variants.sequences, shuffled(variants, rng))
 
 
 def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> Iterator[Details]:
-    """The released cases in pieces, in their order: as ``details`` has them, else of the variants in ``owner``."""
+    """Yield the released cases in pieces, of ``details`` or of variants in ``owner``."""
     cases = len(owner) if details is None else len(details.cases)
     for start in range(0, cases, _PIECE):
         stop = min(start + _PIECE, cases)
@@ -168,7 +170,7 @@ def pieces_of(variants: Variants, owner: npt.NDArray[np.integer], details: Detai
 
 
 def eventless(variants: Variants, owner: npt.NDArray[np.integer], details: Details | None) -> pa.Table:
-    """The released cases without events: their names, their attributes and their places among the cases."""
+    """Return the released cases without events: names, attributes, and places."""
     if details is None:
         empty, columns = np.flatnonzero(variants.lengths[owner] == 0), {}
     else:
@@ -179,9 +181,10 @@ def eventless(variants: Variants, owner: npt.NDArray[np.integer], details: Detai
 
 
 def assembled(details: Details, metadata: Metadata, *, before: int = 0) -> EventLog:
-    """The release as an event log with fresh case names; without times its events are an hour apart from 1970 on.
+    """Return the release as an event log with fresh case names.
 
-    Where it is a piece of a larger one, its names go on from so many cases ``before`` it.
+    Without times its events are an hour apart from 1970 on. Where it is a piece of a larger release, its names go on
+    from so many cases ``before`` it.
     """
     cases = details.cases if isinstance(details.cases, Sequences) else details.cases.rows(0, len(details.cases))
     owner = np.repeat(np.arange(len(cases)), cases.lengths)
@@ -203,7 +206,10 @@ def assembled(details: Details, metadata: Metadata, *, before: int = 0) -> Event
 
 
 def anonymous(log: EventLog, rng: np.random.Generator) -> EventLog:
-    """The log with its cases in random order and under fresh names: neither says anything about the original's."""
+    """Return the log with its cases in random order and under fresh names.
+
+    Neither reveals anything about the original's.
+    """
     number = log.cases.num_rows
     shuffled = log.only(rng.permutation(number))
     events = shuffled.events

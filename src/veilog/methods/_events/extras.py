@@ -1,4 +1,4 @@
-"""The one way from a release of variants to one with times and attributes, each with its share of the budget."""
+"""The one way from variants to times and attributes, each with a budget share."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from veilog.rules.rules import ReleaseRules
 from veilog.rules.times import obeying
 
 TIMES_OF_DELTA = Fraction(1, 10)
-"""What times have of a delta that something else needs, too."""
+"""Part of a delta for times, where something else needs delta, too."""
 
 
 @dataclass(frozen=True, eq=False)
 class Enriched:
-    """Released variants with times and attributes, and by their places the charges that each part caused."""
+    """Released variants with times and attributes, and places of each part's charges."""
 
     variants: Variants
     details: Details
@@ -42,15 +42,15 @@ class Enriched:
     for_attributes: tuple[int, ...]
     for_persons: range
     drawing: DetailsDrawing
-    """For any other cases."""
+    """Drawing of times and attributes for any other cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class DetailsDrawing:
-    """What times and attributes of any cases are drawn from, once all was answered.
+    """Models from which times and attributes of any cases are drawn.
 
-    Privacy: :meth:`of` asks nothing. It computes with public facts, noisy answers and fresh random numbers alone, so
-    what it draws is post-processing of these answers, however often it is called.
+    Privacy: :meth:`of` makes no query. It computes with public facts, noisy answers and fresh random numbers alone,
+    once all queries are answered. So its draws are post-processing of these answers, however often it is called.
     """
 
     times: TimesModel | None
@@ -60,7 +60,7 @@ class DetailsDrawing:
     persons: PersonsModel | None = None
 
     def of(self, cases: Repeated, rng: np.random.Generator) -> Details:
-        """Return cases whose labels are those of the release with times and attributes, each by itself."""
+        """Return cases with the release's labels, times and attributes, each by itself."""
         times, starts = None, dict[str, pa.Array]()
         if self.times is not None:
             times, begun = self.times.of(cases, rng), None
@@ -74,13 +74,13 @@ class DetailsDrawing:
         return Details(cases, times, columns)
 
     def linked(self, details: Details, rng: np.random.Generator) -> Details:
-        """Return cases with made-up persons, where the release has such."""
+        """Return cases with synthetic persons, where the release has such."""
         if self.persons is None or not isinstance(details.cases, Repeated):
             return details
         return replace(details, columns=self.persons.named(details.cases, details.times, details.columns, rng))
 
     def moved(self, cases: Repeated, times: IntArray, begun: IntArray | None) -> tuple[IntArray, dict[str, pa.Array]]:
-        """Return times as rules have them, and when events began, by the name of that."""
+        """Return times as rules have them, and the starts of events under their name."""
         moved = obeying(self.rules.times, cases, times) if self.rules and self.rules.times else times
         if begun is None:
             return moved, {}
@@ -88,11 +88,11 @@ class DetailsDrawing:
 
 
 def delta_shared_out(delta: Fraction, others: int, times: bool) -> tuple[Fraction, Fraction]:
-    """Return what each of so many ``others`` has of a delta, all the same, and what times have: a tenth, or all where
-    there are no others.
+    """Return the delta of each of so many ``others``, all the same, and that of times.
 
-    The others are thresholds that counts have to exceed: these rise with the logarithm of one over delta, over epsilon.
-    The deviation of Gaussian noise, which times may have, rises with the root of that logarithm only.
+    Times, if any, have a tenth, or all where there are no others. The others are thresholds that counts have to exceed:
+    these rise with the logarithm of one over delta, over epsilon. The deviation of Gaussian noise, which times may
+    have, rises with the root of that logarithm only.
     """
     for_times = Fraction(0) if not times else delta * TIMES_OF_DELTA if others else delta
     return (delta - for_times) / max(1, others), for_times
@@ -109,11 +109,12 @@ def enriched(
     rules: ReleaseRules | None = None,
     prior: Sequence[EventLog] = (),
 ) -> Enriched:
-    """Return what ``flow`` releases with the epsilon that the shares of ``wanted`` leave it, with times and attributes.
+    """Return the release of ``flow`` with times and attributes.
 
-    ``delta`` is for the values of attributes that are not declared, ``delta_times`` for times. Values are found before
-    the control flow is asked for, so that a refusal costs little; where none can be released, the flow has their share.
-    Times and attributes start from those of a public ``prior``.
+    ``flow`` gets the epsilon that the shares of ``wanted`` leave it. ``delta`` is for the values of attributes that are
+    not declared, ``delta_times`` for times. Values are found before the control flow is queried, so that a refusal uses
+    little. Where none can be released, the flow has their share. Times and attributes start from those of a public
+    ``prior``.
     """
 
     def asked() -> int:
@@ -171,14 +172,14 @@ def enriched(
 def _obeying(
     columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: ReleaseRules, rng: np.random.Generator
 ) -> ReleasedColumns:
-    """The columns with values redrawn where they break a rule."""
+    """Return the columns with values redrawn where they break a rule."""
     drawn = table_of(columns, cases, times).redrawn(rules.attributes, rng)
     of_events = {name: drawn.get(name, column) for name, column in columns.events.items()}
     return ReleasedColumns(of_events, {name: drawn.get(name, column) for name, column in columns.cases.items()})
 
 
 def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[Message], None], *, calendar: bool) -> None:
-    """Say that dates are of other years than they were, where cases start in a made-up one."""
+    """Warn that dates are of other years, where cases start in a synthetic one."""
     dates = ", ".join(one.name for one in found if one.kind == "date")
     if dates and not calendar:
         remark(Message("dates-shifted-with-cases", dates=dates))
@@ -187,7 +188,7 @@ def _remark_dates(found: tuple[Chosen, ...], remark: Callable[[Message], None], 
 def _attributes(
     curator: Curator, wanted: Wanted, epsilon: Fraction, delta: Fraction, remark: Callable[[Message], None]
 ) -> tuple[tuple[Chosen, ...], Fraction]:
-    """The attributes with their domains, and what is left of the epsilon for attributes."""
+    """Return the attributes with their domains, and the epsilon left for attributes."""
     if not wanted.attributes:
         return (), Fraction(0)
     share, dated = epsilon * wanted.attributes_share, bool(wanted.times)
@@ -204,7 +205,7 @@ def _timed(
     drawn: DetailsDrawing,
     prior: PriorTimes | None,
 ) -> tuple[DetailsDrawing, IntArray, dict[str, pa.Array]]:
-    """What times are drawn from, those of the released events, and when these began, by the name of that."""
+    """Return the model of times, the released times, and the starts under their name."""
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest, rules = 1 - for_starts, () if drawn.rules is None else drawn.rules.times
@@ -224,7 +225,7 @@ def _timed(
 
 
 def _window(curator: Curator, wanted: Wanted) -> Window | None:
-    """When cases start, as it was declared or is known of the log; None for a made-up year."""
+    """Return when cases start, as declared or by the log; None for a synthetic year."""
     if isinstance(wanted.window, tuple):
         return curator.events.of_subset(wanted.window)
     return curator.events.window if wanted.window or curator.domain.window else None

@@ -1,7 +1,7 @@
-"""From noisy answers to what is likely: distributions, histograms that end or have steps, and numbers that were
-expected otherwise.
+"""Likely values by noisy answers: distributions, histograms and numbers.
 
-Everything here is post-processing: of noisy answers, public bins and scales of noise.
+Histograms end or have steps; numbers may be other than expected. Everything here is post-processing of noisy answers,
+public bins and scales of noise.
 """
 
 from __future__ import annotations
@@ -13,23 +13,30 @@ from veilog._typing import FloatArray
 _FLOOR = 1e-12
 
 TAIL, TAIL_NOISES = 0.15, 100
-"""The longest cases, of which a histogram is taken to fall: this part of all, or so many noise scales where that is
-less."""
+"""Part of all cases, the longest ones, of which a histogram is taken to fall.
+
+Where so many noise scales are less, these are the tail.
+"""
 END = 1.5
-"""A tail that ends an octave later is e to the power of this less likely."""
+"""Logarithm by which a tail is less likely that ends an octave later."""
 RISE = 2
-"""One that rises somewhere is less likely by this power of the number of places where it might."""
+"""Power of the number of places where a tail might rise by which one that rises is less likely."""
 
 SURPRISE = 4.0
-"""A number is other than was expected as far as this many variances do not explain it. With half and twice of this,
-of 3,000 cases at an epsilon of 0.4, the part outside the window is off by .051 and .110 in place of .067 where it is a
-fifth, and by .001 and .000 in place of .001 where it is nothing (200 seeds)."""
+"""Variances up to which a difference from what was expected is noise.
+
+Of 3,000 cases at an epsilon of 0.4, with this and with half and twice of it, the part outside the window is off by
+.067, .051 and .110 where it is a fifth, and by .001, .001 and .000 where it is nothing (200 seeds).
+"""
 
 _LEVELS, _ROUNDS = 128, 10
 
 
 def least_squares(noisy: FloatArray) -> FloatArray:
-    """The distribution nearest to noisy masses: all are lowered by what makes those above 0 add up to the total."""
+    """Return the distribution nearest to noisy masses.
+
+    All masses are lowered by the amount with which those above 0 add up to the total.
+    """
     total = max(float(noisy.sum()), 1e-3 * float(np.abs(noisy).max()), _FLOOR)
     ordered = np.sort(noisy)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, len(ordered) + 1)
@@ -41,15 +48,15 @@ def least_squares(noisy: FloatArray) -> FloatArray:
 
 
 def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: bool = False) -> FloatArray:
-    """Return counts that are likely by noisy ones: they add up without ever falling, beyond most of the cases they
-    hardly rise, and they end.
+    """Return likely counts by noisy ones, of a histogram that ends.
 
-    The tail is told in octaves or halves of them, with as much noise as their bins together. Its end is not known: for
-    each there is a histogram that falls up to it, in steps (least squares), and these are weighed by how likely the
-    answer is given each (Akaike 1974), less for each octave up to the end. Some cases are of another kind and last all
-    about as long, far from the others: for each place there is a histogram, too, that falls to it and once more from
-    it, less likely by a factor for each place where that might be, and for the end. The law of the noise matters: a
-    single bin far off is nothing to Laplace noise, and would be cases to a Gaussian.
+    They add up without ever falling, and beyond most of the cases they hardly rise. The tail is estimated in octaves or
+    halves of them, with as much noise as their bins together. Its end is not known. So for each end there is a
+    histogram that falls up to it, in steps (least squares). These are weighed by how likely the answer is given each
+    (Akaike 1974), less for each octave up to the end. Some cases are of another kind and last all about as long, far
+    from the others. So for each place there is also a histogram that falls to it and once more from it. It is less
+    likely by a factor for each place where that might be, and for the end. The law of the noise matters: a single bin
+    far off is nothing to Laplace noise, and would be cases to a Gaussian.
     """
     merged = max(1, an_octave // 2)
     tail_of = min(TAIL, TAIL_NOISES * scale / max(float(noisy.sum()), 1.0))
@@ -73,7 +80,7 @@ def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: boo
 
 
 def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
-    """Return the numbers nearest to noisy ones that never rise or fall below 0, and how many there are above 0."""
+    """Return the nearest numbers that never rise or go below 0, and steps above 0."""
     steps: list[tuple[float, int]] = []
     for count in noisy.tolist():
         mean, size = count, 1
@@ -86,21 +93,27 @@ def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
 
 
 def about(expected: float, noisy: float, variance: float) -> float:
-    """Return how many there are, 1 at least, by a noisy number of them where so many were expected: the part of the
-    difference is believed that noise does not explain (James, Stein 1961)."""
+    """Return the likely number, 1 at least, by a noisy one and an expected one.
+
+    The part of the difference counts that noise does not explain (James, Stein 1961).
+    """
     return max(float(shrunk(np.array(noisy), expected, SURPRISE * variance)), 1.0)
 
 
 def shrunk(noisy: FloatArray, expected: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-    """Return numbers as far as they are to be believed beside what was expected, each by itself: the part of what is
-    apart that noise of this variance does not explain (James, Stein 1961)."""
+    """Return noisy numbers, shrunk to the expected ones, each by itself.
+
+    The part of the difference counts that noise of this variance does not explain (James, Stein 1961).
+    """
     apart = noisy - expected
     return np.asarray(expected + apart * np.maximum(0.0, 1 - variance / np.maximum(apart**2, _FLOOR)))
 
 
 def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:
-    """Return typical counts given noisy ones, the medians, each by itself: it is 0 or, as likely, anything from 1 up to
-    the total, on a logarithmic scale."""
+    """Return typical counts given noisy ones, the medians, each by itself.
+
+    A count is 0 or, as likely, anything from 1 up to the total, on a logarithmic scale.
+    """
     places = _nearest_in_ranges(noisy, np.geomspace(1.0, max(total, 2.0), _LEVELS + 1))
     away = np.abs(noisy[:, None] - places) / scale[:, None]
     chance = np.exp(away.min(axis=1, keepdims=True) - away)
@@ -109,13 +122,13 @@ def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:
 
 
 def in_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatArray:
-    """Return typical counts of bins given noisy ones, the medians, of a histogram in steps.
+    """Return typical counts of a histogram in steps given noisy ones, the medians.
 
-    A bin is as dense as the one before it; or about so, by a factor with a logarithm of mean size 1; or it is anew
-    empty, or as dense as it may be on a logarithmic scale, from one count in all bins together up to what the noisy
-    counts could be. How often each of these is so, and how many are empty, is learnt from the counts (Baum, Petrie,
-    Soules, Weiss 1970), with half a bin of each to begin with (Jeffreys). The sums over all histograms are exact:
-    densities are a Markov chain. Of many bins that are mostly empty means would add up, therefore medians.
+    A bin is as dense as the one before it, or about so, by a factor with a logarithm of mean size 1. Or it begins anew.
+    It is then empty, or of a density on a logarithmic scale. This goes from one count in all bins together up to what
+    the noisy counts could be. The frequencies of these, and of empty bins, are learnt from the counts (Baum, Petrie,
+    Soules, Weiss 1970). Each begins with half a bin (Jeffreys). The sums over all histograms are exact: densities are a
+    Markov chain. Of many bins that are mostly empty means would add up, therefore medians.
     """
     if len(noisy) == 0:
         return noisy
@@ -139,9 +152,12 @@ def in_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatA
 def _chances(
     law: FloatArray, first: FloatArray, near: FloatArray, ways: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of each place of a Markov chain, how likely each level is there, by how likely the answer is given each; how
-    often it stays as it is, goes to one ``near`` or begins anew as ``first`` says, which it does so often as ``ways``
-    say; and how often it begins with each level."""
+    """Return the chances of levels at each place of a Markov chain, and its steps.
+
+    The chances are given the answer, by how likely it is at each level. The steps are how often the chain stays as it
+    is, goes to a level ``near``, or begins anew by ``first``; ``ways`` are their chances. The last result is how often
+    it begins with each level.
+    """
     going = ways[0] * np.eye(len(first)) + ways[1] * near + ways[2] * first
     forth, back, sums = np.empty_like(law), np.ones_like(law), np.empty(len(law))
     before = first
@@ -161,11 +177,13 @@ def _chances(
 
 
 def _nearest_in_ranges(noisy: FloatArray, ends: FloatArray) -> FloatArray:
-    """For each number 0, and what is nearest to it in each range between two ends: where there is little noise, that is
-    the number itself and not one of a few."""
+    """Return for each number 0, and the nearest number in each range of two ends.
+
+    Where there is little noise, that is the number itself and not one of a few.
+    """
     return np.append(np.zeros((len(noisy), 1)), np.clip(noisy[:, None], ends[:-1], ends[1:]), axis=1)
 
 
 def _medians(places: FloatArray, chance: FloatArray) -> FloatArray:
-    """Of places that rise in each row, the median."""
+    """Return the median of places that rise in each row."""
     return np.asarray(places[np.arange(len(places)), (np.cumsum(chance, axis=1) >= 0.5).argmax(axis=1)])

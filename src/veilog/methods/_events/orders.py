@@ -1,5 +1,7 @@
-"""Millions of released events: worked on in blocks of cases, and what general sorts give, by what is known of the
-numbers."""
+"""Blocks and sorts for millions of released events.
+
+Facts about the numbers make these sorts faster than general ones.
+"""
 
 from __future__ import annotations
 
@@ -13,37 +15,42 @@ from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
 
 BLOCK_EVENTS = 1_500_000
-"""Of the released cases so many events are drawn at once: enough for what is drawn to have the shares that it should,
-and some hundred megabytes of memory."""
+"""Events of the released cases that are drawn at once.
+
+They are enough for draws to have the shares that they should, and need some hundred megabytes of memory.
+"""
 _AT_ONCE = 2
 """Blocks that are worked on at a time."""
 
 _LEAST_BITS = 16
-"""With fewer bits of a number beside its row and its place too many would be equal."""
+"""Fewest bits of a number beside its row and its place: with fewer too many would be equal."""
 _MOST_EMPTY = 4
-"""Up to so many possible numbers for each one that there is, counting is quicker than sorting."""
+"""Possible numbers for each one that exists up to which counting is quicker than sorting."""
 
 
 @dataclass(frozen=True, eq=False)
 class CaseBlock:
-    """Some of the released cases, one after the other."""
+    """Block of released cases, one after the other."""
 
     rng: np.random.Generator
     cases: slice
-    """Their places among all cases."""
+    """Places of the cases among all cases."""
     events: slice
-    """And those of their events."""
+    """Places of their events among all events."""
     sequences: Sequences
 
     @property
     def owners(self) -> IntArray:
-        """Of each event its case, among those of the block."""
+        """Case of each event, among those of the block."""
         return np.repeat(np.arange(len(self.sequences)), self.sequences.lengths)
 
 
 def in_blocks(work: Callable[[CaseBlock], None], cases: Repeated, rng: np.random.Generator) -> None:
-    """Do the work for all cases, block by block, some of them at a time; cases are in random order, so each block is a
-    sample of all. Up to ``BLOCK_EVENTS`` events are one block and draw from ``rng``; of more each draws by itself."""
+    """Do the work for all cases, block by block, some of them at a time.
+
+    Cases are in random order, so each block is a sample of all. Up to ``BLOCK_EVENTS`` events are one block and draw
+    from ``rng``. Of more events each block draws by itself.
+    """
     number = max(1, -(-cases.events // BLOCK_EVENTS))
     edges = (np.arange(number + 1) * len(cases) // number).tolist()
     sources = [rng] if number == 1 else rng.spawn(number)
@@ -86,7 +93,7 @@ def by_row(rows: IntArray, numbers: FloatArray) -> IntArray:
 
 
 def counted(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
-    """Return ``np.unique(numbers, return_inverse=True, return_counts=True)`` for numbers from 0 up to ``size``."""
+    """Return ``np.unique`` with inverse and counts, for numbers from 0 up to ``size``."""
     if size > _MOST_EMPTY * len(numbers):
         return np.unique(numbers, return_inverse=True, return_counts=True)
     counts = np.bincount(numbers, minlength=size)
@@ -95,7 +102,7 @@ def counted(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]
 
 
 def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
-    """Return the bin for each row number and each number in [0, 1), from its row of distributions."""
+    """Return a bin for each row number and number in [0, 1), from its row of ``q``."""
     reached = np.cumsum(q, axis=1)
     wanted, width = u * reached[rows, -1], q.shape[1]
     found = np.zeros(len(rows), dtype=np.int64)
@@ -108,7 +115,7 @@ def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
 
 
 def spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Return numbers in [0, 1) of the same order in each row, spread evenly: one in each of n equal parts."""
+    """Return numbers in the same order in each row, one in each of n equal parts."""
     order = by_row(rows, u)
     number = np.bincount(rows)
     row = rows[order]

@@ -1,4 +1,4 @@
-"""Released persons: which released cases are those of one made-up person, and what stays the same in them."""
+"""Synthetic persons: links between released cases, and their constant attributes."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from veilog.rules.rules import ReleaseRules
 
 @dataclass(frozen=True, eq=False)
 class PersonsModel:
-    """What made-up persons are drawn from: noisy answers and public facts."""
+    """Model from which synthetic persons are drawn: noisy answers and public facts."""
 
     returns: Returns
     column: str
-    """It names the persons, as that of the log does."""
+    """Name of the column that names the persons, as in the log."""
     attributes: tuple[str, ...]
-    """Those of persons."""
+    """Attributes of persons."""
     rules: ReleaseRules | None
 
     def named(
         self, cases: Repeated, times: IntArray | None, columns: ReleasedColumns, rng: np.random.Generator
     ) -> ReleasedColumns:
-        """Return the columns with one that names a made-up person for each case.
+        """Return the columns with one that names a synthetic person for each case.
 
-        Attributes of persons are those of the first case of a person in all its cases. A link goes where a case would
-        break a rule by them; so no case breaks one that it did not break before. Cases without events are of a person
-        without others.
+        Attributes of persons are those of the first case of a person in all its cases. A link is dropped where a case
+        would break a rule by them. So no case breaks a rule that it did not break before. A case without events has a
+        person of its own.
         """
         constant = [name for name in columns.cases if name.removeprefix("case:") in self.attributes]
         values = np.zeros(len(cases), dtype=np.int64)
@@ -91,7 +91,7 @@ def asked_persons(
     *,
     timed: bool,
 ) -> PersonsModel | None:
-    """Return what persons are drawn from; None, and nothing is asked, where noise would leave nothing of them."""
+    """Query persons, and return their model; None, and no query, if noise hides them."""
     found = asked_returns(curator, epsilon, cases, rng, remark, timed=timed)
     if found is None:
         return None
@@ -101,7 +101,7 @@ def asked_persons(
 
 
 def table_of(columns: ReleasedColumns, cases: Repeated, times: IntArray | None) -> AttributeTable:
-    """Return the released cases as rules about attributes see them."""
+    """Return the released cases in the form that rules about attributes take."""
     owners = np.repeat(np.arange(len(cases)), cases.lengths)
     going, starts = np.flatnonzero(cases.lengths), np.zeros(len(cases), dtype=np.int64)
     if times is not None:
@@ -110,48 +110,57 @@ def table_of(columns: ReleasedColumns, cases: Repeated, times: IntArray | None) 
     return AttributeTable(owners, cases.labels, codes, starts, columns.cases, columns.events)
 
 
-# Who comes back ------------------------------------------------------------------------------------------------------
+# Returns -------------------------------------------------------------------------------------------------------------
 
-# Who comes back: how many cases persons have, what follows a case of each kind, and after how long.
+# Returns: how many cases persons have, what follows a case of each kind, and after how long.
 #
-# Three questions about persons (:meth:`veilog.privacy.events.EventQuestions.sums_of_persons`), each about all cases
-# of a person in the order of their starts; shares of the epsilon: ``SHARES``:
+# There are three queries about persons (:meth:`veilog.privacy.events.EventQuestions.sums_of_persons`), each about all
+# cases of a person in the order of their starts. ``SHARES`` are their shares of the epsilon.
 #
 # - *numbers*: persons by their number of cases. A person adds 1 in all, so noise is as narrow as it can be;
 # - *kinds*: the kinds of a case and of the next one. A person adds up to m, as in the next one;
-# - *gaps*: for each group of cases whether another one follows, and after how long from their last event.
+# - *gaps*: for each group of cases if another one follows, and how long after their last event.
 #
-# Kinds and groups are cells of cases (:mod:`.cells`), made of released cases, as many as noise allows: fewer groups
-# than kinds where there is much noise, because people ask for persons mostly to see gaps. Gaps are counted in
-# bins whose edges are those that people report (a day, a week, 30 days, 90 days, a year), so that no share that
-# they report is made of parts of a bin; in twice as many bins where these are known well.
+# Kinds and groups are cells of cases (:mod:`.cells`), made of released cases, as many as noise allows. Where there is
+# much noise there are fewer groups than kinds, because users want persons mostly to see gaps. Gaps are counted in bins
+# whose edges are those that users report (a day, a week, 30 days, 90 days, a year). So no share that they report is
+# made of parts of a bin. There are twice as many bins where these are known well.
 #
-# Everything but the questions is post-processing.
+# Everything but the queries is post-processing.
 
 
 SHARES = {"numbers": Fraction(1, 4), "kinds": Fraction(1, 5), "gaps": Fraction(11, 20)}
-"""What shares out the epsilon for persons. Return rates follow from gaps, whose noise is wider the more cases of a
-person count; so gaps have more than half."""
+"""Shares of the epsilon for persons.
+
+Return rates follow from gaps, whose noise is wider the more cases of a person count. So gaps have more than half.
+"""
 ROUGH, ROUGH_GROUP = 0.01, 0.03
-"""Groups are so many that noise moves the share of all cases that another follows by about the first of these, and that
-of a group by about the second (standard deviations, before any fit)."""
+"""Standard deviations that decide the number of groups.
+
+Noise moves the share of all cases that another follows by about the first of these, before any fit. It moves that of a
+group by about the second.
+"""
 MOST_OFF = 0.05
-"""Where noise would move that share by more, persons are not released."""
+"""Deviation of that share above which persons are not released."""
 MOST_GROUPS = 16
 OTHERWISE = 0.1
-"""By so much cases that do not count are taken to be followed more or less often than others. With half and twice of
-this the rate of 3,000 made-up patients is off by .012 and .012 in place of .013 (standard deviation of 40 seeds, .15 of
-an epsilon of 1)."""
+"""Part by which cases that do not count are taken to be followed more or less often.
+
+With half and twice of this the rate of 3,000 synthetic patients is off by .012 and .012 in place of .013. That is the
+standard deviation of 40 seeds, at .15 of an epsilon of 1.
+"""
 FEWER_KINDS = 3.0
-"""(cases / noise scale) to the power of a half over this is the number of kinds: a table of K times K numbers tells the
-next kind of a case to about K s / n, and what a kind hides inside falls like 1 / K."""
+"""Divisor of the root of (cases / noise scale) that gives the number of kinds, K.
+
+A table of K times K numbers gives the next kind of a case to about K s / n. The loss inside a kind falls like 1 / K.
+"""
 LEAST_KINDS = 3
-"""Fewer tell hardly any cases apart: then kinds are not asked, and gaps have their share."""
+"""Fewest kinds: fewer hardly distinguish cases. Then kinds are not queried, and gaps have their share."""
 FINE = 2_000
-"""From so many cases over the scale of noise on, bins are twice as many."""
+"""Cases over the scale of noise from which bins are twice as many."""
 MOST_CHANCE = 0.95
 RESOLUTION = 1024
-"""A person with more cases than count has each of them scaled down to such a part of 1."""
+"""Parts of 1 to which each case of a person with more cases than count is scaled down."""
 
 _HOUR, _DAY = 3_600.0, 86_400.0
 COARSE_EDGES = (_DAY, 7 * _DAY, 30 * _DAY, 90 * _DAY, 365 * _DAY)
@@ -160,30 +169,32 @@ FINE_EDGES = (
     *(60 * _DAY, 90 * _DAY, 180 * _DAY, 365 * _DAY, 730 * _DAY),
 )
 LAST = 4 * 365 * _DAY
-"""Gaps beyond the last edge are drawn up to this."""
+"""Longest gap that is drawn beyond the last edge."""
 _MICROSECONDS, _FITTING = 1_000_000, 20
 _LOW = 0.02
 
 
 @dataclass(frozen=True, eq=False)
 class Returns:
-    """What follows the cases of persons, by noisy answers."""
+    """Cases that follow the cases of persons, by noisy answers."""
 
     again: FloatArray
-    """How much more often another case follows the first one of a person, the second one and so on, than any; the last
-    number is for all further ones."""
+    """Chances that a case follows a person's first case, second one and so on, over that of any.
+
+    The last number is for all further ones.
+    """
     group: IntArray
-    """Of each released case."""
+    """Group of each released case."""
     chances: FloatArray
-    """Of each group, how often the next case follows after a gap in each bin; the last number: that none follows."""
+    """Chances of each group that the next case follows in each bin of gaps; last, that none follows."""
     edges: FloatArray
-    """Seconds at which bins begin, and the last one ends; one bin from 0 on where no times are released."""
+    """Seconds at which bins begin, and the last ends; one bin from 0 on without times."""
     kind: IntArray
-    """Of each released case."""
+    """Kind of each released case."""
     following: FloatArray
-    """Of each kind, how likely the next case is of each kind."""
+    """Chances of each kind that the next case is of each kind."""
     rules: tuple[CellRule, CellRule] | None = None
-    """Of kinds and of groups."""
+    """Rules of kinds and of groups."""
 
     def of_cases(self, cases: Repeated) -> Returns:
         """Return the same for any cases with the labels of the release."""
@@ -206,8 +217,10 @@ def asked_returns(
     *,
     timed: bool,
 ) -> Returns | None:
-    """Return what is found of persons, with so much epsilon for one of the cases of a person; None, and nothing is
-    asked, where that is too little for so many released cases."""
+    """Query what follows the cases of persons, with this epsilon for a case of each.
+
+    Return None, without a query, if that is too little for so many released cases.
+    """
     price = {name: epsilon * share for name, share in SHARES.items()}
     number, most = len(cases), curator.unit.most_cases
     known = number * float(price["gaps"])
@@ -223,7 +236,7 @@ def asked_returns(
     profiles = Kinds.of(cases)
     wanted = int((number * float(price["kinds"]) * most / bound) ** 0.5 / FEWER_KINDS)
     of_kinds = CellRule.of_number(profiles, wanted if wanted >= LEAST_KINDS else 1, rng)
-    if of_kinds.number == 1:  # there is nothing to ask about kinds
+    if of_kinds.number == 1:  # there is no query about kinds
         price["gaps"] += price["kinds"]
     scale = bound / (float(price["gaps"]) * most)
     off = (2 * bins) ** 0.5 * scale / number
@@ -252,10 +265,10 @@ def asked_returns(
 def _shared_out(
     table: FloatArray, columns: FloatArray, variance: float, profiles: Kinds, cell: IntArray, cut: int
 ) -> FloatArray:
-    """Return how likely each column is for each profile, by noisy counts of its cell, when these are the shares of all.
+    """Return the chances of each column for each profile, by noisy counts of its cell.
 
-    Columns are halved, the first time at the ``cut``, and their halves again: which cells differ in a sum of columns
-    shows where noise hides in which single one they do.
+    ``columns`` are the shares of all. They are halved, the first time at the ``cut``, and their halves again. A sum of
+    columns shows which cells differ where noise hides in which single column they do.
     """
     number = table.shape[1]
     if number == 1 or not columns.sum():
@@ -277,16 +290,16 @@ def _shared_out(
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Persons by their number of cases, with noise."""
+    """Noisy numbers of persons by their number of cases."""
 
     shares: FloatArray
-    """Of persons with 1, 2 and so on up to as many cases as count, and with more."""
+    """Shares of persons with 1, 2 and so on up to as many cases as count, and with more."""
     variance: float
-    """About that of the share of all cases that another one follows."""
+    """Approximate variance of the share of all cases that another one follows."""
 
     @staticmethod
     def asked(curator: Curator, epsilon: Fraction, cases: int) -> Numbers:
-        """Ask for them; a person adds 1."""
+        """Query the numbers; a person adds 1."""
         size = curator.unit.most_cases + 1
 
         def features(people: Histories) -> Triples:
@@ -300,20 +313,19 @@ class Numbers:
 
     @property
     def goes_on(self) -> FloatArray:
-        """How likely another case follows the first one of a person, the second one and so on; beyond as many as count
-        it stays as it is there."""
+        """Chances of a next case by those before; constant beyond as many as count."""
         left = np.cumsum(self.shares[::-1])[::-1]
         return np.clip(left[1:] / np.maximum(left[:-1], 1e-9), 0.0, MOST_CHANCE)
 
     @property
     def again(self) -> FloatArray:
-        """The same over how likely it is for any case."""
+        """Chances that a case follows a person's cases in turn, over that of any case."""
         share = self.followed(self._mean_cases)
         return self.goes_on / share if share > 0 else np.ones(len(self.goes_on))
 
     @property
     def _mean_cases(self) -> FloatArray:
-        """Mean number of cases of persons with so many, of whom those with more go on as all who came back do."""
+        """Mean cases of persons by number; those with more go on as all who came back do."""
         found = np.arange(1.0, len(self.shares) + 1)
         left = np.cumsum(self.shares[::-1])[::-1]
         beyond = min(float(left[2:].sum() / max(float(left[1:-1].sum()), 1e-9)), MOST_CHANCE)
@@ -321,25 +333,31 @@ class Numbers:
         return found
 
     def followed(self, weights: FloatArray) -> float:
-        """Return the share of cases that another one follows, where all cases of a person together weigh so much."""
+        """Return the share of cases that another follows, at these weights of persons."""
         cases = self._mean_cases
         return float(self.shares @ (weights * (1 - 1 / cases)) / (self.shares @ weights))
 
     def lost(self, bound: int) -> float:
-        """Return the part of all cases that does not count where a person counts with so many at most."""
+        """Return the part of all cases that does not count if so many of a person do."""
         cases = self._mean_cases
         return 1 - float(self.shares @ np.minimum(cases, bound) / (self.shares @ cases))
 
     def bound(self, off: float) -> int:
-        """Return with how many cases a person counts in the other questions, where noise for as many as count anywhere
-        moves shares by ``off``: what is left out bends them, and noise is narrower for it."""
+        """Return the number of cases with which a person counts in the other queries.
+
+        Noise for as many as count anywhere moves shares by ``off``. Cases that are left out bend shares, but make noise
+        narrower.
+        """
         most = len(self.shares) - 1
         bends = [(off * bound / most) ** 2 + (OTHERWISE * self.lost(bound)) ** 2 for bound in range(1, most + 1)]
         return 1 + int(np.argmin(bends))
 
     def together(self, found: float, variance: float, bound: int) -> float:
-        """Return the share of all cases that another one follows, by these numbers and by another answer in which a
-        person counted with so many: as much more than that as these numbers say that it is more."""
+        """Return the share of all cases that another one follows, by two answers.
+
+        One is these numbers. In the other, ``found``, a person counted with up to ``bound`` cases. It is scaled by how
+        much more these numbers give for all cases.
+        """
         cases = self._mean_cases
         share = self.followed(cases)
         less = self.followed(np.minimum(cases, bound))
@@ -349,7 +367,7 @@ class Numbers:
 
 
 def _kinds(curator: Curator, epsilon: Fraction, bound: int, rule: CellRule, labels: tuple[str, ...]) -> FloatArray:
-    """How likely the next case is of each kind, by the kind of the one before."""
+    """Return the chances of the next case's kind, by the kind of the one before."""
     number = rule.number
     if number == 1:
         return np.ones((1, 1))
@@ -369,7 +387,7 @@ def _kinds(curator: Curator, epsilon: Fraction, bound: int, rule: CellRule, labe
 def _gaps(
     curator: Curator, epsilon: Fraction, bound: int, rule: CellRule, labels: tuple[str, ...], edges: FloatArray
 ) -> FloatArray:
-    """Cases of each group by the bin of the gap to the next one, the last number for those that none follows."""
+    """Return the cases of each group by the bin of the gap to the next; last, without."""
     inner, size = edges[1:-1] * _MICROSECONDS, len(edges)
 
     def features(people: Histories) -> Triples:
@@ -395,7 +413,7 @@ def _asked(
     labels: tuple[str, ...],
     purpose: str,
 ) -> FloatArray:
-    """Sums to which a person adds as much as so many cases."""
+    """Return sums to which a person adds as much as ``bound`` cases."""
     found = curator.events.sums_of_persons(
         features,
         size,
@@ -409,27 +427,27 @@ def _asked(
     return np.asarray(found, dtype=np.float64) / RESOLUTION
 
 
-# Made-up persons -----------------------------------------------------------------------------------------------------
+# Synthetic persons ---------------------------------------------------------------------------------------------------
 
-# Made-up persons: links from released cases to released cases, which stay as they are.
+# Synthetic persons: links from released cases to released cases, which stay as they are.
 #
-# Cases are gone through in the order of their starts. Whether another one follows, after which gap and of which
-# kind is drawn by what was found (:mod:`.returns`); then the case is linked to one of that kind that no other case
-# is linked to, and whose start is nearest to its own end and the gap, if that lies in the same bin. So links never
-# go back in time, and every case has at most one before and one after it: a person is a chain of links. It has as
-# many cases as it goes on, also more than count.
+# Cases are linked in the order of their starts. :class:`Returns` gives the chances by which a next case is drawn, with
+# its gap and its kind. Then the case is linked to one of that kind that no other case is linked to. Its start is
+# the nearest to the end of the case plus the gap, if the gap that results lies in the same bin. So links never go back
+# in time, and every case has at most one before and one after it: a person is a chain of links. It has as many cases as
+# the chain goes on, also more than count.
 #
-# Cases near the end of the release have fewer cases after them, as those of the log had. What the log's cases show
-# is therefore how often they are followed *and* that is seen: a chance is divided by how many released cases could
-# be followed after such a gap. And since not every link that is drawn finds a case, chances are multiplied, in
-# further rounds, by how far the links of the last one fell short.
+# Cases near the end of the release have fewer cases after them, as those of the log had. So the log's cases show how
+# often they are followed *and* that is seen. A chance is therefore divided by the part of released cases that could be
+# followed after such a gap. Not every link that is drawn finds a case. So further rounds multiply the chances by how
+# far the links of the last round fell short.
 #
 # All of this is post-processing.
 
 
 ROUNDS = 3
 LOOK, TRIED = 24, 3
-"""So many of the nearest cases are looked at for one with equal values, of so many kinds at most."""
+"""Nearest cases that are searched for equal values, and kinds that are tried, at most."""
 _SECOND = 1_000_000
 _PARTS = np.array([1 / 6, 1 / 2, 5 / 6])
 
@@ -441,8 +459,11 @@ def linked(
     values: IntArray,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Return of each case the one that follows it, -1 for none; ``values`` are equal where all attributes of persons
-    are. Times are microseconds; without released times each case starts after the one before it."""
+    """Return the case that follows each case, -1 for none.
+
+    ``values`` are equal where all attributes of persons are. Times are microseconds. Without released times each case
+    starts after the one before it.
+    """
     order = np.lexsort((rng.random(len(starts)), starts))
     timed = len(found.edges) > 2
     chances = found.chances[:, :-1] / _seen(found, starts, ends) if timed else found.chances[:, :-1].copy()
@@ -460,7 +481,7 @@ def linked(
 
 
 def _seen(found: Returns, starts: IntArray, ends: IntArray) -> FloatArray:
-    """Which part of the cases of each group could be followed after a gap in each bin, before the last case starts."""
+    """Return the part of each group's cases with time left for a gap in each bin."""
     last, shares = int(starts.max()), np.empty((len(found.chances), len(found.edges) - 1))
     for group in range(len(shares)):
         own = np.sort(ends[found.group == group])
@@ -471,7 +492,7 @@ def _seen(found: Returns, starts: IntArray, ends: IntArray) -> FloatArray:
 
 
 class _Chains:
-    """Draws links, case by case."""
+    """Drawing of links, case by case."""
 
     def __init__(
         self,
@@ -494,11 +515,11 @@ class _Chains:
         for ours in ranks:
             among[ours] = np.arange(len(ours))
         self._own = list(zip(kinds.tolist(), among.tolist(), strict=True))
-        """Of each case its kind, and its place among those of the kind."""
+        """Kind of each case, and its place among those of the kind."""
         self._others = np.argsort(-found.following, axis=1, kind="stable").tolist()
 
     def drawn(self, chances: FloatArray) -> tuple[IntArray, IntArray]:
-        """Return what follows each case, and in which bin the gap is; -1 for none."""
+        """Return the case that follows each case, and the bin of the gap; -1 for none."""
         found, order = self._found, self._order
         next_kind = picked(found.following, found.kind, self._draws[1])
         edges, again = (found.edges * _SECOND).tolist(), found.again.tolist()
@@ -532,8 +553,11 @@ class _Chains:
         return following, bins
 
     def _nearest(self, wanted: int, kind: int, values: int, within: tuple[float, float, float]) -> int:
-        """The place of a free case that starts within these ends, nearest to the middle one, of the wanted kind or else
-        one that is likely after this kind, with equal values if there is such; -1 for none."""
+        """Return the rank of a free case that starts within these ends, -1 for none.
+
+        It is of the wanted kind, or else of one that is likely after this kind. It starts nearest to the middle one of
+        ``within``, with equal values if there is such a case.
+        """
         first, target, until = within
         kinds: list[int] = [wanted, *(one for one in self._others[kind] if one != wanted)]
         for tried in kinds[:TRIED]:
@@ -552,7 +576,7 @@ class _Chains:
 
 
 class _Free:
-    """Cases of a kind that nobody is linked to yet, in the order of their starts."""
+    """Cases of a kind to which none is linked yet, in the order of their starts."""
 
     def __init__(self, ranks: IntArray, starts: Sequence[int]) -> None:
         self._ranks: list[int] = ranks.tolist()
@@ -583,7 +607,7 @@ class _Free:
 
 
 def _end(steps: list[int], place: int) -> int:
-    """Where the steps from a place end, which are made shorter on the way."""
+    """Return the place where the steps from a place end, and shorten them on the way."""
     while steps[place] != place:
         steps[place] = steps[steps[place]]
         place = steps[place]
@@ -591,7 +615,7 @@ def _end(steps: list[int], place: int) -> int:
 
 
 def first_of(following: IntArray) -> IntArray:
-    """Return of each case the first one of its person."""
+    """Return the first case of the person of each case."""
     first = np.arange(len(following))
     before = np.flatnonzero(following >= 0)
     first[following[before]] = before
@@ -601,8 +625,10 @@ def first_of(following: IntArray) -> IntArray:
 
 
 def kept_links(following: IntArray, breaking: Callable[[IntArray], IntArray]) -> IntArray:
-    """Return the links without those to cases that break a rule, which ``breaking`` finds where each case has the
-    values of these first cases."""
+    """Return the links without those to cases that break a rule.
+
+    ``breaking`` finds these cases, given the first case of each case's person, whose values it has.
+    """
     following = following.copy()
     while True:
         first = first_of(following)

@@ -1,4 +1,4 @@
-"""Methods inside methods: a variant method asked for by name, and its release made a log with times and attributes."""
+"""Variant methods called by name inside others, and their releases made logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from veilog.privacy.domain import Domain, Fact, Window
 
 @dataclass(frozen=True)
 class Query:
-    """A variant method with its settings, ready to be asked."""
+    """Variant method with its settings, ready to be run."""
 
     method: Method
     settings: Settings
@@ -34,7 +34,7 @@ class Query:
         return self.method.spends_delta(self.settings)
 
     def ask(self, curator: Curator, request: Request) -> Variants:
-        """Its release at the budget of the request, the delta only where it has a use for one."""
+        """Return its release at the request's budget, with delta only if it needs some."""
         if self.method.needs_delta and request.delta == 0:
             raise ParameterError("query-delta-missing", parameter="delta", name=self.method.name)
         delta = request.delta if self.spends_delta else Fraction(0)
@@ -44,7 +44,10 @@ class Query:
 
 
 def variant_query(name: str, parameters: str | None) -> Query:
-    """The variant method of this name, with parameters written as ``name=value,name=value``."""
+    """Return the variant method of this name, with its parameters.
+
+    They are written as ``name=value,name=value``.
+    """
     possible = [method.name for method in METHODS.values() if isinstance(method.releases, OfVariants)]
     if name not in possible:
         raise ParameterError(
@@ -65,7 +68,7 @@ def variant_query(name: str, parameters: str | None) -> Query:
 
 @dataclass(frozen=True, kw_only=True)
 class QuerySettings(Settings):
-    """Settings of a method that asks a variant method and adds times."""
+    """Settings of a method that runs a variant method and adds times."""
 
     query: Annotated[str | None, "the variant method that traces come from; evolve"] = None
     query_parameters: Annotated[str | None, "parameters of the query: name=value,name=value"] = None
@@ -80,14 +83,14 @@ def needs_of_query(settings: QuerySettings) -> frozenset[Fact]:
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """``a,b,c`` taken apart."""
+    """Return the names in ``a,b,c``."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def wanted_of(
     settings: QuerySettings, attribute_names: str | None = None, attribute_share: float | None = None
 ) -> Wanted:
-    """Return what is released beyond variants, from a method's settings."""
+    """Return the contents of a release beyond variants, from a method's settings."""
     times_share, start_window = settings.times_share, settings.start_window
     names = names_in(attribute_names)
     if start_window is not None and not times_share:
@@ -122,11 +125,12 @@ def released_log(
     variants_at: Callable[[Request], Variants],
     spends_delta: bool,
 ) -> EventLog:
-    """A certified release of variants, made a log: the shares of ``wanted`` pay for times and attributes, and
-    ``variants_at`` is asked with a request that holds what is left. The charges add up to the request's budget.
+    """Return a certified release of variants, made a log with times and attributes.
 
-    The delta is shared out among ``variants_at``, if it ``spends_delta``, the values of attributes that are not
-    declared, and times (:func:`delta_shared_out`)."""
+    These use the shares of ``wanted``. ``variants_at`` gets a request that holds what is left. The charges add up to
+    the request's budget. The delta is shared out among ``variants_at``, if it ``spends_delta``, the values of
+    attributes that are not declared, and times (:func:`delta_shared_out`).
+    """
     open_values = any(curator.domain.values_of(name) is None for name in wanted.attributes)
     others, times = spends_delta + open_values, bool(wanted.times)
     if request.delta and not (others or times):

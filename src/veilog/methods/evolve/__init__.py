@@ -1,15 +1,17 @@
-"""evolve: private evolution over trace variants; our own method, epsilon-differentially private.
+"""Private evolution over trace variants: evolve, a method of our own.
 
-Learn a coarse chain of the process from noisy relations, imagine many traces, choose diverse prototypes, let every case
-vote for the prototype nearest to it, fit weights to all votes, mutate what won, vote again. A vote has sensitivity 1
-whatever the length of a case, and votes for nearest prototypes minimise the earth mover's distance by which releases
-are judged.
+It is epsilon-differentially private. The method learns a coarse chain of the process from noisy relations, samples many
+traces from it, and chooses diverse prototypes. Every case votes for the prototype nearest to it. The method fits
+weights to all votes, mutates the winners, and holds a further vote. A vote has sensitivity 1, whatever the length of a
+case. Votes for nearest prototypes minimise the earth mover's distance, by which releases are judged.
 
-Guarantee: the curator's questions below are all that touches data. How the budget is split depends on public facts and
-on earlier noisy answers only, and the shares add up to epsilon exactly; what a case adds to an answer depends on that
-case and on earlier noisy answers only. Adaptive composition gives epsilon. With a delta above 0 two more questions tell
-how many cases the most frequent variants hold and, with delta, which variants are frequent; half of delta is kept for
-Gaussian noise on the relations where that is expected to pay: (epsilon, delta) together.
+Guarantee: only the curator's queries below touch data. The split of the budget depends only on public facts and on
+earlier noisy answers, and the shares add up to epsilon exactly. A case's addition to an answer depends only on that
+case and on earlier noisy answers. Adaptive composition gives epsilon.
+
+With a delta above 0 there are two more queries: how many cases the most frequent variants hold and, with delta, which
+variants are frequent. Half of delta is kept for Gaussian noise on the relations, where that is expected to leave less
+noise. Together this is (epsilon, delta).
 """
 
 from __future__ import annotations
@@ -46,9 +48,9 @@ __all__ = ["EVOLVE", "EvolveSettings", "evolve"]
 _AIMS: Mapping[str, tuple[str, ...]] = {
     "similarity": ("similarity",), "models": ("models",), "both": ("similarity", "models"), "detail": (),
 }  # fmt: skip
-"""What a release is moved for, and what further ones."""
+"""Aims by which the release, and then any further one, is moved, by ``for_``."""
 _LONGEST = 1000
-"""The longest trace that may be imagined: all of a pool are held at once."""
+"""Longest trace that may be sampled: all traces of a pool are held at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,17 +83,19 @@ def evolve(
     settings: EvolveSettings,
     constants: Constants = DEFAULTS,
 ) -> Variants:
-    """Return weighted synthetic prototypes that resemble the log; (epsilon, delta)-differentially private for one case.
+    """Return weighted synthetic prototypes that resemble the log.
 
-    ``rounds`` of votes: by default two, or one where the noisy number of cases is small for the budget.
-    ``max_length``: the longest trace imagined, which is no longer than what is declared. ``real_share``: the share of
-    epsilon that finds frequent real variants, with a delta above 0; by default more where few variants hold most cases,
-    which is asked then. Without a delta nothing goes there. ``for_``: what the release is for, which decides how far it
-    may be moved to a structure from which a model can be discovered (:mod:`veilog.methods.evolve.structure`); ``both``
-    releases a second one beside, for models, of the same answers. ``only_real``: with a delta, release such variants
-    alone, and imagine nothing.
-    ``largest_log``: cases of the largest log expected; a budget too small even for it is refused before anything is
-    asked.
+    The release is (epsilon, delta)-differentially private for one case. The settings are:
+
+    - ``rounds``: rounds of votes. The default is two, or one where the noisy number of cases is small for the budget.
+    - ``max_length``: the longest sampled trace, which is no longer than the declared length.
+    - ``real_share``: the share of epsilon that finds frequent real variants, with a delta above 0. By default it is
+      larger where few variants hold most cases, which a query then finds out. Without a delta it is 0.
+    - ``for_``: the use of the release. It decides how far the release may be moved to a structure from which a model
+      can be discovered (:mod:`veilog.methods.evolve.structure`). ``both`` adds a second release, for models, of the
+      same answers.
+    - ``only_real``: with a delta, release frequent real variants alone, and sample nothing.
+    - ``largest_log``: cases of the largest log expected. A budget too small even for it is refused before any query.
     """
     real_share = settings.real_share
     longest = _longest(settings.max_length, curator.domain.longest, constants.max_length)
@@ -122,7 +126,7 @@ def evolve(
 
 
 def _longest(asked: int | None, declared: int | None, usual: int) -> int:
-    """Where cases are cut, and how long what is imagined may be: public."""
+    """Return the length at which cases are cut and sampled traces end; it is public."""
     if declared is None:
         return asked or usual
     return min(asked or _LONGEST, declared)
@@ -136,7 +140,7 @@ def _voted(
     rounds: int | None,
     rng: np.random.Generator,
 ) -> tuple[Traces, FloatArray, list[Round]]:
-    """Traces that the chain imagines, as the rounds of votes left them; how likely each is, and the rounds."""
+    """Return the pool after the rounds of votes, its distribution, and the rounds."""
     constants, known = plan.settings, sketch.known
     pool, prior = _first_pool(plan, sketch, rng)
     p = prior.mixed(prior.likely)
@@ -160,7 +164,7 @@ def _voted(
 
 
 def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generator) -> tuple[Traces, Prior]:
-    """What is imagined before any vote: walks over the chain, and what grows of the real variants that are known."""
+    """Return the pool before any vote: walks, known real variants and their mutants."""
     constants, chain, known, shortened = plan.settings, sketch.chain, sketch.known, sketch.shortened
     if known:
         walks = chain.sample(constants.pool, shortened.max_length, rng, room=shortened.room)
@@ -176,14 +180,14 @@ def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generato
 
 
 def _with_found(synthetic: Variants, real: Variants) -> Variants:
-    """The release with the real variants that were found, by its own counts where it has them."""
+    """Return the release with the real variants; its own counts of these come first."""
     found = synthetic.to_dict()
     counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
     return with_real(synthetic, real.with_counts(counts))
 
 
 def _refuse(epsilon: Fraction, activities: tuple[str, ...], settings: Constants) -> None:
-    """Refuse a budget too small for the largest log expected, and activities that are none or too many."""
+    """Refuse a budget too small for the largest log, and no or too many activities."""
     if epsilon * settings.largest_log < settings.fewest_g:
         raise ParameterError(
             "evolve-epsilon-too-small",
@@ -206,7 +210,7 @@ def _refuse(epsilon: Fraction, activities: tuple[str, ...], settings: Constants)
 def _opened(
     curator: Curator, request: Request, settings: Constants, real_share: float | None
 ) -> tuple[EvolvePlan, Variants | None]:
-    """The number of cases, with a delta the frequent real variants, and a plan of what is left."""
+    """Return a plan by the noisy number of cases and, with a delta, real variants."""
     purpose, activities = "frequent real variants", len(curator.activities)
     if not request.delta or real_share == 0:
         return EvolvePlan.of(curator, request.epsilon, settings, activities), None
@@ -232,7 +236,7 @@ def _opened(
 def _fitted(
     prior: Prior, pool: Traces, cells: list[IntArray], asked: list[Round], plan: EvolvePlan, known: RealVariants | None
 ) -> FloatArray:
-    """The distribution over the pool that explains all votes so far, and the counts of real variants it starts from."""
+    """Return the pool's distribution that explains all votes and any anchoring counts."""
     sweeps = plan.settings.fit_sweeps
     rounds = list(zip(cells, asked, strict=True))
     if not known or not plan.anchored:

@@ -1,6 +1,6 @@
-"""What follows what: questions about relations, and the chain that is made of the noisy answers.
+"""Queries about relations, and the Markov chain made of their noisy answers.
 
-A relation is a pair (x, y) of states; state A stands for the start where x is A and for the end where y is A.
+A relation is a pair (x, y) of states. State A stands for the start where x is A, and for the end where y is A.
 """
 
 from __future__ import annotations
@@ -23,28 +23,31 @@ Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
 
 _MOST_CELLS = 15_000
-"""The linear program of more of them would take longer than all else, and could tell little: nearly all are noise."""
+"""Most cells of a linear program: more would take long, and nearly all are noise."""
 _MOST_WORK = 60_000
-"""So many cells all linear programs together may have: some three seconds."""
+"""Most cells of all linear programs together: some three seconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shortened:
-    """How a sequence is prepared, by itself, before relations are counted: activities left out, then cut."""
+    """Preparation of each sequence, by itself, before relations are counted.
+
+    Activities are left out, then the sequence is cut.
+    """
 
     states: Int32Array
-    """For each public activity its state, or -1 where it is left out."""
+    """State of each public activity, or -1 where it is left out."""
     size: int
-    """Number of activities that are left: the state of start and end."""
+    """Number of activities that remain, and the state of start and end."""
     max_length: int
 
     @property
     def room(self) -> int:
-        """How many events imagined traces have room for, even where none has as many."""
+        """Number of events that sampled traces have room for, even if none has as many."""
         return usual_length(self.max_length)
 
     def __call__(self, codes: Int32Array | IntArray, offsets: IntArray) -> tuple[Int32Array, IntArray]:
-        """The states of all sequences in a row, and the bounds of each."""
+        """Return the states of all sequences in a row, and the bounds of each."""
         states = self.states[codes]
         owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         kept = states >= 0
@@ -58,20 +61,20 @@ class Shortened:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """A first-order chain, a second-order one where trigrams were asked for, and the transitions thought possible.
+    """First-order or, with trigrams, second-order chain, and its possible transitions.
 
-    Where it is known which activities occur at most once in a case, walks remember which of them they have had.
+    If it is known which activities occur at most once in a case, walks remember those that they have had.
     """
 
     flow: FloatArray
     support: BoolArray
     second: FloatArray | None = None
-    """``second[x, y, z]``: chance of z after x, y; an empty row where only the first order is known."""
+    """``second[x, y, z]``: chance of z after x, y; a row is empty where only the first order is known."""
 
     repeats: FloatArray | None = None
-    """Of each activity the cases that repeat it over its occurrences, where it was asked; 0 where none does."""
+    """Cases that repeat each activity over its occurrences, if queried; 0 for none."""
     rules: Automata | None = None
-    """What every walk obeys, over the states of this chain."""
+    """Rules that every walk obeys, over the states of this chain."""
 
     @property
     def size(self) -> int:
@@ -79,7 +82,7 @@ class Chain:
 
     @property
     def once(self) -> BoolArray:
-        """Whether an activity occurs at most once in a case."""
+        """Mask of the activities that occur at most once in a case."""
         return np.zeros(self.size, dtype=bool) if self.repeats is None else self.repeats <= 0
 
     def next_chances(self) -> FloatArray:
@@ -87,7 +90,7 @@ class Chain:
         return self.flow / totals
 
     def obeys(self, traces: Traces) -> BoolArray:
-        """Return which traces obey the rules, all where there are none."""
+        """Return a mask of the traces that obey the rules, all where there are none."""
         if self.rules is None:
             return np.ones(len(traces), dtype=bool)
         return self.rules.allowed(*traces.in_a_row)
@@ -100,9 +103,10 @@ class Chain:
         return Traces(matrix, np.array([len(codes)]))
 
     def sample(self, number: int, max_length: int, rng: np.random.Generator, *, room: int = 1) -> Traces:
-        """``number`` traces from start to end. Those that find no end in time are drawn again, at last cut.
+        """Return ``number`` traces from start to end.
 
-        The matrix is as wide as the longest of them, and has ``room`` for as many events at least.
+        Traces that find no end in time are drawn again; the last attempt cuts them. The matrix is as wide as the
+        longest trace, and has ``room`` for as many events at least.
         """
         parts = []
         missing = number
@@ -124,7 +128,7 @@ class Chain:
         if self.second is not None:
             pairs = np.where(self.second.sum(axis=2, keepdims=True) > 0, self.second, first).reshape(-1, end + 1)
         once = np.append(self.once, False)
-        # A column is a state, or two states: sums down columns are fast. With memory they are taken at each step.
+        # A column is a state, or two states: sums down columns are fast. With memory each step takes its own sums.
         bound = once.any() or self.rules is not None
         tables = (pairs if bound else np.cumsum(pairs, axis=1)).T.copy()
         kept = None if self.rules is None else self.rules.start(number)
@@ -162,8 +166,11 @@ class Chain:
 
 
 def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray, open_: BoolArray | None) -> FloatArray:
-    """The sums of weights down columns, those of activities that cannot come again being 0, and those that rules do not
-    leave ``open_``; where nothing is left, of the weights of the ``first`` order, and then of all that rules allow."""
+    """Return the sums of weights down columns, without what cannot come again.
+
+    Activities that rules do not leave ``open_`` have weight 0, too. Where nothing is left, the weights are those of the
+    ``first`` order, and then those of all that rules allow.
+    """
     if open_ is not None:
         had = had | ~open_
     left = np.where(had, 0.0, weights)
@@ -176,31 +183,31 @@ def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray, o
     return sums
 
 
-# Questions --------------------------------------------------------------------------------------------------------
+# Queries ----------------------------------------------------------------------------------------------------------
 
 
 def activity_features(codes: Int32Array, offsets: IntArray, size: int) -> Triples:
-    """Which activities occur in a case."""
+    """Return the activities that occur in each case."""
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     keys = np.unique(owner * size + codes)
     return keys // size, keys % size, np.ones_like(keys)
 
 
 def relation_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
-    """Directly-follows pairs with start and end: a trace of L events has L + 1."""
+    """Return directly-follows pairs with start and end: L + 1 for L events."""
     owner, x, y = _pairs(states, bounds, size)
     return owner, x * (size + 1) + y, np.ones_like(owner)
 
 
 def relation_sums(traces: Traces, weights: FloatArray, size: int) -> FloatArray:
-    """How often each step is taken by traces that count for so much each."""
+    """Return the number of times that traces of these weights take each step."""
     owner, cell, _ = relation_features(*traces.in_a_row, size)
     sums: FloatArray = np.bincount(cell, weights=weights[owner], minlength=(size + 1) ** 2).astype(np.float64)
     return sums.reshape(size + 1, size + 1)
 
 
 def relation_and_repeat_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
-    """The relations of a case, and in further cells which activities it has more than once."""
+    """Return each case's relations and, in further cells, the activities it repeats."""
     owner, cell, ones = relation_features(states, bounds, size)
     place = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds)) * size + states
     again, often = np.unique(place, return_counts=True)
@@ -213,7 +220,7 @@ def relation_and_repeat_features(states: Int32Array, bounds: IntArray, size: int
 
 
 def trigram_features(states: Int32Array, bounds: IntArray, size: int) -> Triples:
-    """Triples of following states with the start twice: a trace of L events has L + 1."""
+    """Return triples of following states, the start twice: L + 1 for L events."""
     owner, y, z = _pairs(states, bounds, size)
     begins = np.concatenate([[True], owner[1:] != owner[:-1]]) if len(owner) else np.zeros(0, dtype=bool)
     x = np.where(begins, size, np.concatenate([[size], y[:-1]])[: len(y)])
@@ -221,7 +228,7 @@ def trigram_features(states: Int32Array, bounds: IntArray, size: int) -> Triples
 
 
 def _pairs(states: Int32Array, bounds: IntArray, size: int) -> Triples:
-    """For every sequence its steps from start to end: owner, from, to."""
+    """Return the steps of every sequence from start to end: owner, from, to."""
     steps = np.diff(bounds) + 1
     ends = np.cumsum(steps) - 1
     to = np.full(int(steps.sum()), size, dtype=np.int64)
@@ -237,14 +244,15 @@ def _pairs(states: Int32Array, bounds: IntArray, size: int) -> Triples:
 
 
 def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Constants, rng: np.random.Generator) -> Chain:
-    """A balanced flow from noisy relations of noise scale ``b``: that of the cells that stand out.
+    """Return the chain of noisy relations of noise scale ``b``, with a balanced flow.
 
-    Where the log is small, or these cells have too small a part of all that was answered (there are many relations,
-    each of few cases), half of it is of linear programs, which find ways through cells that do not.
+    The flow is that of the cells that stand out. Half of it comes from linear programs, which find ways through other
+    cells, in two cases. The log is small, or the cells that stand out hold too small a part of all answers: there are
+    many relations, each of few cases.
     """
     size = len(noisy) - 1
     noisy = noisy.copy()
-    noisy[size, size] = -np.inf  # empty traces are not imagined
+    noisy[size, size] = -np.inf  # empty traces are not sampled
     flow, kept = _standing_out(noisy, b, settings)
     support = kept | (noisy >= b)
     answered = float(noisy.sum(where=np.isfinite(noisy)))
@@ -258,7 +266,7 @@ def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Consta
 
 
 def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[FloatArray, BoolArray]:
-    """The flow of the cells that noise alone would hardly reach, balanced; and which cells these are."""
+    """Return the balanced flow of cells that noise would hardly reach, and their mask."""
     threshold = min(settings.theta * b * np.log(len(noisy)), noisy.max() / 3)
     threshold = max(threshold, 1e-9)
     kept = noisy >= threshold
@@ -273,10 +281,11 @@ def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[Flo
 def _averaged(
     noisy: FloatArray, b: float, most: float, settings: Constants, rng: np.random.Generator
 ) -> FloatArray | None:
-    """The mean of the linear program's flows for answers that noise could as well have given.
+    """Return the mean of the linear programs' flows for perturbed answers.
 
-    Which ways the optimum takes hangs on single cells when all are little above their noise. So the answers are
-    perturbed, and what many optima share counts for most (bagging: L. Breiman, Machine Learning 24, 1996).
+    Noise could as well have given these answers. When all cells are little above their noise, the ways that the optimum
+    takes depend on single cells. So the answers are perturbed, and steps that many optima share count for most
+    (bagging: L. Breiman, Machine Learning 24, 1996).
     """
     cells = int((noisy > 0.3 * b).sum())
     number = min(settings.perturbed, _MOST_WORK // max(cells, 1))
@@ -289,7 +298,7 @@ def _averaged(
 
 
 def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> None:
-    """Add the largest unkept cells of the end's column (or the start's row) while the other has more flow.
+    """Keep the largest cells into the end, or out of the start, while their flow lags.
 
     At least one is kept: without an end no trace would ever stop.
     """
@@ -308,7 +317,7 @@ def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> 
 
 
 def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
-    """The nearest flow, in squares, with as much into each state as out of it; start and end are one state here."""
+    """Return the nearest balanced flow, in squares; start and end are one state here."""
     x, y = np.nonzero(kept)
     incidence = _incidence(x, y, len(flow))
     values = flow[x, y]
@@ -320,15 +329,18 @@ def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
 
 
 def _incidence(x: IntArray, y: IntArray, states: int) -> sparse.csr_array:
-    """The matrix of what each step takes out of a state and brings into another."""
+    """Return the incidence matrix of steps: 1 where one leaves, -1 where it arrives."""
     values = np.repeat([1.0, -1.0], len(x))
     return sparse.csr_array((values, (np.concatenate([x, y]), np.tile(np.arange(len(x)), 2))), shape=(states, len(x)))
 
 
 def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
-    """The flow M that minimises ``sum |N - M| + b/2 sum min(M, N)/N`` over cells N > .3 b, with a total of at most
-    ``most``: a linear program, M = (part up to N) + (part above). None where there is no such flow, or where there are
-    too many cells."""
+    """Return the flow M nearest to the noisy answers N, by a linear program.
+
+    M minimises ``sum |N - M| + b/2 sum min(M, N)/N`` over cells N > .3 b, with a total of at most ``most``. The program
+    has M = (part up to N) + (part above). The result is None where there is no such flow, or where there are too many
+    cells.
+    """
     x, y = np.nonzero(noisy > 0.3 * b)
     if not 0 < len(x) <= _MOST_CELLS:
         return None
@@ -354,12 +366,12 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
 
 
 def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
-    """The chain with memory: an activity that hardly repeats, by ``noisy`` numbers of cases, occurs at most once.
+    """Return the chain with memory: activities that hardly repeat occur at most once.
 
-    Not so one that occurs more often than there are cases to have it, beyond what noise does: some must repeat it
-    then (the pigeonhole principle). Where they do so very often they are few by weight, for a case adds the less to
-    every number the longer it is, and what ``noisy`` says of them is noise. They are at least as many as what is left
-    over would need if each of them had as many events as a case usually may have.
+    The ``noisy`` numbers of cases decide, with an exception. An activity may occur more often than there are cases to
+    have it, beyond noise: some cases must repeat it then (the pigeonhole principle). Cases that repeat it very often
+    are few by weight, for a case adds the less to every number the longer it is. For these, ``noisy`` is noise. They
+    are at least as many as the surplus needs if each of them has as many events as a case usually may have.
     """
     occurrences = chain.flow[:, :-1].sum(axis=0)
     most, over, deviation = left_over(chain.flow, b)
@@ -376,11 +388,11 @@ def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants)
 
 
 def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b: float, settings: Constants) -> Chain:
-    """The chain with chances after two states where fewer ``cases`` repeat an activity, by ``noisy`` answers and beyond
-    their noise, than would if it followed itself with the same chance each time: those that repeat it do so often.
+    """Return the chain with second-order chances for activities that few cases repeat.
 
-    An activity that comes again with a chance of p is repeated by p of the cases that have it, and these are 1 - p of
-    its occurrences.
+    Fewer ``cases`` repeat such an activity, by ``noisy`` answers and beyond their noise, than if it followed itself
+    with the same chance each time. So the cases that repeat it do so often. If an activity comes again with a chance of
+    p, p of the cases that have it repeat it. These cases are 1 - p of its occurrences.
     """
     p = chain.next_chances()
     occurrences, again = chain.flow[:, :-1].sum(axis=0), p.diagonal()[:-1]
@@ -400,17 +412,21 @@ def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b:
     return replace(chain, second=second)
 
 
-# Activities that occur oftener than there are cases to have them, and the ways to them --------------------------------
+# Activities that occur more often than cases can have them, and the ways to them --------------------------------
 #
-# A flow says how often each step is taken, by the weight that a case has in the question for relations: the start and
-# the end are its last state.
+# A flow counts each step, by the weight that a case has in the query for relations. The start and the end are its last
+# state.
 
 
 def left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Of each activity how many cases have it at most, how much oftener it occurs, and the deviation of that."""
+    """Return each activity's largest number of cases, its surplus, and the deviation.
+
+    The surplus is by how much the activity occurs more often than there are cases to have it. The standard deviation is
+    that of the surplus.
+    """
     size = len(flow) - 1
     occurrences, itself = flow[:, :-1].sum(axis=0), flow.diagonal()[:-1]
-    # A case that has it leaves the start, and comes to it from elsewhere.
+    # A case that has an activity leaves the start, and comes to the activity from elsewhere.
     most = np.minimum(flow[size].sum(), occurrences - itself)
     summed = (flow[:, :-1] > 0).sum(axis=0) + (flow[size] > 0).sum()
     by_itself = itself >= occurrences - flow[size].sum()
@@ -418,18 +434,17 @@ def left_over(flow: FloatArray, b: float) -> tuple[FloatArray, FloatArray, Float
 
 
 def connect(kept: BoolArray, noisy: FloatArray, flow: FloatArray, b: float, settings: Constants) -> None:
-    """Keep a way from the start to each activity that certainly repeats, and one from there to the end.
+    """Keep ways from the start to each activity that surely repeats, and to the end.
 
-    Of cases that repeat it very often there are so few by weight that the steps to it and from it may be lost in noise,
-    and what stands out would be imagined by no walk. Where all steps that are kept make no way, it is the one whose
-    least step is the largest.
+    Cases that repeat an activity very often are few by weight, so noise may hide the steps to it and from it. No walk
+    would then reach it. Where the kept steps make no way, the way whose least step is the largest is kept.
     """
     _, over, deviation = left_over(flow, b)
     often = np.flatnonzero(over > settings.beyond * deviation).tolist()
-    # A case has an activity at most as often as it may have events, usually: so many cases come to it, and leave it.
+    # Usually a case has an activity at most as often as it may have events: so at least these many cases come and go.
     least = flow.sum(axis=0) / usual_length(settings.max_length)
     first = len(noisy) - 1
-    for cells, answers, flows in ((kept, noisy, flow), (kept.T, noisy.T, flow.T)):  # the end is where ways back start
+    for cells, answers, flows in ((kept, noisy, flow), (kept.T, noisy.T, flow.T)):  # ways back start at the end
         reached = _reached(cells, first)
         for state in often:
             if reached[state]:
@@ -441,14 +456,14 @@ def connect(kept: BoolArray, noisy: FloatArray, flow: FloatArray, b: float, sett
 
 
 def _reached(kept: BoolArray, first: int) -> BoolArray:
-    """The states that steps lead to from the first one."""
+    """Return a mask of the states that steps lead to from the first one."""
     reached = np.zeros(len(kept), dtype=bool)
     reached[breadth_first_order(sparse.csr_array(kept), first, return_predecessors=False)] = True
     return reached
 
 
 def _widest(width: FloatArray, first: int, last: int) -> list[tuple[int, int]]:
-    """The steps of the way from the first state to the last whose least width is largest (Dijkstra's algorithm)."""
+    """Return the steps of the way whose least width is largest (Dijkstra's algorithm)."""
     best, came = width[first].copy(), np.full(len(width), first)
     left = np.ones(len(width), dtype=bool)
     left[first] = False

@@ -1,14 +1,14 @@
-"""As many kinds of case as the log has: copies of a prototype that stand for cases near it are not equal.
+"""Diversity of a release: edits of prototypes for the cases near them.
 
-A prototype stands for the cases that are nearest to it, so many equal copies of it say more than any answer did. The
-fit says how many of these cases are the prototype itself (:func:`themselves`). Each of the others is released with one
-event of the prototype inserted, left out, exchanged with the next one or replaced, as likely as the release's own chain
-has it beside the prototype: ``P(edited) / P(prototype)``, each edit once.
+A prototype stands for the cases that are nearest to it, so equal copies of it claim more than any answer did. The fit
+estimates how many of these cases are the prototype itself (:func:`themselves`). Each of the others is released with one
+event of the prototype inserted, left out, exchanged with the next one or replaced. An edit is as likely as the
+release's own chain has it beside the prototype: ``P(edited) / P(prototype)``. Each edit is used once.
 
-Edits must not spoil what the release is for. Those with any step, those with more and more frequent steps only, and
-none are tried in turn: the first are taken with which the release gives as good a model as without any.
+Edits must not spoil the use of the release. Edits with any step are tried first, then those with more and more frequent
+steps only, and at last none. The first are taken with which the release gives as good a model as without any.
 
-All of this is post-processing of noisy answers: nothing here can ask the curator for anything.
+All of this is post-processing of noisy answers: nothing here can query the curator.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from veilog.methods.evolve.traces import PAD, Strings, Traces, occurrences, stri
 
 _INSERTED, _REPLACED, _LEFT_OUT, _EXCHANGED = range(4)
 _RARELY = 1e-9
-"""The chance of a step that the chain does not know."""
+"""Chance of a step that the chain does not know."""
 
 
 def themselves(fine: Weighted, pool: Traces, p: FloatArray, cases: float, settings: Constants) -> IntArray:
-    """Return how many of the cases of each trace are that trace itself, as the fit has it; one at least.
+    """Return each trace's cases that are the trace itself by the fit, at least one.
 
-    The pool is so many draws, and a trace was chosen from them: what ``chosen_draws`` of them weigh may be chance.
+    The pool is so many draws, and a trace was chosen from them. So the weight of ``chosen_draws`` of them may be
+    chance.
     """
     weight = dict(zip(strings(pool), p.tolist(), strict=True))
     own = np.array([weight.get(text, 0.0) for text in strings(fine.traces)]) - settings.chosen_draws / settings.pool
@@ -50,9 +51,9 @@ def diverse(
     settings: Constants,
     rng: np.random.Generator,
 ) -> Weighted:
-    """Return the release in which each trace keeps its ``copies`` and each other case of it is one with an edit.
+    """Return the release with ``copies`` of each trace, and its other cases edited.
 
-    ``good`` says whether a release gives as good a model as this one.
+    ``good`` returns True if a release gives as good a model as this one.
     """
     if not (fine.counts > copies).any():
         return fine
@@ -65,20 +66,23 @@ def diverse(
 
 @dataclass(frozen=True, eq=False)
 class Edits:
-    """How likely steps are, which an edit may take, and what no edit repeats: start and end are the last state."""
+    """Likelihoods of steps that an edit may take, and activities that no edit repeats.
+
+    Start and end are the last state.
+    """
 
     chances: FloatArray
     strength: FloatArray
-    """Of each step in the release, over the most frequent one from where it starts."""
+    """Frequency of each step in the release, over the most frequent one from there."""
     single: BoolArray
     """Activities that occur at most once in each trace."""
     longest: int
     obeys: Callable[[Traces], BoolArray]
-    """Which traces obey the rules of the release."""
+    """Function that returns a mask of the traces that obey the rules of the release."""
 
     @staticmethod
     def of(fine: Weighted, chain: Chain, longest: int) -> Edits:
-        """Return those of a chain; what no trace of the release repeats is repeated by no edit."""
+        """Return the edits of a chain; they repeat nothing that no trace repeats."""
         flow = relation_sums(fine.traces, fine.counts.astype(np.float64), chain.size)
         strongest = flow.max(axis=1, keepdims=True)
         again = (occurrences(fine.traces, chain.size) > 1).any(axis=0)
@@ -91,9 +95,10 @@ class Edits:
         )
 
     def applied(self, fine: Weighted, copies: IntArray, rarest: float, rng: np.random.Generator) -> Weighted:
-        """Return the release with one edit for each case that is not to be a copy, as far as there are edits.
+        """Return the release with one edit for each case that is not to be a copy.
 
-        Steps are taken that the release takes at least ``rarest`` times as often as the most frequent one from there.
+        There may be too few edits. They take steps that the release takes at least ``rarest`` times as often as the
+        most frequent one from there.
         """
         texts = strings(fine.traces)
         taken, left = set(texts), fine.counts.copy()
@@ -111,16 +116,16 @@ class Edits:
         return Weighted(traces_of(texts + new), np.concatenate([left, np.ones(len(new), dtype=left.dtype)]), fine.real)
 
     def drawn(self, text: str, rarest: float, rng: np.random.Generator) -> Iterator[str]:
-        """Yield the edits of a trace, each once, as if drawn one after the other by how likely they are.
+        """Yield the edits of a trace, each once, as if drawn in turn by their likelihood.
 
-        By Gumbel's trick: the largest ``log weight + noise`` is a draw, the next one a draw of what is left.
+        By Gumbel's trick, the largest ``log weight + noise`` is a draw, and the next one a draw of the rest.
         """
         kinds, places, events, weights = self._weighted(text, rarest)
         order = np.argsort(-(np.log(weights) + rng.gumbel(size=len(weights))), kind="stable")
         return _each_once(_with_edit(text, int(kinds[i]), int(places[i]), int(events[i])) for i in order)
 
     def _weighted(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-        """All possible edits: the kind of each, where, the new event, and how likely it is beside the trace."""
+        """Return all edits: kinds, places, new events, and likelihoods beside the trace."""
         size, length = len(self.chances) - 1, len(text)
         own = np.fromiter(map(ord, text), dtype=np.int64, count=length)
         around = np.concatenate([[size], own, [size]])

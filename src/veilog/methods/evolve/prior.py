@@ -1,17 +1,18 @@
-"""A prior: what is public about the process, from which evolve starts where the votes confirm it.
+"""Prior of evolve: public traces from which it starts if the votes confirm them.
 
-The traces of the prior are the pool, and its prototypes the first that are voted for, with a small part of the budget.
-A case that is far from all of them votes for *far* instead: one vote all the same. Far is what lies beyond the middle
-between the distances of the prior's own traces and of the same traces with their events in random order. The prior is
-dropped, and relations are asked as without one, if by the votes more than a third of the cases are unlike it, beyond
-noise, or if it counts for fewer cases than a chain of noisy relations does. Otherwise all that is left goes to votes.
-Where epsilon times cases is too small for the first votes to decide this, the prior is released as it is, for a noisy
-number of cases.
+The traces of the prior are the pool. Its prototypes are the first that are voted for, with a small part of the budget.
+A case that is far from all of them votes for *far* instead: one vote all the same. Far is beyond the middle between two
+distances: that of the prior's own traces, and that of the same traces with their events in random order.
 
-A vote moves the share of a cell from what the prior says as far as noise lets. Let s_j be the share that the prior
-gives to cell j, v_j the one by votes, and n the variance of its noise. The misfit a, with v_j - s_j of variance
-a s_j + n, is beforehand as likely in each part of its logarithm. The mean of its logarithm, given the votes, makes the
-prior count as 1 / a cases in the fit (empirical Bayes). All of this is post-processing of votes.
+In two cases the prior is dropped, and relations are queried as without one. By the votes more than a third of the cases
+are unlike it, beyond noise. Or it counts for fewer cases than a chain of noisy relations does. Otherwise all that is
+left goes to votes. Epsilon times cases may be too small for the first votes to decide this. Then the prior is released
+as it is, for a noisy number of cases.
+
+A vote moves the share of a cell away from the prior as far as noise lets. Let s_j be the share that the prior gives to
+cell j, v_j the one by votes, and n the variance of its noise. The misfit a, with v_j - s_j of variance a s_j + n, is
+beforehand as likely in each part of its logarithm. The mean of its logarithm, given the votes, makes the prior count as
+1 / a cases in the fit (empirical Bayes). All of this is post-processing of votes.
 """
 
 from __future__ import annotations
@@ -36,28 +37,33 @@ from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 
 FIRST_G, FIRST_SHARES = 15.0, (0.05, 0.3)
-"""The first votes have so much epsilon times cases, so that noise moves the part that is far by a tenth; within these
-shares of epsilon."""
+"""Epsilon times cases of the first votes, so that noise moves the far part by a tenth; limits of their share."""
 DECIDED = FIRST_G / FIRST_SHARES[1]
-"""From this epsilon times cases on they have as much; with less, noise hides whether a prior is wrong."""
+"""Epsilon times cases that allow as much; below it noise hides if a prior is wrong."""
 SHUFFLED = 1000
-"""Traces by which it is found what is far."""
+"""Traces that decide which distance is far."""
 DROPPED = 1 / 3
-"""A prior is dropped where more than this part of the cases is unlike it."""
+"""Part of the cases unlike a prior above which it is dropped."""
 SURE = 0.99
-"""Or where it counts with this chance for fewer cases than a chain of noisy relations does."""
+"""Chance that it counts for fewer cases than a chain of noisy relations, above which it is dropped."""
 MODELS_UNTIL = 75.0
-"""Models do not know how frequent their traces are. From this epsilon times cases on noisy relations know more: on
-Receipt a model lifts the similarity from .41 to .68 at 43, and would lower it from .79 to .71 at 143."""
+"""Epsilon times cases up to which models are used: they do not know frequencies.
+
+Beyond it noisy relations know more. On Receipt a model lifts the similarity from .41 to .68 at 43, and would lower it
+from .79 to .71 at 143.
+"""
 MUTANTS = 0.3
-"""The part of a further round's pool that is mutants."""
+"""Part of a further round's pool that is mutants."""
 MISFITS = np.geomspace(1e-4, 1.0, 40)
 
 
 def voted_from_prior(
     curator: Curator, request: Request, plan: EvolvePlan, rounds: int | None, rng: np.random.Generator
 ) -> tuple[ProcessSketch, Traces, FloatArray, list[Round]] | None:
-    """Ask for votes from the prior on; return what :func:`release_of` needs, or None where the prior is dropped."""
+    """Query votes from the prior on, and return the input of :func:`release_of`.
+
+    The result is None where the prior is dropped.
+    """
     constants, activities = plan.settings, curator.activities
     assert request.prior is not None
     known, weights = public_traces(request.prior, activities, constants.max_length)
@@ -112,13 +118,15 @@ def voted_from_prior(
 
 
 def undecided(request: Request, plan: EvolvePlan) -> bool:
-    """Return whether noise hides how a log differs from a prior. Models are voted for even so: they do not know how
-    frequent their traces are."""
+    """Return True if noise hides how a log differs from a prior.
+
+    Models are voted for even so: they do not know how frequent their traces are.
+    """
     return plan.g < DECIDED and not request.prior_of_model
 
 
 def counted_alone(curator: Curator, request: Request, plan: EvolvePlan, pool: Traces) -> Round:
-    """Ask with all that is left for the number of cases alone; return a round without prototypes."""
+    """Query only the number of cases, with all the rest; return a round of no votes."""
     request.remark(Message("evolve-prior-as-it-is"))
     plan.of_prior = True
     e = plan.take_of_rest(Fraction(1))
@@ -127,7 +135,7 @@ def counted_alone(curator: Curator, request: Request, plan: EvolvePlan, pool: Tr
 
 
 def public_traces(prior: Variants, activities: tuple[str, ...], longest: int) -> tuple[Traces, FloatArray]:
-    """Return the traces of a prior, without events of other activities than the public ones, and their shares."""
+    """Return the traces of a prior, reduced to public activities, and their shares."""
     place = {name: code for code, name in enumerate(activities)}
     codes = np.array([place.get(label, PAD) for label in prior.labels], dtype=np.int32)[prior.sequences.codes]
     owner = np.repeat(np.arange(len(prior)), prior.lengths)[codes != PAD]
@@ -151,8 +159,11 @@ def first_share(plan: EvolvePlan) -> float:
 def far_from(
     prototypes: Traces, traces: Traces, weights: FloatArray, rng: np.random.Generator
 ) -> tuple[float, float, float]:
-    """Return the distance to the nearest prototype that is between those of the weighted traces and of such with their
-    events in random order; and the parts of both that are beyond it."""
+    """Return the distance from which traces are far, and the parts that are beyond it.
+
+    It lies between the distances to the nearest prototype of two kinds: the weighted traces, and the same with their
+    events in random order. There is one part for each kind.
+    """
     some = traces.take(rng.choice(len(traces), size=SHUFFLED, p=weights))
     order = np.where(some.codes == PAD, 2.0, rng.random(some.codes.shape)).argsort(axis=1)
     shuffled = Traces(np.take_along_axis(some.codes, order, axis=1), some.lengths)
@@ -163,7 +174,7 @@ def far_from(
 
 
 def misfits(expected: Sequence[FloatArray], found: Sequence[FloatArray], deviations: Sequence[float]) -> FloatArray:
-    """Return how likely each of ``MISFITS`` is, by shares of cells that a prior lets expect and those by votes."""
+    """Return the likelihoods of ``MISFITS``, by cell shares of a prior and of votes."""
     log_likely = np.zeros(len(MISFITS))
     for s, v, off in zip(expected, found, deviations, strict=True):
         variance = MISFITS[:, None] * np.maximum(s, 1e-9) + off**2
@@ -175,8 +186,10 @@ def misfits(expected: Sequence[FloatArray], found: Sequence[FloatArray], deviati
 def believed(
     plan: EvolvePlan, prior: FloatArray, cells: list[IntArray], asked: list[Round]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the distribution over the pool that explains all votes, with as much trust in the prior as they let; and
-    how likely each misfit is."""
+    """Return the pool's distribution that explains all votes, and misfit likelihoods.
+
+    It trusts the prior as much as the votes let.
+    """
     found = [one.votes / plan.cases for one in asked]
     expected = [
         np.bincount(cell, prior, minlength=len(v)).astype(np.float64) for cell, v in zip(cells, found, strict=True)
@@ -188,7 +201,7 @@ def believed(
 
 
 def chain_of(traces: Traces, weights: FloatArray, size: int, plan: EvolvePlan) -> Chain:
-    """Return the relations of the traces of a prior, as if there were as many of them as cases."""
+    """Return the chain of a prior's traces, as if there were as many as cases."""
     counted = plan.cases * weights * np.minimum(1.0, plan.settings.contribution / (traces.lengths + 1))
     flow = relation_sums(traces, counted, size)
     often = occurrences(traces, size)
@@ -198,7 +211,7 @@ def chain_of(traces: Traces, weights: FloatArray, size: int, plan: EvolvePlan) -
 def with_mutants(
     pool: Traces, weights: FloatArray, p: FloatArray, chain: Chain, plan: EvolvePlan, rng: np.random.Generator
 ) -> tuple[Traces, FloatArray]:
-    """Return the pool with mutants of likely traces, which have ``MUTANTS`` of the shares."""
+    """Return the pool with mutants of likely traces, at ``MUTANTS`` of the shares."""
     children, likely = next_generation(pool, p, chain, replace(plan.settings, resampled=0.0), rng)
     if not len(children):
         return pool, weights

@@ -16,17 +16,17 @@ from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences, steps
 
 _UNKNOWN = 1e3
-"""A deviation of a share of all cases that tells nothing."""
+"""Deviation of a share of all cases that carries no information."""
 _AT_ONCE = 32
-"""Candidates whose gains are computed together: more are seldom needed, fewer cost a call each."""
+"""Candidates whose gains are computed together; fewer would need more calls."""
 
 
 def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Float32Array | None = None) -> IntArray:
-    """``number`` columns that lie near the weighted rows: lazy greedy facility location.
+    """Return ``number`` columns near the weighted rows: lazy greedy facility location.
 
     Each step adds the column that lowers ``sum_i w_i min_j d(i, j)`` most. Gains only shrink (the objective is
-    submodular), so an old gain is a bound, and only columns whose bounds are largest are looked at again (Minoux
-    1978), some at a time. ``near`` are the distances to what was chosen before, if anything was.
+    submodular), so an old gain is a bound. Only columns with the largest bounds are computed again (Minoux 1978), some
+    at a time. ``near`` are the distances to earlier choices, if there are any.
     """
     weighted = (distance * weights[:, None].astype(np.float32)).T.copy()  # a row is a candidate
     if near is None:
@@ -35,13 +35,13 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
     else:
         now = weights.astype(np.float32) * near
         gains = np.maximum(now - weighted, 0).sum(axis=1)
-    computed = np.zeros(len(gains), dtype=np.int64)  # when as many were chosen
+    computed = np.zeros(len(gains), dtype=np.int64)  # number chosen when each gain was computed
     chosen: list[int] = []
     while len(chosen) < min(number, len(gains)):
         best = int(gains.argmax())
         if computed[best] < len(chosen):
             largest = np.argpartition(-gains, _AT_ONCE)[:_AT_ONCE] if len(gains) > _AT_ONCE else np.arange(len(gains))
-            largest[0] = best  # of many equal ones it might be left out
+            largest[0] = best  # among many equal ones it might be left out
             old = largest[(computed[largest] < len(chosen)) & (gains[largest] > -np.inf)]
             gains[old] = np.maximum(now - weighted[old], 0).sum(axis=1)
             computed[old] = len(chosen)
@@ -54,23 +54,26 @@ def medoids(distance: Float32Array, weights: FloatArray, number: int, near: Floa
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """Noisy numbers of cases of disjoint parts of a pool, or shares of all cases: votes, or those of real variants."""
+    """Noisy numbers of cases, or shares of all cases, of disjoint parts of a pool.
+
+    They are votes, or numbers of real variants.
+    """
 
     cells: IntArray
-    """The part that each trace is in."""
+    """Part of the pool that each trace is in."""
     counts: FloatArray | IntArray
     deviations: float | FloatArray
-    """Of the noise of each, or the same for all; infinite where nothing is known."""
+    """Deviation of the noise of each, or one for all; infinite where nothing is known."""
 
 
 def fit(prior: FloatArray, votes: list[Counted], sweeps: int) -> FloatArray:
-    """The distribution p nearest to ``prior`` that explains the votes of all rounds.
+    """Return the distribution nearest to ``prior`` that explains all rounds of votes.
 
-    ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
+    It is ``argmin KL(p || prior) + sum over rounds r and cells c of (P_p(c) - share)^2 / (2 s_r^2)``. At the optimum
     ``p_i ~ prior_i exp(-sum_r u[r, cell_r(i)])`` with ``u = (P_p(c) - share) / s_r^2``. One round given the others is
-    solved in closed form (:func:`_masses`); the rounds take turns until nothing moves, as in iterative proportional
-    fitting, which climbs the concave dual. Traces that are of the same cells in all rounds keep their proportions, so
-    only such groups are looked at.
+    solved in closed form (:func:`_masses`). The rounds take turns until nothing moves, as in iterative proportional
+    fitting, which climbs the concave dual. Traces of the same cells in all rounds keep their proportions, so the fit
+    handles such groups as one.
     """
     joint = votes[0].cells
     for more in votes[1:]:
@@ -101,7 +104,7 @@ def fit(prior: FloatArray, votes: list[Counted], sweeps: int) -> FloatArray:
 
 
 def misfit(prior: FloatArray, p: FloatArray, votes: list[Counted]) -> float:
-    """What :func:`fit` makes least: how far p is from the prior, and from what explains the votes."""
+    """Return the loss of :func:`fit`: the distances of p from the prior and the votes."""
     used = p > 0
     value = float((p[used] * np.log(p[used] / prior[used])).sum())
     for part in votes:
@@ -113,11 +116,12 @@ def misfit(prior: FloatArray, p: FloatArray, votes: list[Counted]) -> float:
 def fit_of_counts(
     prior: FloatArray, asked: list[Counted], size: tuple[float, float], trust: float, sweeps: int
 ) -> FloatArray:
-    """The distribution p nearest to ``prior`` that explains counts, for the number n of cases that explains them best.
+    """Return the distribution nearest to ``prior`` that explains counts of cases.
 
-    ``argmin over n and p of trust KL(p || prior) + sum over all counts of (n P_p(c) - count)^2 / (2 s_c^2)``, the
-    number of cases by itself (``size``: a noisy answer and its variance) being one of them. A count that is exact for
-    its size fixes n and p together, so an n that was far off would be put right at the cost of p.
+    The number n of cases is that which explains them best: ``argmin over n and p of trust KL(p || prior) + sum over all
+    counts of (n P_p(c) - count)^2 / (2 s_c^2)``. The number of cases by itself (``size``: a noisy answer and its
+    variance) is one of the counts. A count that is exact for its size fixes n and p together. If n were fixed before
+    and far off, p would have to make up for it.
     """
     together = max(float(np.maximum(part.counts, 0).sum()) for part in asked)
     smallest = math.log(max(1.0, min(size[0], together) / 2))
@@ -140,15 +144,15 @@ def fit_of_counts(
 def _masses(
     mass: FloatArray, share: FloatArray | IntArray, variance: float | FloatArray, log_z: float | None = None
 ) -> tuple[FloatArray, float]:
-    """The masses P of disjoint cells, adding up to 1, with ``P = mass exp(-(P - share) / variance) / Z``; and ln Z.
+    """Return masses P of disjoint cells that add up to 1, and ln Z.
 
-    Taking logarithms, ``w + ln w = ln(mass / (Z variance)) + share / variance`` for ``w = P / variance``: w is Wright's
-    omega function of the right side, and Newton's method finds the Z for which the masses add up to 1, from ``log_z``
-    if one is known that may be near.
+    They satisfy ``P = mass exp(-(P - share) / variance) / Z``. Taking logarithms, ``w + ln w = ln(mass / (Z variance))
+    + share / variance`` for ``w = P / variance``. So w is Wright's omega function of the right side. Newton's method
+    finds the Z for which the masses add up to 1, from ``log_z`` if a value that may be near is known.
     """
     level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
     # The sum is decreasing and convex in ln Z, so Newton's steps from the left never pass the root, and one from the
-    # right passes it. Where the largest mass alone would be 1 is on its left.
+    # right passes it. The ln Z at which the largest mass alone would be 1 is on its left.
     left = float((level - 1 / variance + np.log(variance)).max())
     log_z = left if log_z is None else max(log_z, left)
     w = wrightomega(level - log_z)
@@ -164,7 +168,10 @@ def _masses(
 def next_generation(
     traces: Traces, p: FloatArray, chain: Chain, settings: Constants, rng: np.random.Generator
 ) -> tuple[Traces, FloatArray]:
-    """A new pool: traces drawn again as the fit says, and mutants of such traces; with equal weights, made distinct."""
+    """Return a new pool: traces drawn again by the fit, and mutants of such traces.
+
+    They have equal weights, and equal traces are merged.
+    """
     again = traces.take(rng.choice(len(traces), size=round(settings.resampled * settings.pool), p=p))
     wanted = settings.pool - len(again)
     parts, found = [again], 0
@@ -187,7 +194,7 @@ def next_generation(
 
 
 def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constants, rng: np.random.Generator) -> Traces:
-    """Each parent with one event deleted, inserted, moved or substituted, or crossed with its partner."""
+    """Return each parent with one event edited, or crossed with its partner."""
     codes, lengths = parents.codes.copy(), parents.lengths.copy()
     kind = rng.choice(5, size=len(lengths), p=settings.mutations)
     width = codes.shape[1]
@@ -219,7 +226,7 @@ def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constant
 
 
 def _following(own: Int32Array, at: IntArray, chain: Chain, rng: np.random.Generator) -> Int32Array:
-    """An activity that the chain lets follow the event before ``at``; any where it knows none."""
+    """Return activities that may follow the event before ``at``; any if none is known."""
     end = chain.size
     before = np.where(at > 0, own[np.arange(len(own)), np.maximum(at - 1, 0)], end)
     table = np.cumsum(chain.next_chances()[:, :end], axis=1).T[:, before]
@@ -246,7 +253,7 @@ def _with(own: Int32Array, n: IntArray, at: IntArray, code: Int32Array) -> tuple
 def _crossed(
     own: Int32Array, n: IntArray, at: IntArray, other: Int32Array, other_n: IntArray, rng: np.random.Generator
 ) -> tuple[Int32Array, IntArray]:
-    """The parent up to an event, then the partner from an event of the same activity on; unchanged without one."""
+    """Return parents up to an event, then partners from the same activity on, if any."""
     rows = np.arange(len(own))
     width = own.shape[1]
     same = (other == own[rows, at][:, None]) & (np.arange(width) < other_n[:, None])
@@ -261,8 +268,10 @@ def _crossed(
 
 
 def _possible(traces: Traces, chain: Chain) -> BoolArray:
-    """Whether every step of a trace, from start to end, is in the support of the chain, nothing comes again that occurs
-    at most once, and the trace obeys the rules."""
+    """Return a mask of the possible traces, which have an event and obey the rules.
+
+    Every step, from start to end, is in the support of the chain. Nothing comes again that occurs at most once.
+    """
     came, to, inside = steps(traces, chain.size)
     result: BoolArray = (chain.support[came, to] | ~inside).all(axis=1) & (traces.lengths > 0)
     if chain.once.any():
@@ -271,8 +280,10 @@ def _possible(traces: Traces, chain: Chain) -> BoolArray:
 
 
 def rounded(weights: FloatArray, smallest: float, total: float) -> IntArray:
-    """Whole numbers of cases: weights below ``smallest`` (.3 at least, half the largest at most) dropped, the rest
-    scaled to ``total``, by largest remainder."""
+    """Return whole numbers of cases, scaled to ``total`` by largest remainder.
+
+    Weights below ``smallest`` (.3 at least, half the largest at most) are dropped.
+    """
     top = float(weights.max(initial=0.0))
     if top <= 0:
         return np.zeros(len(weights), dtype=np.int64)

@@ -1,18 +1,18 @@
-"""Frequent variants that are certain to be real: put into a release of synthetic ones, or released alone.
+"""Frequent real variants, put into a release of synthetic ones or released alone.
 
-A synthetic release says where the cases of a log are, not that any of its traces exists. With a delta above 0 the
+A synthetic release shows where the cases of a log are, not that any of its traces exists. With a delta above 0 the
 curator can name frequent variants that do (:meth:`Curator.partitions`): every variant that it returns occurs in the
-log, whatever the noise. Putting them into the release is post-processing: each takes its noisy number of cases from the
+log, whatever the noise. Putting them into the release is post-processing. Each takes its noisy number of cases from the
 synthetic variants nearest to it, so that the mass of the release stays where it is.
 
-Alone they are what TraVaS releases; unlike there, every case of the log votes for the one that is nearest to it, so
-rare cases, which have no variant of their own in the release, are not lost but stand where they resemble it most.
+Released alone, they are the output of TraVaS. Unlike there, every case of the log votes for the variant that is nearest
+to it. So rare cases, which have no variant of their own in the release, are not lost but stand where they resemble it
+most.
 
-What is imagined goes on from them, too. A variant that the curator names exists, and its noisy number of cases is
-nearly right: so it is a trace of the pool, a prototype of every round, and its relations are part of the chain. Where
-few variants hold most cases nothing else needs to be known of the chain: the traces that are imagined are mutants of
-the real ones and walks over their relations, the directly-follows question is not asked, and what it would have cost
-finds more variants and buys better votes.
+Sampling builds on them, too. A variant that the curator names exists, and its noisy number of cases is nearly right. So
+it is a trace of the pool, a prototype of every round, and its relations are part of the chain. Where few variants hold
+most cases, the chain needs nothing else. Sampled traces are then mutants of the real ones and walks over their
+relations. The directly-follows query is not made, and its epsilon finds more variants and makes votes better.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SEED = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class RealVariants:
-    """Real variants that can be imagined, the most frequent first, and their noisy numbers of cases."""
+    """Real variants that can be sampled, most frequent first, and their noisy counts."""
 
     traces: Traces
     cases: FloatArray
@@ -54,8 +54,11 @@ class RealVariants:
 
     @staticmethod
     def of(real: Variants, codes: Int32Array | IntArray, shortened: Shortened) -> RealVariants:
-        """Those of the ``real`` variants that are no longer than imagined traces are and whose activities all have a
-        state; ``codes`` are the public codes of their labels. Others are put into the release at its end only."""
+        """Return the ``real`` variants that can be sampled.
+
+        They are no longer than sampled traces are, and their activities all have a state. ``codes`` are the public
+        codes of their labels. Other variants are put into the release at its end only.
+        """
         sequences, lengths = real.sequences, real.lengths
         states = shortened.states[codes[sequences.codes]]
         owner = np.repeat(np.arange(len(real)), lengths)
@@ -70,13 +73,13 @@ class RealVariants:
         return RealVariants(Traces(matrix[rows], lengths[rows].astype(np.int64)), real.counts[rows].astype(np.float64))
 
     def chain(self, size: int, settings: Constants) -> Chain:
-        """The relations of these cases, each case counted as the question for relations counts it."""
+        """Return the chain of these cases, each counted as in the query for relations."""
         weights = self.cases * np.minimum(1.0, settings.contribution / (self.traces.lengths + 1))
         flow = relation_sums(self.traces, weights, size)
         return Chain(flow, flow > 0)
 
     def joined_with(self, chain: Chain, settings: Constants) -> Chain:
-        """The chain with at least the relations of these cases, and what they repeat."""
+        """Return the chain with at least the relations and repeats of these cases."""
         own = self.chain(chain.size, settings)
         repeats = chain.repeats
         if repeats is not None:
@@ -87,8 +90,11 @@ class RealVariants:
     def pool(
         self, walks: Traces, chain: Chain, imagined: float, settings: Constants, rng: np.random.Generator
     ) -> tuple[Traces, FloatArray]:
-        """The first pool: a share of ``imagined`` for walks over the chain and mutants, half each, the rest for these
-        traces by their cases."""
+        """Return the first pool: walks, mutants and these traces.
+
+        Walks over the chain and mutants have a share of ``imagined``, half each. These traces have the rest, by their
+        cases.
+        """
         weights = self.cases / self.cases.sum()
         mutants, chances = next_generation(self.traces, weights, chain, replace(settings, resampled=0.0), rng)
         parts = [np.full(len(walks), imagined / 2 / len(walks)), (1 - imagined) * weights]
@@ -98,21 +104,21 @@ class RealVariants:
         return distinct(joined([walks, mutants, self.traces]), prior / prior.sum())
 
     def counted(self, pool: Traces, deviation: float) -> Counted:
-        """How many cases have each of these traces, with the deviation of its noise; of all others nothing is known."""
+        """Return the cases and noise of each of these traces; nothing is known of others."""
         place = {text: i for i, text in enumerate(strings(self.traces))}
         cells = np.array([place.get(text, len(self)) for text in strings(pool)], dtype=np.int64)
         return Counted(cells, np.append(self.cases, 0.0), np.append(np.full(len(self), deviation), np.inf))
 
     def kept_in(self, pool: Traces, prior: FloatArray) -> tuple[Traces, FloatArray]:
-        """The pool with these traces in it."""
+        """Return the pool with these traces in it."""
         return distinct(joined([pool, self.traces]), np.concatenate([prior, np.full(len(self), _SEED)]))
 
 
 def with_real(synthetic: Variants, real: Variants) -> Variants:
-    """The release with the ``real`` variants and their counts in the place of synthetic cases that are nearest.
+    """Return the release with the ``real`` variants in place of the nearest cases.
 
     Pairs are settled in the order of their normalised Levenshtein distance. Where the real variants have more cases
-    than the release, theirs are all that is left.
+    than the release, only theirs are left.
     """
     if len(synthetic) == 0 or len(real) == 0:
         return real if len(synthetic) == 0 else synthetic
@@ -130,7 +136,7 @@ def with_real(synthetic: Variants, real: Variants) -> Variants:
 
 
 def _settle(distances: Float32Array, counts: IntArray, left: IntArray) -> None:
-    """Take the ``counts`` of the rows from what is ``left`` in the columns, nearest pairs first."""
+    """Take the rows' ``counts`` from what is ``left`` in the columns, nearest first."""
     wanted = counts.copy()
     order = np.argsort(distances, axis=None, kind="stable")
     for start in range(0, len(order), _CHUNK):
@@ -145,12 +151,12 @@ def _settle(distances: Float32Array, counts: IntArray, left: IntArray) -> None:
 
 
 def only_real_variants(curator: Curator, request: Request, settings: Constants, real_share: float | None) -> Variants:
-    """Frequent variants that are certain to be real, each with about as many cases as are nearest to it.
+    """Return frequent, certainly real variants with about the cases nearest to each.
 
-    Two questions: which variants are frequent, for ``real_share`` of epsilon and all of delta; and, for the rest of
-    epsilon, a vote of every case for the nearest of them (Levenshtein distance over the longer length), a histogram:
-    (epsilon, delta) together. Of very many, only the most frequent are held against cases that have none of them. The
-    votes are fitted to the variants' own noisy counts, as to a prior.
+    There are two queries. The first finds the frequent variants, for ``real_share`` of epsilon and all of delta. The
+    second is a histogram, for the rest of epsilon: every case votes for the nearest of them (Levenshtein distance over
+    the longer length). Together they use (epsilon, delta). Of very many variants, only the most frequent are compared
+    with cases that have none of them. The votes are fitted to the variants' own noisy counts, as to a prior.
     """
     share = Fraction(str(settings.real_share_alone if real_share is None else real_share))
     real = request.obeying(curator.partitions(request.epsilon * share, request.delta, purpose="frequent-real-variants"))

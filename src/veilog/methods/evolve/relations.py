@@ -1,6 +1,6 @@
-"""The questions from which evolve's chain is made: which activities are frequent, what follows what, what repeats.
+"""Queries for evolve's chain: frequent activities, relations and repeats.
 
-Each is one answer of clipped sums; how much each costs is the plan's, by public facts and earlier noisy answers.
+Each is one answer of clipped sums. The plan decides the epsilon of each, by public facts and earlier noisy answers.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def _sums(
     purpose: str | Message,
     delta: Fraction = _NO_DELTA,
 ) -> tuple[FloatArray, float]:
-    """Sums to which a case that has m features, which ``question`` finds in its states, adds min(1, c/m) for each, and
-    the scale c/epsilon of their noise.
+    """Return noisy sums of the features of the cases' states, and the noise scale.
 
-    With a delta a case adds its features divided by their L2 norm, and the noise is Gaussian; what is returned is the
-    scale of Laplace noise that varies as much. The norm is rounded up to parts of a feature.
+    A case that has m features, which ``question`` finds in its states, adds min(1, c/m) for each; the scale is
+    c/epsilon. With a delta a case adds its features divided by their L2 norm, and the noise is Gaussian. Then the scale
+    is that of Laplace noise that varies as much. The norm is rounded up to parts of a feature.
     """
     settings, activities = plan.settings, curator.activities
     parts = 2**settings.norm_bits if delta else 1
@@ -71,7 +71,7 @@ def _sums(
 
 @dataclass(frozen=True, eq=False)
 class ProcessSketch:
-    """What is known of a process before any vote."""
+    """Knowledge of a process before any vote."""
 
     shortened: Shortened
     known: RealVariants | None
@@ -87,7 +87,7 @@ def sketched(
     rng: np.random.Generator,
     rules: ReleaseRules | None = None,
 ) -> ProcessSketch:
-    """Ask how cases are prepared, and for the chain of the process, whose walks obey the rules."""
+    """Query the preparation of cases, and the chain, whose walks obey the rules."""
     shortened, known = prepared(curator, plan, real, rules)
     automata = automata_of(rules, shortened, curator.activities)
     chain, doubt = asked_chain(curator, plan, shortened, known, rng, automata)
@@ -95,7 +95,7 @@ def sketched(
 
 
 def automata_of(rules: ReleaseRules | None, shortened: Shortened, activities: tuple[str, ...]) -> Automata | None:
-    """Return what decides over the states of prepared cases whether they obey the rules; None without rules."""
+    """Return automata that decide if prepared cases obey rules; None without rules."""
     if rules is None or not rules.constraints:
         return None
     return rules.automata([activities[code] for code in np.flatnonzero(shortened.states >= 0)])
@@ -104,8 +104,11 @@ def automata_of(rules: ReleaseRules | None, shortened: Shortened, activities: tu
 def prepared(
     curator: Curator, plan: EvolvePlan, real: Variants | None, rules: ReleaseRules | None = None
 ) -> tuple[Shortened, RealVariants | None]:
-    """How cases are prepared: cut, and reduced to the activities of the real variants or, for a wide alphabet, to the
-    frequent ones, and in both cases to those that rules name; and the real variants so prepared, if there are any."""
+    """Return the preparation of cases, and the real variants so prepared, if any.
+
+    Cases are cut, and reduced to the activities of the real variants where these anchor the plan. For a wide alphabet
+    they are reduced to the frequent activities. In both cases the activities that rules name stay.
+    """
     activities = curator.activities
     named = named_by(rules, activities)
     everything = Shortened(np.arange(len(activities), dtype=np.int32), len(activities), plan.settings.max_length)
@@ -128,13 +131,13 @@ def reduced_to(everything: Shortened, kept: Int32Array | IntArray) -> Shortened:
 
 
 def named_by(rules: ReleaseRules | None, activities: tuple[str, ...]) -> IntArray:
-    """Return the codes of the activities that rules name: a trace may need them, however rare they are."""
+    """Return the codes of activities that rules name: a trace may need rare ones."""
     named = set() if rules is None else {name for rule in rules.items for name in rule.activities}
     return np.array([code for code, name in enumerate(activities) if name in named], dtype=np.int64)
 
 
 def _frequent(curator: Curator, plan: EvolvePlan, everything: Shortened, named: IntArray) -> Shortened:
-    """The activities of a wide alphabet that are frequent by a noisy answer, and those that are ``named``."""
+    """Keep activities of a wide alphabet with high noisy counts, and ``named`` ones."""
     whole, share = replace(everything, max_length=sys.maxsize), plan.take(plan.presence_share())
     present, b = _sums(curator, plan, whole, activity_features, whole.size, share, "cases-with-an-activity")
     kept = np.flatnonzero(present >= plan.settings.wide_keep * b)
@@ -151,8 +154,11 @@ def asked_chain(
     rng: np.random.Generator,
     automata: Automata | None = None,
 ) -> tuple[Chain, Doubt | None]:
-    """The chain of the process: of the real variants that are known, of noisy relations, or of both. Of relations alone
-    also the doubt whether activities come again, where that was not asked."""
+    """Return the chain of the process, and the doubt that relations alone may leave.
+
+    The chain is of the real variants that are known, of noisy relations, or of both. The doubt is whether activities
+    come again, where that was not queried.
+    """
     if known and plan.anchored:
         return known.chain(shortened.size, plan.settings), None
     chain, doubt = _related(curator, plan, shortened, rng, automata)
@@ -168,7 +174,7 @@ def _related(
     cells = pairs + (size if with_repeats else 0)
     question = relation_and_repeat_features if with_repeats else relation_features
     purpose = "relations-and-repeats" if with_repeats else "directly-follows-relations"
-    # Asked again: what real variants were found may have made the share smaller than it was when delta was kept.
+    # Decided again: the real variants found may have made the share smaller than it was when delta was kept.
     delta = plan.delta if gaussian_pays(share, plan.delta, shortened.room, settings.contribution) else _NO_DELTA
     noisy, b = _sums(curator, plan, shortened, question, cells, share, purpose, delta)
     if delta:
@@ -184,7 +190,7 @@ def _related(
     doubt = None
     if with_repeats:
         chain = repeating(chain, noisy[pairs:], b, settings)
-    elif not delta:  # with one, cases are not counted by the same weights
+    elif not delta:  # with a delta, cases do not count by the same weights
         doubt = doubt_of(chain, relations_of, b, plan.cases, shortened.max_length, settings, rng)
     part = share_of_triples(chain, plan.rest, plan.heard(), settings)
     if part:
@@ -203,20 +209,22 @@ def _related(
 
 # Triples --------------------------------------------------------------------------------------------------------------
 #
-# What the step before the last tells of the next one. A chain of the first order has no memory: what comes after y does
-# not depend on what was before y. Triples (x, y, z) of following states can tell whether it does, but they cost votes.
-# Whether they are asked for is decided by what they are expected to tell, from answers that were given before: that is
-# post-processing, and asks nothing.
+# Information in the step before the last about the next one. A chain of the first order has no memory: the state after
+# y does not depend on the state before y. Triples (x, y, z) of following states can show if it does, but they cost
+# votes. Earlier answers decide if triples are queried, by the information that they are expected to add. That is
+# post-processing, without a query.
 
 
 def share_of_triples(chain: Chain, rest: Fraction, heard: float, settings: Constants) -> Fraction:
-    """The part of ``rest``, what is left of epsilon, for which triples are expected to tell the most more than they
-    cost in votes; 0 where they tell less at any. ``heard`` prototypes could stand out from their noise without them.
+    """Return the share of ``rest`` at which triples are expected to add most, or 0.
 
-    All is told in nats for one imagined case. The chain leaves E of them open (its entropy), and a vote for one of K
-    prototypes tells up to V = ln K. So of what triples tell (:func:`_told`), votes would tell the part V / (E + V)
-    anyway: most where nearly all cases have a prototype of their own, little where they go many ways. Without the
-    part s of the budget 1 - s times as many prototypes stand out: votes tell ln(1 / (1 - s)) less.
+    ``rest`` is what is left of epsilon. The gain of a share is what triples add beyond what they cost in votes. The
+    share is 0 where no share has a gain above 0. ``heard`` prototypes could stand out from their noise without triples.
+
+    All information is in nats for one sampled case. The chain leaves E of them open (its entropy), and a vote for one
+    of K prototypes adds up to V = ln K. So votes would add the part V / (E + V) of what triples add (:func:`_told`)
+    anyway. That is most where nearly all cases have a prototype of their own, and little where they go many ways.
+    Without the part s of the budget 1 - s times as many prototypes stand out: votes add ln(1 / (1 - s)) less.
     """
     if chain.size > settings.most_of_triples or not settings.triple_shares:
         return Fraction(0)
@@ -231,18 +239,18 @@ def share_of_triples(chain: Chain, rest: Fraction, heard: float, settings: Const
 
 
 def _left_open(chain: Chain) -> float:
-    """The entropy of all steps together."""
+    """Return the entropy of all steps together."""
     p = chain.next_chances()
     return float(-(chain.flow * np.log(np.where(p > 0, p, 1.0))).sum())
 
 
 def _told(chain: Chain, b: float, memory: float) -> float:
-    """How many nats triples with noise of scale ``b`` are expected to tell of all cases together.
+    """Return the nats that triples with noise ``b`` are expected to add for all cases.
 
     The chances after x, y are taken to be Dirichlet distributed around those after y, with ``memory`` (between 0 and 1)
-    of the variance that they could have: N triples after x, y are N p of z on average, with a variance of
-    v = memory N^2 p (1 - p). Of that the answer finds the part v / (v + 2 b^2), and knowing all of it is worth
-    N memory (1 - p) / 2 nats (the second-order term of the Kullback-Leibler divergence).
+    of the variance that they could have. Then N triples after x, y are N p of z on average, with a variance of v =
+    memory N^2 p (1 - p). The answer finds the part v / (v + 2 b^2) of that. Knowing all of it is worth N memory (1 - p)
+    / 2 nats (the second-order term of the Kullback-Leibler divergence).
     """
     p = chain.next_chances()
     variance = memory * _spread(chain)
@@ -251,18 +259,18 @@ def _told(chain: Chain, b: float, memory: float) -> float:
 
 
 def _spread(chain: Chain) -> FloatArray:
-    """The variance of the triples x, y, z if x decided what follows y: N^2 p (1 - p)."""
+    """Return the variance of triples x, y, z if x decided all after y: N^2 p (1 - p)."""
     p = chain.next_chances()
     spread: FloatArray = chain.flow[:, :, None] ** 2 * (p * (1 - p))
     return spread
 
 
 def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float) -> Chain:
-    """The chain with chances after two states: noisy triples, with noise of scale ``b``, pulled to what the first order
-    expects as far as they can be noise.
+    """Return the chain with chances after two states, from noisy triples.
 
-    How far is found from all of them together: the memory (see :func:`_told`) that makes them most likely, beside
-    their own noise and that of the relations in what is expected. Without any it is the first order.
+    Triples with noise of scale ``b`` are pulled to what the first order expects, as far as they can be noise. All of
+    them together decide how far: by the memory (see :func:`_told`) that makes them most likely, beside their own noise
+    and that of the relations in the expectation. Without any memory the chain is the first order.
     """
     p = chain.next_chances()
     expected = chain.flow[:, :, None] * p
@@ -283,7 +291,7 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
 
 
 def _likeliest(squares: FloatArray, spread: FloatArray, own: FloatArray) -> float:
-    """The memory for which normal deviations with variances memory * spread + own are most likely."""
+    """Return the likeliest memory for deviations of variance memory * spread + own."""
     tried = np.concatenate([[0.0], np.geomspace(0.003, 0.7, 30)])
     variances = (own + memory * spread for memory in tried)
     return float(tried[np.argmin([(np.log(v) + squares / v).sum() for v in variances])])

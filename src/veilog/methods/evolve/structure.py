@@ -1,12 +1,12 @@
-"""The structured release: the fine one, moved to traces of a structure that a model can be discovered from.
+"""Structured release: the fine one, moved to traces that give a good model.
 
-Models of imagined cases are poor because of impossible repetitions and rare edges, of which a few cases have one each.
-How good the model of a release is can be told without the data: about as good as on the fine release. So structures are
-tried: activities that seldom repeat do not, rare edges are left out, few variants are released. Every case of the fine
-release goes to the nearest trace that is left, and of the releases near enough to the fine one that with the best model
-is taken.
+Models of sampled cases are poor because of impossible repetitions and rare edges, of which a few cases have one each.
+The quality of a release's model can be judged without the data: it is about the same on the fine release. So structures
+are tried: activities that seldom repeat do not, rare edges are left out, few variants are released. Every case of the
+fine release goes to the nearest trace that is left. Of the releases near enough to the fine one, that with the best
+model is taken.
 
-All of this is post-processing of noisy answers: nothing here can ask the curator for anything.
+All of this is post-processing of noisy answers: nothing here can query the curator.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ from veilog.mining.replay import Prefixes
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Distinct traces and for how many cases each stands; the first ``real`` ones are certain to exist, and stay."""
+    """Distinct traces, and the number of cases that each stands for.
+
+    The first ``real`` ones are certain to exist, and stay.
+    """
 
     traces: Traces
     counts: IntArray
     real: int = 0
 
     def occurring(self) -> Weighted:
-        """Return those that stand for some case."""
+        """Return the traces that stand for some case."""
         kept = self.counts > 0
         return Weighted(self.traces.take(kept), self.counts[kept], int(kept[: self.real].sum()))
 
 
 @dataclass(frozen=True, eq=False)
 class Imagined:
-    """A pool of traces, how likely each is, and some of them, to which cases can be moved."""
+    """Pool of traces, their likelihoods, and some of them to which cases can move."""
 
     pool: Traces
     p: FloatArray
@@ -54,17 +57,17 @@ class Imagined:
 
 
 Named = Callable[[Traces, IntArray], Variants]
-"""What makes a log of traces and their numbers of cases."""
+"""Function that makes a log of traces and their numbers of cases."""
 
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """How often activities repeat in a distribution over traces, and how frequent edges are."""
+    """Repeats of activities in a distribution over traces, and frequencies of edges."""
 
     repeats: FloatArray
-    """Of each activity the part of the traces with it that have it more than once."""
+    """Part of the traces with each activity that have it more than once."""
     edges: FloatArray
-    """Each edge over the most frequent one from where it starts; start and end are one state."""
+    """Frequency of edges over the most frequent one from there; start and end are one."""
 
     @staticmethod
     def of(traces: Traces, p: FloatArray, size: int) -> Structure:
@@ -80,7 +83,7 @@ class Structure:
         return Structure(repeats, flow / np.where(largest > 0, largest, 1.0))
 
     def rarest(self, traces: Traces) -> tuple[FloatArray, FloatArray]:
-        """Return how frequent the rarest repetition of each trace is, infinite without one, and its rarest edge."""
+        """Return frequencies of each trace's rarest repeat (inf: none) and rarest edge."""
         size = len(self.repeats)
         again = np.where(occurrences(traces, size) > 1, self.repeats, np.inf).min(axis=1, initial=np.inf)
         came, to, inside = steps(traces, size)
@@ -90,26 +93,28 @@ class Structure:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A release that keeps a structure: activities that repeat in a smaller part than ``level`` do not, and edges are
-    above ``threshold``."""
+    """Release that keeps a structure.
+
+    Activities that repeat in a smaller part than ``level`` do not repeat, and edges are above ``threshold``.
+    """
 
     level: float
     threshold: float
     goes: IntArray
-    """Of each trace of the fine release the column to which its cases go."""
+    """Column to which the cases of each trace of the fine release go."""
     loss: float
-    """The mean distance by which cases are moved."""
+    """Mean distance by which cases are moved."""
 
 
 def columns_of(fine: Weighted, imagined: Imagined) -> Traces:
-    """Return the traces to which cases can go: those of the fine release, and then the others that were imagined."""
+    """Return the traces to which cases can go: the fine release's, then other samples."""
     known = set(strings(fine.traces))
     new = [i for i, text in enumerate(strings(imagined.some)) if text not in known]
     return joined([fine.traces, imagined.some.take(np.array(new, dtype=np.int64))])
 
 
 def candidates(fine: Weighted, columns: Traces, imagined: Imagined, settings: Constants) -> Iterator[Candidate]:
-    """Yield the releases of all structures, with all variants that are nearest to some case or with few."""
+    """Yield the releases of all structures, with all nearest variants or with few."""
     moved = distances(strings(fine.traces), strings(columns))
     shares = fine.counts / fine.counts.sum()
     structure = Structure.of(imagined.pool, imagined.p, imagined.size)
@@ -129,16 +134,16 @@ def candidates(fine: Weighted, columns: Traces, imagined: Imagined, settings: Co
 
 @dataclass(frozen=True, eq=False)
 class Models:
-    """How good the models of releases are, judged by the fine release."""
+    """Quality of the models of releases, judged by the fine release."""
 
     named: Named
     prefixes: Prefixes
     noise: float
-    """With which models are discovered."""
+    """Noise threshold with which models are discovered."""
 
     @staticmethod
     def judged_by(fine: Weighted, named: Named, settings: Constants) -> Models:
-        """Return how models are judged by this release; of one of many events by its most frequent traces."""
+        """Return a judge by this release; of many events, by its most frequent traces."""
         order = np.argsort(-fine.counts, kind="stable")
         enough = int(np.searchsorted(np.cumsum(fine.traces.lengths[order]), settings.judged_events)) + 1
         kept = np.sort(order[:enough])
@@ -153,10 +158,11 @@ class Models:
 def structured(
     fine: Weighted, imagined: Imagined, aims: Sequence[Aim], noise: float, models: Models, settings: Constants
 ) -> list[Weighted]:
-    """Return for each aim the release with the best ``F - price * loss`` of all that are near enough to the fine one.
+    """Return for each aim the near release with the best ``F - price * loss``.
 
-    F is that of the model discovered from a release, judged by the fine release. ``noise`` is the part of the votes
-    that is noise: so much of what the fine release says is not true anyway, and a distance is priced by it.
+    Only releases near enough to the fine one count. F is that of the model discovered from a release, judged by the
+    fine release. ``noise`` is the part of the votes that is noise. So much of the fine release is not true anyway, and
+    a distance is priced by it.
     """
     columns = columns_of(fine, imagined)
     unmoved = Candidate(0.0, 0.0, np.arange(len(fine.counts)), 0.0)
@@ -180,11 +186,11 @@ def structured(
 
 
 def _best(ordered: list[Candidate], price: float, f_score: Callable[[Candidate], float]) -> Candidate:
-    """The candidate with the best ``F - price * loss``, of some in the order of their losses."""
+    """Return the candidate with the best ``F - price * loss``; losses ascend."""
     best, chosen = -np.inf, ordered[0]
     for candidate in ordered:
         if 1 - price * candidate.loss <= best:
-            break  # not even a perfect model would do, and the others are farther away
+            break  # a perfect model would not do either, and the others are farther away
         value = f_score(candidate) - price * candidate.loss
         if value > best:
             best, chosen = value, candidate
@@ -192,7 +198,7 @@ def _best(ordered: list[Candidate], price: float, f_score: Callable[[Candidate],
 
 
 def _spread(ordered: list[Candidate], most: int) -> list[Candidate]:
-    """All of them, or so many at equal steps."""
+    """Return all candidates, or ``most`` of them at equal steps."""
     if len(ordered) <= most:
         return ordered
     return [ordered[place] for place in np.linspace(0, len(ordered) - 1, most).round().astype(int).tolist()]
@@ -201,7 +207,7 @@ def _spread(ordered: list[Candidate], most: int) -> list[Candidate]:
 def _moves(
     moved: Float32Array, shares: FloatArray, allowed: IntArray, real: int, sizes: tuple[int, ...]
 ) -> Iterator[IntArray]:
-    """The column to which each trace goes: the nearest that is allowed, or that is among few of these."""
+    """Yield each trace's column: the nearest that is allowed or among few of these."""
     near = moved[:, allowed]
     goes = allowed[near.argmin(axis=1)]
     yield goes

@@ -1,5 +1,7 @@
-"""From the distribution that explains the votes to the release: the fine one, and with an aim the structured one; and
-what a release says about itself, from public facts and from what was answered with noise."""
+"""Release from the distribution that explains the votes: fine or structured.
+
+With an aim the release is structured. Its warnings come from public facts and from noisy answers.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ from veilog.privacy.curator import Curator
 
 @dataclass
 class Round:
-    """Prototypes, the votes for each, for none of them where ``far`` is a distance, and what they cost."""
+    """Prototypes, the votes for each, and the epsilon used.
+
+    Where ``far`` is a distance, the last number of votes is for none of them.
+    """
 
     prototypes: Traces
     votes: IntArray
@@ -38,11 +43,11 @@ class Round:
     far: float = math.inf
 
     def deviation(self, cases: float) -> float:
-        """Of the noise of the share of so many cases that votes for one prototype."""
+        """Return the deviation of the noise of one prototype's share of so many cases."""
         return math.sqrt(2) / (self.epsilon * cases)
 
     def cells(self, pool: Traces) -> IntArray:
-        """The prototype nearest to each trace of the pool; their number for those that are far from all."""
+        """Return each trace's nearest prototype; their number for traces far from all."""
         return nearest(strings(pool), strings(self.prototypes), self.far)
 
 
@@ -55,7 +60,7 @@ def voted(
     number: int,
     far: float = math.inf,
 ) -> Round:
-    """Ask how many cases are nearest to each prototype, and how many are farther than ``far`` from all."""
+    """Query the cases nearest to each prototype, and those ``far`` from all of them."""
     activities, prototypes = curator.activities, strings(named(chosen, shortened))
 
     def nearest_prototype(sequences: Sequences) -> IntArray:
@@ -68,14 +73,14 @@ def voted(
 
 
 def drawn(pool: Traces, p: FloatArray, number: int, rng: np.random.Generator) -> tuple[Traces, FloatArray]:
-    """The distinct ones of so many traces drawn from a distribution, and the part of the draws that each has."""
+    """Return the distinct traces of ``number`` draws, and the part of draws of each."""
     often = rng.multinomial(number, p / p.sum())
     rows = np.flatnonzero(often)
     return pool.take(rows), often[rows] / number
 
 
 def medoids_of(candidates: Traces, weights: FloatArray, number: int, known: RealVariants | None) -> Traces:
-    """Candidates that the weights lie near to; those known to be real come first."""
+    """Return candidates near the weights; those known to be real come first."""
     text = strings(candidates)
     if not known:
         return candidates.take(medoids(distances(text, text), weights, number))
@@ -88,7 +93,7 @@ def medoids_of(candidates: Traces, weights: FloatArray, number: int, known: Real
 
 
 def named(traces: Traces, shortened: Shortened) -> Traces:
-    """The traces in public codes: states of a wide log stand for some activities only."""
+    """Return the traces in public codes; a wide log's states are some activities only."""
     activity = np.append(np.flatnonzero(shortened.states >= 0), -1).astype(np.int32)
     return Traces(activity[traces.codes], traces.lengths)
 
@@ -103,9 +108,10 @@ def release_of(
     rng: np.random.Generator,
     aims: Sequence[Aim],
 ) -> list[Variants]:
-    """Medoids of the fitted distribution, each for the cases near it: finer than the prototypes that were voted for.
+    """Return medoids of the fitted distribution, each for the cases near it.
 
-    For each aim a release in which they are moved to traces of a structure from which a model can be discovered.
+    They are finer than the prototypes that were voted for. For each aim there is a release in which cases are moved to
+    traces of a structure from which a model can be discovered.
     """
     settings, known = plan.settings, sketch.known
 
@@ -121,12 +127,12 @@ def release_of(
     if known:
         weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
     counts = rounded(weights, smallest, plan.cases)
-    cases = plan.cases * float(counts.sum() / weights[counts > 0].sum())  # others have the cases of those dropped
+    cases = plan.cases * float(counts.sum() / weights[counts > 0].sum())  # others have the cases of dropped variants
     fine = Weighted(chosen, counts, len(known) if known else 0).occurring()
     if not aims:
         return [log(fine.traces, fine.counts)]
     models, found = Models.judged_by(fine, log, settings), [fine] * len(aims)
-    if not plan.of_prior:  # whose own structure is kept
+    if not plan.of_prior:  # a prior keeps its own structure
         imagined = Imagined(pool, p, candidates, sketch.shortened.size)
         found = structured(fine, imagined, aims, _noise(pool, p, last, plan), models, settings)
 
@@ -143,14 +149,16 @@ def release_of(
 
 
 def _noise(pool: Traces, p: FloatArray, last: Round, plan: EvolvePlan) -> float:
-    """The part of the last votes that is noise: at most one standard deviation of each prototype's cases."""
+    """Return the noise in the last votes: at most one deviation of each prototype."""
     masses = np.bincount(last.cells(pool), weights=p, minlength=len(last.votes))
     return float(np.minimum(masses, last.deviation(plan.cases)).sum())
 
 
 def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured: bool) -> None:
-    """Say what is wrong with the release, which budget would do, and last what it is: from public facts and the noisy
-    number of cases."""
+    """Warn about faults of the release, with a budget that would do; describe it last.
+
+    All of it comes from public facts and the noisy number of cases.
+    """
     s = plan.settings
     kept = float(plan.epsilon / request.epsilon)
     wide = plan.wide and not plan.anchored
@@ -176,7 +184,7 @@ def remark(request: Request, plan: EvolvePlan, shortened: Shortened, structured:
 
 
 def remark_real(request: Request, released: Variants, real: Variants) -> None:
-    """Say what is certain of real variants, from the answer that found them and the release."""
+    """Report the certain facts about real variants, from their answer and the release."""
     if len(real) == 0:
         request.remark(Message("evolve-no-variant-certain"))
         return

@@ -1,6 +1,7 @@
-"""Imagined traces in a padded matrix: sampled, mutated and compared many at a time.
+"""Synthetic traces in a padded matrix: sampled, mutated and compared in bulk.
 
-Nothing here sees data: traces come from noisy answers and random numbers.
+They come from noisy answers and random numbers. Only queries of the curator apply :func:`strings_of` and
+:func:`nearest` to cases of the log.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PARALLEL = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class Traces:
-    """One trace a row, its codes first and then PAD; the matrix is at least as wide as the longest."""
+    """Traces, one a row: codes, then PAD, in a matrix at least as wide as the longest."""
 
     codes: Int32Array
     lengths: IntArray
@@ -41,7 +42,7 @@ class Traces:
 
     @property
     def in_a_row(self) -> tuple[Int32Array, IntArray]:
-        """The codes of all traces, one after the other, and the bounds of each trace."""
+        """Codes of all traces, one after the other, and the bounds of each trace."""
         used = np.arange(self.codes.shape[1]) < self.lengths[:, None]
         return self.codes[used], np.concatenate([[0], np.cumsum(self.lengths)])
 
@@ -53,13 +54,13 @@ def joined(parts: list[Traces]) -> Traces:
 
 
 def widened(codes: Int32Array, width: int) -> Int32Array:
-    """The same rows with room for so many events."""
+    """Return the same rows with room for ``width`` events."""
     missing = width - codes.shape[1]
     return np.pad(codes, ((0, 0), (0, missing)), constant_values=PAD) if missing else codes
 
 
 def distinct(traces: Traces, weights: FloatArray) -> tuple[Traces, FloatArray]:
-    """The distinct traces, in the order of their codes, and the sum of the weights of each."""
+    """Return the distinct traces, in the order of codes, and their summed weights."""
     keys = _keys(traces.codes)
     _, index, inverse = np.unique(keys, return_index=True, return_inverse=True)
     sums = np.bincount(inverse.ravel(), weights=weights, minlength=len(index))
@@ -67,7 +68,7 @@ def distinct(traces: Traces, weights: FloatArray) -> tuple[Traces, FloatArray]:
 
 
 def occurrences(traces: Traces, size: int) -> IntArray:
-    """How often each activity occurs in each trace."""
+    """Return the number of times that each activity occurs in each trace."""
     rows = np.repeat(np.arange(len(traces)), traces.lengths)
     cells = rows * size + traces.codes[traces.codes != PAD]
     often: IntArray = np.bincount(cells, minlength=len(traces) * size).reshape(len(traces), size)
@@ -75,7 +76,7 @@ def occurrences(traces: Traces, size: int) -> IntArray:
 
 
 def steps(traces: Traces, size: int) -> tuple[IntArray, IntArray, BoolArray]:
-    """The steps of each trace from start to end, both being ``size``: from where, to where, and where there is one."""
+    """Return each trace's steps, start and end being ``size``: from, to, and a mask."""
     rows, width = traces.codes.shape
     to = np.full((rows, width + 1), size, dtype=np.int64)
     to[:, :width] = np.where(traces.codes == PAD, size, traces.codes)
@@ -84,7 +85,7 @@ def steps(traces: Traces, size: int) -> tuple[IntArray, IntArray, BoolArray]:
 
 
 def _keys(codes: Int32Array) -> AnyArray:
-    """One key a row, in the order of the codes with PAD last: a number where it holds a row, bytes else."""
+    """Return keys that sort rows by codes, PAD last: numbers where they fit, or bytes."""
     states = int(codes.max(initial=PAD)) + 2
     if states ** codes.shape[1] < 2**62:  # whole numbers: a float overflows from some 260 columns on
         digits = np.where(codes == PAD, states - 1, codes)
@@ -94,12 +95,12 @@ def _keys(codes: Int32Array) -> AnyArray:
 
 
 def strings(traces: Traces) -> Strings:
-    """One character an activity: what the string-distance library compares fastest."""
+    """Return strings of one character an activity, the fastest to compare."""
     return _cut(*traces.in_a_row)
 
 
 def strings_of(sequences: Sequences, activities: tuple[str, ...]) -> Strings:
-    """The sequences as strings of public codes."""
+    """Return the sequences as strings of public codes."""
     return _cut(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
 
 
@@ -110,10 +111,10 @@ def _cut(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
 
 
 def distances(rows: Strings, columns: Strings) -> Float32Array:
-    """Levenshtein distances divided by the longer length; two empty traces are equal."""
+    """Return Levenshtein distances over the longer length; two empty traces are equal."""
     longest = max(map(len, rows + columns), default=0)
     workers = -1 if len(rows) * len(columns) > _PARALLEL else 1
-    # Of one list with itself the library computes half of the pairs, but one by one.
+    # The library would compute half of the pairs of one list with itself, but one by one.
     matrix = cdist(rows, list(columns), scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
     a = np.array([len(s) for s in rows], dtype=np.float32)
     b = np.array([len(s) for s in columns], dtype=np.float32)
@@ -128,8 +129,10 @@ def distances(rows: Strings, columns: Strings) -> Float32Array:
 
 
 def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
-    """The nearest column of each row, the first of equally near ones, or their number where all are farther than
-    ``far``; each row by itself."""
+    """Return each row's nearest column, by itself; the first of equally near ones.
+
+    It is the number of columns where all are farther than ``far``.
+    """
     step = max(1, _BLOCK // max(1, len(columns)))
 
     def of(some: Strings) -> IntArray:
