@@ -12,7 +12,19 @@ release = version = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 autodoc_member_order = "bysource"
-_ALIASES = ("Number", "Progress", "Source", "Data", "Values", "Window", "Assign", "Features", "CodeArray", "IntArray", "npt.ArrayLike")
+_ALIASES = (
+    "Number",
+    "Progress",
+    "Source",
+    "Data",
+    "Values",
+    "Window",
+    "Assign",
+    "Features",
+    "CodeArray",
+    "IntArray",
+    "npt.ArrayLike",
+)
 autodoc_type_aliases = {name: name.removeprefix("npt.") for name in _ALIASES}
 myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3

@@ -54,10 +54,10 @@ def atomic_target(
     """
     target = check_writable(path, overwrite=overwrite)
     _clear(target.parent)
-    temporary = _unfinished(target)
+    temporary = _temporary_path(target)
     try:
         try:
-            with _held(temporary, 0o600 if private else 0o666) as file:
+            with _create_locked(temporary, 0o600 if private else 0o666) as file:
                 if target.exists() and not private:
                     with contextlib.suppress(OSError):
                         temporary.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -67,7 +67,7 @@ def atomic_target(
                 digest = None if naming is None else _digest(file)
                 if fcntl is None:
                     file.close()  # Windows names no file that is open; elsewhere it is held until it has its name
-                name = partial(_named, temporary, target, overwrite=overwrite)
+                name = partial(_rename, temporary, target, overwrite=overwrite)
                 if naming is None or digest is None:
                     name()
                 else:
@@ -81,7 +81,7 @@ def atomic_target(
             temporary.unlink(missing_ok=True)
 
 
-def _held(temporary: Path, mode: int) -> io.BufferedRandom:
+def _create_locked(temporary: Path, mode: int) -> io.BufferedRandom:
     """Return a new file, locked while it is open, so that others see its writer."""
     descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
     if fcntl is not None:
@@ -115,7 +115,7 @@ def _digest(file: io.BufferedRandom) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _named(temporary: Path, target: Path, *, overwrite: bool) -> None:
+def _rename(temporary: Path, target: Path, *, overwrite: bool) -> None:
     if overwrite:
         temporary.replace(target)
     else:
@@ -123,7 +123,7 @@ def _named(temporary: Path, target: Path, *, overwrite: bool) -> None:
             os.link(temporary, target)
         except OSError:  # taken, or a file system without links: there the moment between look and name stays open
             if target.exists():
-                raise _taken(target) from None
+                raise _path_taken_error(target) from None
             temporary.rename(target)
     with contextlib.suppress(OSError):  # where the system lets no folder be opened
         _sync_folder(target.parent)
@@ -137,14 +137,14 @@ def path_of(given: object, parameter: str, advice: str = "") -> Path:
     raise ParameterError(code, parameter=parameter, advice=advice or None, kind=type(given).__name__)
 
 
-def _taken(path: str | os.PathLike[str]) -> OutputError:
+def _path_taken_error(path: str | os.PathLike[str]) -> OutputError:
     return OutputError("file-not-replaced", path=os.fspath(path))
 
 
 def check_absent(path: str | os.PathLike[str]) -> None:
     """Raise :class:`OutputError` if a regular file (no device or pipe) exists here."""
     if os.path.isfile(path):  # noqa: PTH113 - which refuses no name that is too long, or holds a zero
-        raise _taken(path)
+        raise _path_taken_error(path)
 
 
 def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
@@ -160,8 +160,8 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
         if target.exists() and not os.access(target, os.W_OK):
             raise OutputError("file-exists", path=os.fspath(path))
         if target.exists() and not overwrite:
-            raise _taken(path)
-        probe = _unfinished(target)
+            raise _path_taken_error(path)
+        probe = _temporary_path(target)
         try:
             os.close(os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         finally:
@@ -171,7 +171,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
     return target
 
 
-def _unfinished(path: Path) -> Path:
+def _temporary_path(path: Path) -> Path:
     """Return a free name in the folder of ``path``, which :func:`_clear` recognises."""
     return path.with_name(_PART.format(secrets.token_hex(8)))
 
@@ -204,7 +204,7 @@ def locks_hold(folder: Path) -> bool | None:
     second = -1
     try:
         second = os.open(place, os.O_RDWR)
-        return _locked(first) and not _locked(second)
+        return _lock(first) and not _lock(second)
     finally:
         os.close(first)
         if second >= 0:
@@ -212,7 +212,7 @@ def locks_hold(folder: Path) -> bool | None:
         place.unlink(missing_ok=True)
 
 
-def _locked(descriptor: int) -> bool:
+def _lock(descriptor: int) -> bool:
     """Lock a whole file for a descriptor: SQLite's locks, of processes, show nothing."""
     try:
         if hasattr(fcntl, "F_OFD_SETLK"):

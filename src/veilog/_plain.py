@@ -76,7 +76,7 @@ def to_plain(value: Any) -> Any:
             return to_plain(value.plain())  # type: ignore[attr-defined]
         hints = _hints(type(value))
         return {
-            field.name: _written(hints[field.name], getattr(value, field.name)) for field in dataclasses.fields(value)
+            field.name: _encode(hints[field.name], getattr(value, field.name)) for field in dataclasses.fields(value)
         }
     return _simple(value, to_plain)
 
@@ -108,7 +108,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
     return get_type_hints(kind)
 
 
-def _written(hint: Any, value: Any) -> Any:
+def _encode(hint: Any, value: Any) -> Any:
     """Return a plain value; an int where a float is declared becomes a float."""
     whole = isinstance(value, int) and not isinstance(value, bool)
     if whole and hint is not int and float in (hint, *get_args(hint)) and int not in get_args(hint):
@@ -129,12 +129,12 @@ def from_plain(kind: type[T], value: Any) -> T:
     if not isinstance(value, dict) or value.keys() != names:
         raise Misfit(f"not a {kind.__name__}")
     try:
-        return kind(**{name: _read(hints[name], item) for name, item in value.items()})
+        return kind(**{name: _decode(hints[name], item) for name, item in value.items()})
     except ValueError as error:
         raise Misfit(f"not a {kind.__name__}: {error}") from None
 
 
-def _read(hint: Any, value: Any) -> Any:
+def _decode(hint: Any, value: Any) -> Any:
     origin = get_origin(hint)
     if origin is Literal:
         if value in get_args(hint) and any(type(value) is type(option) for option in get_args(hint)):
@@ -142,19 +142,19 @@ def _read(hint: Any, value: Any) -> Any:
     elif origin in (Union, types.UnionType):
         for option in get_args(hint):
             try:
-                return _read(option, value)
+                return _decode(option, value)
             except Misfit:
                 continue
     elif origin is tuple and isinstance(value, list):
         parts = get_args(hint)
         if len(parts) == 2 and parts[1] is Ellipsis:
-            return tuple(_read(parts[0], item) for item in value)
+            return tuple(_decode(parts[0], item) for item in value)
         if len(parts) == len(value):
-            return tuple(_read(part, item) for part, item in zip(parts, value, strict=True))
+            return tuple(_decode(part, item) for part, item in zip(parts, value, strict=True))
     elif hint is Any:
         return value
     elif origin in (Mapping, dict) and isinstance(value, dict) and all(type(name) is str for name in value):
-        return {name: _read(get_args(hint)[1], item) for name, item in value.items()}
+        return {name: _decode(get_args(hint)[1], item) for name, item in value.items()}
     elif dataclasses.is_dataclass(hint):
         return from_plain(hint, value)  # type: ignore[arg-type]
     elif hint is Fraction:
@@ -181,11 +181,11 @@ def _fraction(value: Any) -> Fraction:
 
 def tables_of(package: str, name: str) -> dict[str, Any]:
     """Return the content of a package's TOML file, with tuples for its lists."""
-    found: dict[str, Any] = _with_tuples(tomllib.loads((files(package) / f"{name}.toml").read_text(encoding="utf-8")))
+    found: dict[str, Any] = _to_tuples(tomllib.loads((files(package) / f"{name}.toml").read_text(encoding="utf-8")))
     return found
 
 
-def _with_tuples(value: Any) -> Any:
+def _to_tuples(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name: _with_tuples(item) for name, item in value.items()}
-    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+        return {name: _to_tuples(item) for name, item in value.items()}
+    return tuple(map(_to_tuples, value)) if isinstance(value, list) else value

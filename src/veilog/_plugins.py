@@ -34,7 +34,7 @@ def add_ons(group: str, kind: type, own: Mapping[str, str] | None = None) -> tup
         package = _package(point)
         try:
             found[point.name] = AddOn(
-                point.name, _loaded(point, kind, (*(own or ()), *found), named=own is not None), package
+                point.name, _load(point, kind, (*(own or ()), *found), named=own is not None), package
             )
         except Exception as error:  # noqa: BLE001 - whatever another package does, veilog goes on without it
             why = f"{type(error).__name__}: {error}"
@@ -42,7 +42,7 @@ def add_ons(group: str, kind: type, own: Mapping[str, str] | None = None) -> tup
     return tuple(found.values())
 
 
-def _loaded(point: EntryPoint, kind: type, taken: tuple[str, ...], *, named: bool) -> Any:
+def _load(point: EntryPoint, kind: type, taken: tuple[str, ...], *, named: bool) -> Any:
     if point.name in taken:
         raise ValueError("there is another of this name")
     found = point.load()

@@ -55,7 +55,7 @@ class Child:
         context = multiprocessing.get_context("spawn")
         self.pipe, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=_begin, args=(target, theirs, *arguments), daemon=False)
-        with child_environment(), _undisturbed():
+        with child_environment(), _ignore_interrupts():
             self._process.start()
         theirs.close()
 
@@ -105,7 +105,7 @@ def _begin(target: Callable[..., None], pipe: Connection, *arguments: object) ->
 
 
 @contextlib.contextmanager
-def _undisturbed() -> Iterator[None]:
+def _ignore_interrupts() -> Iterator[None]:
     """Keep Ctrl-C from processes that the block starts, while they start."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -214,10 +214,10 @@ class Limited:
             child = self._idle.pop() if self._idle else None
         if over.is_set():
             raise GivenUp
-        child = child if child is not None and child.alive else Child(_answering, self.function, self.memory)
+        child = child if child is not None and child.alive else Child(_answer_calls, self.function, self.memory)
         try:
             child.pipe.send(argument)
-            found = self._awaited(child, over)
+            found = self._await_answer(child, over)
         except (EOFError, OSError) as error:
             if child.end() == 1:  # an error that no code expected, which the child printed
                 raise
@@ -228,7 +228,7 @@ class Limited:
             raise found
         return found
 
-    def _awaited(self, child: Child, over: threading.Event) -> Any:
+    def _await_answer(self, child: Child, over: threading.Event) -> Any:
         since, before = time.monotonic(), child.seconds()
         while not child.pipe.poll(self.look):
             late = child.seconds() - before > self.seconds or time.monotonic() - since > self.patience
@@ -249,7 +249,7 @@ class Limited:
                 self._idle.pop().end(0)
 
 
-def _answering(pipe: Connection, function: Callable[[Any], Any], memory: int) -> None:
+def _answer_calls(pipe: Connection, function: Callable[[Any], Any], memory: int) -> None:
     """Answer calls in a child process until the pipe closes."""
     with contextlib.suppress(AttributeError, OSError):
         os.setpgid(0, 0)  # its memory is measured, and its end is forced, by its group
@@ -289,7 +289,7 @@ class _Undisturbed(ProcessPoolExecutor):
     """An executor that starts its processes, at calls, out of the way of Ctrl-C."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        with _undisturbed():
+        with _ignore_interrupts():
             return super().submit(fn, *args, **kwargs)
 
 
@@ -359,7 +359,9 @@ def machine_memory(system: Path = Path("/")) -> int:
     except (AttributeError, ValueError, OSError):
         whole = 0
     files = {"0": "memory.max", "memory": "memory.limit_in_bytes"}
-    limits = [int(text) for (text,) in _told_by_groups(system, "memory", {of: (name,) for of, name in files.items()})]
+    limits = [
+        int(text) for (text,) in _read_control_groups(system, "memory", {of: (name,) for of, name in files.items()})
+    ]
     return min([*([whole] if whole > 0 else []), *(limit for limit in limits if limit > 0)], default=0)
 
 
@@ -370,14 +372,16 @@ def machine_cores(system: Path = Path("/")) -> int:
     """
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     files = {"0": ("cpu.max",), "cpu": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}
-    for texts in _told_by_groups(system, "cpu", files):
+    for texts in _read_control_groups(system, "cpu", files):
         quota, period = map(int, " ".join(texts).split())
         if quota > 0:
             own = min(own, max(1, round(quota / period)))
     return own
 
 
-def _told_by_groups(system: Path, controller: str, files: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+def _read_control_groups(
+    system: Path, controller: str, files: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[str, ...]]:
     """Yield the numbers in these files of each control group of this process.
 
     It reads both versions of groups (0 is the second), and skips a group whose files hold anything else.

@@ -193,11 +193,11 @@ def _legend() -> list[str]:
     out = []
     for x, which in ((_LEFT, "original"), (_LEFT + 90, "released")):
         out.append(element("rect", x=x, y=20, width=14, height=14, rx=2, fill=_COLOURS[which]))
-        out.append(_text(x + 20, 32, _named(which)))
+        out.append(_text(x + 20, 32, _log_title(which)))
     return out
 
 
-def _named(which: str) -> str:
+def _log_title(which: str) -> str:
     return pgettext("log", "original") if which == "original" else pgettext("log", "released")
 
 
@@ -309,7 +309,7 @@ def _variants(panel: _Panel, result: Comparison) -> list[str]:
         split = panel.x(same / most)
         out.append(_bar(_LEFT, y, split - _LEFT, _COLOURS[which]))
         out.append(_bar(split, y, panel.x(cases / most) - split, _PALE[which]))
-        out.append(_text(_LEFT - 8, y + 15, _named(which), anchor="end"))
+        out.append(_text(_LEFT - 8, y + 15, _log_title(which), anchor="end"))
         out.append(_text(_LEFT, y + 35, gettext(said, same=same, variants=variants, cases=other), "s"))
     return out
 

@@ -73,10 +73,10 @@ class VeilogError(Exception):
         return self.words()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _revived, (type(self), self.__dict__)
+        return _restore_error, (type(self), self.__dict__)
 
 
-def _revived(kind: type[VeilogError], facts: dict[str, Any]) -> VeilogError:
+def _restore_error(kind: type[VeilogError], facts: dict[str, Any]) -> VeilogError:
     """Return the error as it was in another process."""
     error = kind.__new__(kind)
     error.args = (facts["message"].code,)

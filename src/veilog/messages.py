@@ -75,7 +75,7 @@ class _Coded:
         return words(self.code, self.values, _ADVICE)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (type(self), self.code, dict(self.values))
+        return _restore_message, (type(self), self.code, dict(self.values))
 
     @property
     def english(self) -> str:
@@ -115,7 +115,7 @@ class OwnerMessage(_Coded):
     """
 
 
-def _restored(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
+def _restore_message(kind: type[_Coded], code: str, values: dict[str, Any]) -> _Coded:
     return kind(code, **values)
 
 
@@ -161,7 +161,7 @@ def words(code: str, values: Mapping[str, Any], part: str = "") -> str:
             if found == _NOTHING:
                 return ""
             if found is not None:
-                return _FILLING.vformat(_without_empty(found, values), (), values).strip()
+                return _FILLING.vformat(_drop_empty_words(found, values), (), values).strip()
     return "" if part else gettext(code) if current() != ENGLISH else code
 
 
@@ -169,7 +169,7 @@ _WORD = re.compile(r"(?:^| )\{(\w+)\}(?=[ .,;:!?)]|$)")
 """A value that stands in a sentence as a separate word, with the space before it."""
 
 
-def _without_empty(text: str, values: Mapping[str, Any]) -> str:
+def _drop_empty_words(text: str, values: Mapping[str, Any]) -> str:
     """Remove a sentence's empty words, each with its space; values keep theirs."""
     return _WORD.sub(lambda found: found[0] if str(values.get(found[1], "…")) else "", text)
 

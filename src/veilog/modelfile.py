@@ -90,7 +90,7 @@ def read(path: str | Path, kind: str) -> Content:
     """Return the content of a file of this kind; :class:`InputError` for any other."""
     data = _bytes(Path(path), kind)
     try:
-        return _decoded(data, kind)
+        return _decode(data, kind)
     except Damaged as error:
         raise InputError(error.message, path=path) from None
 
@@ -151,7 +151,7 @@ def _text(value: Any, *, in_order: bool = False) -> str:
     return json.dumps(value, ensure_ascii=True, allow_nan=False, sort_keys=not in_order, separators=(",", ":"))
 
 
-def _decoded(data: bytes, kind: str) -> Content:
+def _decode(data: bytes, kind: str) -> Content:
     if data[8 : 8 + len(_MAGIC)] != _MAGIC:
         raise Damaged("model-file-foreign" if data else "model-file-empty", kind=kind)
     length = int.from_bytes(data[:8], "little")
@@ -160,22 +160,22 @@ def _decoded(data: bytes, kind: str) -> Content:
     header = _json(data[8 : 8 + length], "header")
     metadata = header.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
-        _damaged()
+        _raise_damaged()
     version = metadata.get("veilog.version", "")
     if version.isascii() and version.isdigit() and len(version) < 6 and int(version) > VERSION:
         raise Damaged("model-file-too-new", version=version, known=VERSION)
     if metadata.keys() != {"veilog.facts", "veilog.kind", "veilog.sha256", "veilog.version"}:
-        _damaged()
+        _raise_damaged()
     body = memoryview(data)[8 + length :]
     arrays = _arrays(header, body)
     facts = _json(metadata["veilog.facts"].encode(), "facts")
     found = metadata["veilog.kind"]
     if _header(found, facts, arrays, metadata["veilog.sha256"]) != data[: 8 + length]:
-        _damaged()
+        _raise_damaged()
     digest = hashlib.sha256(_header(found, facts, arrays, _UNSIGNED))
     digest.update(body)
     if digest.hexdigest() != metadata["veilog.sha256"]:
-        _damaged()
+        _raise_damaged()
     if found != kind:
         raise Damaged("model-file-of-other-kind", found=found, kind=kind)
     for name, array in arrays.items():
@@ -190,18 +190,18 @@ def _arrays(header: Mapping[str, Any], body: memoryview) -> dict[str, AnyArray]:
     place = 0
     for name, entry in header.items():
         if not isinstance(entry, dict) or entry.get("dtype") not in _TYPES:
-            _damaged()
+            _raise_damaged()
         dtype = np.dtype(_TYPES[entry["dtype"]])
         shape = entry.get("shape")
         if not isinstance(shape, list) or len(shape) > 4 or not all(type(n) is int and 0 <= n < 2**40 for n in shape):
-            _damaged()
+            _raise_damaged()
         end = place + math.prod(shape) * dtype.itemsize
         if entry.get("data_offsets") != [place, end] or end > len(body):
-            _damaged()
+            _raise_damaged()
         arrays[name] = np.frombuffer(body[place:end], dtype=dtype).reshape(shape)
         place = end
     if place != len(body):
-        _damaged()
+        _raise_damaged()
     return arrays
 
 
@@ -219,5 +219,5 @@ def _refuse(text: str) -> NoReturn:
     raise ValueError(text)
 
 
-def _damaged() -> NoReturn:
+def _raise_damaged() -> NoReturn:
     raise Damaged("model-file-damaged")

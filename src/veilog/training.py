@@ -141,7 +141,7 @@ class Model:
             raise ParameterError(
                 "model-release-events-too-many", parameter="cases", cases=variants.cases, events=variants.events
             )
-        return self._released(variants, shuffled(variants, _generator(seed)), time.perf_counter() - started)
+        return self._make_release(variants, shuffled(variants, _generator(seed)), time.perf_counter() - started)
 
     def draws(self, cases: int | None, *, seed: int | None = None) -> Iterator[IntArray]:
         """Yield so many cases, as places in :attr:`columns`, in pieces of limited size.
@@ -210,7 +210,7 @@ class Model:
             raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=_MOST_CASES, cases=cases)
         return cases
 
-    def _released(self, variants: Variants, order: Int32Array, seconds: float) -> Release:
+    def _make_release(self, variants: Variants, order: Int32Array, seconds: float) -> Release:
         name = self.method + (" (as published)" if self.as_published else "")
         epsilon, delta = compose(self.guarantee.charges)
         operation = Operation("control flow (variants)", name, round_up(epsilon), round_up(delta))
@@ -230,7 +230,7 @@ class Model:
         """Return the metadata that a release from this model has."""
         one = np.zeros(len(self.columns), dtype=np.int64)
         one[0] = 1
-        return self._released(self.trained.variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
+        return self._make_release(self.trained.variants(one), np.zeros(1, dtype=np.int32), 0.0).log.metadata
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """Return these cases as an event log, named in continuation of so many before."""
@@ -374,8 +374,8 @@ class CheckpointFile:
                     parameter=name,
                     name=self.path.name,
                     name_2=name,
-                    said=_said(kept.get(name)),
-                    said_2=_said(request.get(name)),
+                    said=_value_text(kept.get(name)),
+                    said_2=_value_text(request.get(name)),
                 )
         if not hmac.compare_digest(facts["log"].encode(), digest.encode()):
             raise ParameterError("checkpoint-of-other-log", parameter="log", name=self.path.name)
@@ -437,7 +437,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _said(value: Any) -> str | Message:
+def _value_text(value: Any) -> str | Message:
     return Message("names-none") if value is None else str(value)
 
 
@@ -724,7 +724,7 @@ def _train(
         before = ResumedState()
         if keeper is not None:
             stack.callback(keeper.give_back)
-            before = earlier(keeper.begin(held.variants, _asked(planned, account)), keeper)
+            before = earlier(keeper.begin(held.variants, _run_settings(planned, account)), keeper)
         curator = Curator(held, domain=planned.public, randomness=source(seed, before.state))
         for reason in before.reasons:
             curator.peek(reason)
@@ -732,7 +732,7 @@ def _train(
         found = entry = mark = None
         if account is not None:
             mark = None if keeper is None else secrets.token_hex(16)
-            found = _reserved(account, before, log, planned, mark)
+            found = _reserve_budget(account, before, log, planned, mark)
             entry = replace(found, mark=mark)
             curator.before_first(found.begin)
         remarks: list[Message] = [*before.remarks, *protected.remarks]
@@ -775,7 +775,7 @@ def _request(planned: ReleaseRequest, progress: Progress | None, remarks: list[M
     )
 
 
-def _asked(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
+def _run_settings(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
     """Return the request of a run, by which its checkpoint is recognised."""
     domain, unit = planned.public, planned.unit
     return {
@@ -794,7 +794,7 @@ def _asked(planned: ReleaseRequest, account: Ledger | None) -> dict[str, Any]:
     }
 
 
-def _reserved(
+def _reserve_budget(
     account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
 ) -> Reservation:
     """Return the earlier reservation of this run, if no other resumed it, or a new one."""

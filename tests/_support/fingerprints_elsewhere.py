@@ -29,14 +29,14 @@ def found(name: str, setting: str) -> str:
         cells = list(experiment.cells(experiment.small))
         with tempfile.TemporaryDirectory() as folder:
             return fingerprints._hash(
-                [fingerprints._measured(experiment.measure, cell, Path(folder)) for cell in (cells[0], cells[-1])]
+                [fingerprints._measure_facts(experiment.measure, cell, Path(folder)) for cell in (cells[0], cells[-1])]
             )
     log, asked = next(
         trial
         for trial in fingerprints.trials(METHODS[name])
         if not setting or setting in trial[1] or (setting == "large" and isinstance(trial[0], Variants))
     )
-    facts = fingerprints._tried(name, log, asked)
+    facts = fingerprints._release_facts(name, log, asked)
     assert facts
     return fingerprints._hash([facts])
 

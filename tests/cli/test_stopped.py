@@ -79,7 +79,7 @@ def stop(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
 @pytest.mark.parametrize(
     ("where", "ledger", "code"),
     [
-        ("veilog.cli.release._kept", "--no-ledger", "release-written"),
+        ("veilog.cli.release._compare_release", "--no-ledger", "release-written"),
         ("veilog.releasing.result.Release.save", "--no-ledger", "perhaps-spent"),
         ("veilog.releasing.result.Release.save", "--ledger", "epsilon-spent"),
         ("veilog.releasing.run.claims", "--ledger", "nothing-spent"),
@@ -101,7 +101,7 @@ def test_who_stops_a_release_is_told_what_it_cost(
     told, told_cost = capsys.readouterr().err, sentence(code, place=out, epsilon=1, ledger=own)
     assert sentence("interrupted-cleanly") in told and told_cost in told
     found = json.loads(facts.read_text())
-    if where.endswith("_kept"):  # what it guarantees was written, and stays
+    if where.endswith("_compare_release"):  # what it guarantees was written, and stays
         assert found["guarantee"]["epsilon"] == 1
     else:
         assert (found["error"]["kind"], found["error"]["status"]) == ("Interrupted", 130)
@@ -117,7 +117,7 @@ TRAIN = ("train", "LOG", "MODEL", "--epsilon", "2", "--delta", "1e-3", "-p", "fr
 @pytest.mark.parametrize(
     ("command", "where", "code", "epsilon"),
     [
-        (SUGGEST, "veilog.releasing.suggest._chosen", "epsilon-spent", 0.1),
+        (SUGGEST, "veilog.releasing.suggest._pick_by_answers", "epsilon-spent", 0.1),
         (SUGGEST, "veilog.releasing.suggest._answers", "nothing-spent", None),
         (SUGGEST, "veilog.cli.suggest._view", "suggestion-paid", None),
         (TWIN, "veilog.releasing.preview.replace", "epsilon-spent", 0.5),
@@ -239,7 +239,7 @@ def test_a_ledger_that_cannot_be_written_at_the_end_loses_no_release(
         raise OutputError("ledger-locked", path=own)
 
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
-    monkeypatch.setattr("veilog.ledger.ledger.EntryRef._noting", locked)
+    monkeypatch.setattr("veilog.ledger.ledger.EntryRef._note_file", locked)
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 5
     said = " ".join(capsys.readouterr().err.split())
     assert str(Message("ledger-file-not-noted", reason="")).strip() in said and str(Message("ledger-locked")) in said

@@ -59,7 +59,7 @@ PLANTED = {
 RENAMED = {
     "methods/_relations.py": ("play_out_guided", "guided_walks"),
     "methods/_prefix_tree/expand.py": ("published_variants", "variants_as_published"),
-    "methods/_prefix_tree/counts.py": ("_reconciled", "_made_consistent"),
+    "methods/_prefix_tree/counts.py": ("_reconcile", "_make_consistent"),
     "methods/travas.py": ("_average_of", "_mean_of_subqueries"),
     "methods/evolve/constants.py": ("usual_length", "expected_length"),
     "methods/amun.py": ("Priors", "Beliefs"),
@@ -138,7 +138,7 @@ def test_changes_of_behaviour_are_noticed_and_renamings_moves_and_words_are_not(
 def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
     """Nearly every trial is a release with cases, because a refusal reveals nothing."""
     method = METHODS[name]
-    made = [fingerprints._tried(name, log, asked) for log, asked in trials(method)]
+    made = [fingerprints._release_facts(name, log, asked) for log, asked in trials(method)]
     facts = [found for found in made if found is not None]
     assert len(facts) >= max(1, len(made) - 1)
     assert sum(bool(found[0]) for found in facts) >= 0.7 * len(facts)
@@ -152,7 +152,7 @@ def test_fingerprints_are_of_one_method_each() -> None:
     found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
     assert {len(fingerprint) for fingerprint in found} == {12}
     assert len(found) == 3
-    assert fingerprints._of_method("sapa", as_published=False) == of_method("sapa")
+    assert fingerprints._method_fingerprint("sapa", as_published=False) == of_method("sapa")
 
 
 def valued(given: Given, cell: Cell) -> Measured:

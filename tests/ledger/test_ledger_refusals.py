@@ -149,7 +149,7 @@ def test_without_a_writable_ledger_there_is_no_release(used: Path, monkeypatch: 
     def read_only(place: Path) -> sqlite3.Connection:
         return sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, isolation_level=None)
 
-    monkeypatch.setattr(ledger_file, "_connected", read_only)
+    monkeypatch.setattr(ledger_file, "_connect", read_only)
     assert len(Ledger.open(used).show()) == 1
     with pytest.raises(OutputError, match="read-only"):
         openly.release(SMALL, "laplace", epsilon=1, ledger=used)

@@ -108,7 +108,7 @@ def test_a_release_that_fails_before_its_first_question_is_withdrawn(
     def failing(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("veilog.releasing.run._answered", failing)
+    monkeypatch.setattr("veilog.releasing.run._run_method", failing)
     with pytest.raises(MemoryError):
         veilog.release(LOG, "evolve", epsilon=1, activities=ACTIVITIES, ledger=ledger)
     assert states(ledger) == ["withdrawn"]
@@ -121,7 +121,7 @@ def test_too_little_memory_is_a_sentence_a_status_and_json(
         raise MemoryError
 
     veilog.write(LOG, tmp_path / "a.csv")
-    monkeypatch.setattr("veilog.releasing.run._answered", failing)
+    monkeypatch.setattr("veilog.releasing.run._run_method", failing)
     asked = ["release", str(tmp_path / "a.csv"), str(tmp_path / "o.xes"), "-m", "evolve", "--epsilon", "1"]
     told = tmp_path / "o.json"
     assert main([*asked, "--activities", ",".join(ACTIVITIES), "--no-ledger", "--json", str(told)]) == 1
@@ -131,7 +131,7 @@ def test_too_little_memory_is_a_sentence_a_status_and_json(
 
 def test_a_file_system_that_grants_a_lock_twice_is_refused(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     assert _files.locks_hold(ledger.path.parent)
-    monkeypatch.setattr(_files, "_locked", lambda descriptor: True)
+    monkeypatch.setattr(_files, "_lock", lambda descriptor: True)
     with refused(OutputError, "ledger-locks-ignored"):
         ledger.reserve(LOG, "laplace", epsilon=Fraction(1))
     assert states(ledger) == []

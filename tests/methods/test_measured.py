@@ -48,7 +48,7 @@ def test_what_suggest_says_of_each_method_is_what_was_measured() -> None:
         counted = COUNTS.findall(said)
         assert counted == ([ahead_in(name)] if counted else []), name
     assert len([said for said in considered().values() if COUNTS.search(said)]) == 7
-    reason = suggest._chosen(1000.0, suggest._Answers(1000, 10)).reason
+    reason = suggest._pick_by_answers(1000.0, suggest._Answers(1000, 10)).reason
     assert reason.values["cells"] == ahead_in("evolve")
 
 

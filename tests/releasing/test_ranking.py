@@ -53,7 +53,7 @@ def told(**changes: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ranking, "_kept", told)
+    monkeypatch.setattr(ranking, "_load_rankings", told)
 
 
 def names(use_case: str, scale: float, *, delta: bool) -> list[str]:
@@ -92,7 +92,7 @@ def test_a_purpose_that_methods_are_not_ranked_for_is_refused(use_case: str) -> 
 
 
 def test_nothing_is_asked_or_spent_where_nothing_was_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(ranking, "_kept", lambda: told(use_cases={}))
+    monkeypatch.setattr(ranking, "_load_rankings", lambda: told(use_cases={}))
     monkeypatch.setattr(Curator, "count", lambda *_, **__: pytest.fail("asked"))
     with refused(ParameterError, "suggestion-without-measured-method"):
         veilog.suggest(LOG, epsilon=1, for_="prediction", ledger=tmp_path / "own.ledger")

@@ -209,8 +209,8 @@ def test_a_record_depends_on_the_log_by_its_answers_alone(case: str) -> None:
     second = recorded(request, other, tape).record
     assert first is not None
     assert second is not None
-    assert model._written(first)[0] == model._written(second)[0]
-    assert np.array_equal(model._written(first)[1]["answers"], model._written(second)[1]["answers"])
+    assert model._encode_record(first)[0] == model._encode_record(second)[0]
+    assert np.array_equal(model._encode_record(first)[1]["answers"], model._encode_record(second)[1]["answers"])
     assert first.facts == second.facts
 
 

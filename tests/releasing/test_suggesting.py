@@ -246,5 +246,5 @@ def test_a_plan_can_be_made_of_what_is_suggested_where_only_the_number_of_activi
 
 def test_with_a_delta_and_next_to_no_budget_travas_is_left() -> None:
     few = suggest._Answers(10, 1, covered=0.1, frequent=0)
-    picked = suggest._chosen(10.0, few)
+    picked = suggest._pick_by_answers(10.0, few)
     assert (picked.method, picked.reason.code, picked.promising) == ("travas", "suggested-travas-little-epsilon", False)

@@ -110,7 +110,7 @@ def test_the_same_release_within_an_hour_is_asked_about(server: Served, client: 
     assert other.status_code == 303, "another budget is another release"
     again = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE, again="yes")
     assert again.status_code == 303 and again.headers["location"] != first
-    with server.store._writing() as connection:
+    with server.store._write_transaction() as connection:
         connection.execute("UPDATE jobs SET created = created - 3700")
     assert send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).status_code == 303, "an hour later it is meant"
 

@@ -341,7 +341,7 @@ def test_releases_that_the_ledger_lost_are_missed(server: Served, client: httpx.
     assert missed(client.get(f"{log}/account").text) == ["1"]
     plan = client.get(f"{log}/check", params=LAPLACE).text
     assert missed(plan) == ["1"] and "no-release" not in says(plan)
-    with server.store._writing() as connection:
+    with server.store._write_transaction() as connection:
         connection.execute("UPDATE jobs SET finished = finished - 60")
     assert spend(server, log) == 1, "the number that the one had that is missing"
     page = client.get(f"{log}/account")

@@ -64,7 +64,7 @@ def pgettext(context: str, text: str, /, **values: str | int) -> str:
     if values.get("unit") in UNITS:
         text = text.replace("{unit}", str(values["unit"]))
     found = None if current() == ENGLISH else _catalogue(current()).one.get((context, text))
-    return _filled(found or text, values)
+    return _fill(found or text, values)
 
 
 def sentence(language: str, context: str, code: str) -> str | None:
@@ -75,7 +75,7 @@ def sentence(language: str, context: str, code: str) -> str | None:
 def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:
     """Return the form of a sentence that fits the number, which is its ``{n}``."""
     found = None if current() == ENGLISH else _catalogue(current()).counted(one, n)
-    return _filled(found or (one if n == 1 else many), {"n": n, **values})
+    return _fill(found or (one if n == 1 else many), {"n": n, **values})
 
 
 def counted(number: int, what: str, many: str = "") -> str:
@@ -138,7 +138,7 @@ def quoted(text: str) -> str:
     return pgettext("locale", "“{text}”", text=text)
 
 
-def _filled(text: str, values: dict[str, str | int]) -> str:
+def _fill(text: str, values: dict[str, str | int]) -> str:
     shown = {name: value if isinstance(value, str) else localised(f"{value:,}") for name, value in values.items()}
     return text.format_map(shown) if shown else text
 

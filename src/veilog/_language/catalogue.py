@@ -55,12 +55,12 @@ _PIECE = re.compile(r'"((?:[^"\\]|\\.)*)"')
 def entries(text: str) -> Iterator[CatalogueEntry]:
     """Yield the entries of a .po file in order, first the head (of an empty text)."""
     for block in text.split("\n\n"):
-        fields = {name: _unquoted(value) for name, value in _FIELD.findall(block)}
+        fields = {name: _unquote(value) for name, value in _FIELD.findall(block)}
         if "msgid" in fields:
             said = tuple(value for name, value in sorted(fields.items()) if name.startswith("msgstr"))
             yield CatalogueEntry(fields.get("msgctxt", ""), fields["msgid"], fields.get("msgid_plural", ""), said)
 
 
-def _unquoted(lines: str) -> str:
+def _unquote(lines: str) -> str:
     inside = "".join(_PIECE.findall(lines))
     return str(ast.literal_eval(f'"{inside}"')) if "\\" in inside else inside

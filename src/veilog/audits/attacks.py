@@ -212,13 +212,13 @@ def attempts_on(log: Variants | EventLog) -> Iterator[Attempt]:
         name = f"one of {known[trace]} cases of a variant of {len(trace)} events"
         scores = [Score("cases of the variant", trace), Score("events of its pairs", trace)]
         scores += [Score("cases with its label", (label,)) for label in sorted(set(trace)) if frequency[label] == 1][:1]
-        yield Attempt(name, without, log, (*scores, Score("seconds told")), _broken(without, variants))
+        yield Attempt(name, without, log, (*scores, Score("seconds told")), _broken_conditions(without, variants))
     common = max(known, key=lambda t: known[t])
     less = _less_one(log, common)
-    yield Attempt("the number of cases", less, log, (Score("all cases"),), _broken(less, variants))
+    yield Attempt("the number of cases", less, log, (Score("all cases"),), _broken_conditions(less, variants))
 
 
-def _broken(without: Variants | EventLog, with_: Variants) -> frozenset[Code]:
+def _broken_conditions(without: Variants | EventLog, with_: Variants) -> frozenset[Code]:
     """Return the conditions that do not hold where only one of two logs has this case."""
     less = without if isinstance(without, Variants) else without.variants
     broken: set[Code] = {"activities-from-log"} if less.labels != with_.labels else set()

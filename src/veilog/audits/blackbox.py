@@ -140,7 +140,7 @@ def audit(
     count = _workers(processes)
     if white_box:
         return audit_inside(planned, pairs, derived, runs, confidence, seed, count, progress)
-    nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parsed(epsilon, delta)
+    nominal = (planned.epsilon, planned.delta) if planned.method.takes_epsilon else _parse_claim(epsilon, delta)
     return _audit_outside(planned, pairs, derived, nominal, runs, confidence, seed, count, progress)
 
 
@@ -158,7 +158,7 @@ def _audit_outside(
     """Audit the releases of a plan."""
     claim = float(nominal[0]) if derived.epsilon is None else derived.epsilon
     enough = runs_to_see(claim, confidence)
-    if _proving(runs) < enough:
+    if _proof_runs(runs) < enough:
         needed = round(enough / _PROVING) + 1
         code = "audit-runs-too-few" if needed <= _MOST_RUNS else "audit-claim-out-of-reach"
         raise ParameterError(code, parameter="runs", runs=runs, claim=claim, needed=needed)
@@ -198,7 +198,7 @@ def _audit_outside(
     )
 
 
-def _parsed(epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
+def _parse_claim(epsilon: Number | None, delta: Number) -> tuple[Fraction, Fraction]:
     """Return the claim, where the method itself has no epsilon."""
     return parse_epsilon(0 if epsilon is None else epsilon), parse_delta(delta)
 
@@ -263,7 +263,7 @@ def audit_runs(
         left = sorted(left, key=lambda i: -seemed[i])[:keep]
     best = pairs[left[0]]
     _, column, event = _choice(*seen[left[0]], delta, _ROUNDS[-1][2])
-    number = _proving(runs)
+    number = _proof_runs(runs)
     progress(f"proving: {best.attack}", None)
     without = run(best, False, _fresh(draw, number))[:, column]
     with_ = run(best, True, _fresh(draw, number))[:, column]
@@ -278,7 +278,7 @@ def _choice(without: FloatArray, with_: FloatArray, delta: float, confidence: fl
     return events[best][1], best, events[best][0]
 
 
-def _proving(runs: int) -> int:
+def _proof_runs(runs: int) -> int:
     """Return the number of runs left for the proof."""
     return max(1, round(runs * _PROVING))
 
@@ -314,7 +314,7 @@ def _budget(method: Method, epsilon: Number | None, delta: Number, options: Keyw
     if method.takes_epsilon:
         return dict(options)
     if any(parameter.name == "guessing_advantage" for parameter in method.parameters):
-        advantage = min(float(advantage_of(_parsed(epsilon, delta)[0])), 0.999)
+        advantage = min(float(advantage_of(_parse_claim(epsilon, delta)[0])), 0.999)
         rest = {name: value for name, value in options.items() if name not in ("epsilon", "delta")}
         return {"guessing_advantage": advantage, **rest}
     raise ParameterError("audit-method-without-claim", parameter="method", name=method.name)

@@ -123,7 +123,7 @@ def prove(
         for i in left:
             progress(f"trying {scripts[i].attempt.attack}", None)
             both = fresh(scripts[i], number)
-            tried[i] = _told([*both[0], *both[1]])
+            tried[i] = _common_evidence([*both[0], *both[1]])
         left = sorted(left, key=lambda i: -tried[i])[:keep]
     chosen = scripts[left[0]]
     best = chosen.attempt
@@ -132,7 +132,7 @@ def prove(
     path = _path([*choosing[0], *choosing[1]])
     shape = _shape(path)
     before, there = (np.array([_score(one, path) for one in some]) for some in choosing)
-    number = _proving(runs)
+    number = _proof_runs(runs)
     event, slope = _choose(shape, before, there)
     event_free, _ = choose_event(before, there, delta, confidence)
     progress(f"proving: {best.attack}", None)
@@ -216,14 +216,14 @@ def _check_runs(runs: int, derived: Guarantee, confidence: float) -> None:
     """Refuse too few runs to exceed the derived epsilon, even if nothing were hidden."""
     found = _curve((Questions(tuple(priced(charge) for charge in derived.charges)),), 1.0, True)
     enough = runs_to_refute(found.most, 1 - confidence)
-    if runs < WHITE_RUNS and _proving(runs) < enough:
-        least = next((number for number in range(runs, WHITE_RUNS) if _proving(number) >= enough), WHITE_RUNS)
+    if runs < WHITE_RUNS and _proof_runs(runs) < enough:
+        least = next((number for number in range(runs, WHITE_RUNS) if _proof_runs(number) >= enough), WHITE_RUNS)
         raise ParameterError(
             "audit-derived-out-of-reach", parameter="runs", runs=runs, epsilon=derived.epsilon, least=least
         )
 
 
-def _proving(runs: int) -> int:
+def _proof_runs(runs: int) -> int:
     """Return the number of runs left for the proof."""
     return max(1, runs - round(runs * _CHOOSING))
 
@@ -240,7 +240,7 @@ def _questions(proof: WhiteProof) -> tuple[str, ...]:
 # Scores -------------------------------------------------------------------------------------------------------------
 
 
-def _told(runs: Sequence[RecordedRun]) -> float:
+def _common_evidence(runs: Sequence[RecordedRun]) -> float:
     """Return roughly how much the answers reveal that most runs have in common.
 
     It is the sum of the mean squares of their evidence. One number that reveals all counts about twice as much as two

@@ -190,17 +190,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     chosen = {word for word in given if word in (_QUIET, _OVERWRITE)}
     given = [word for word in given if word not in chosen]
-    app = application(_called(given).partition(" ")[0])
-    before = CALL.set(Call(_called(given), _QUIET in chosen, _OVERWRITE in chosen))
+    app = application(_command_name(given).partition(" ")[0])
+    before = CALL.set(Call(_command_name(given), _QUIET in chosen, _OVERWRITE in chosen))
     try:
         # A server ends by itself after a signal.
-        ends = contextlib.nullcontext() if _called(given) == "serve" else like_ctrl_c(last=arguments is None)
+        ends = contextlib.nullcontext() if _command_name(given) == "serve" else like_ctrl_c(last=arguments is None)
         with ends, plain_warnings(), said_to("command"):
             try:
                 with cleared():
                     return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else at_once())
             except KeyboardInterrupt as error:  # after the command, or during the report
-                return _interrupted(given, errors, error)
+                return _report_interrupt(given, errors, error)
     finally:
         CALL.reset(before)
 
@@ -216,36 +216,36 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
     except CycloptsError as error:
         message = _usage(error, given, app)
         errors.print(message, markup=False, soft_wrap=True)
-        return _failed(given, 2, error, message)
+        return _report_failure(given, 2, error, message)
     except VeilogError as error:
         error_line(errors, " ".join([without_folder(str(error)), *map(str, CALL.get().done)]))
-        return _failed(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
+        return _report_failure(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt as error:
-        return _interrupted(given, errors, error)
+        return _report_interrupt(given, errors, error)
     except MemoryError as error:
         message = " ".join([_MEMORY, *map(str, CALL.get().done)])
         error_line(errors, message)
-        return _failed(given, 1, error, message)
+        return _report_failure(given, 1, error, message)
     except BrokenPipeError:
         nowhere(sys.stdout)  # the reader of the output went away (a pager, head), which is no error
         return 0
     return status if isinstance(status, int) else 0
 
 
-def _interrupted(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:
+def _report_interrupt(given: Sequence[str], errors: SafeConsole, error: KeyboardInterrupt) -> int:
     """Report what a stopped command leaves and has spent, and return the status."""
     message = " ".join(map(str, [Message("interrupted-cleanly"), *CALL.get().done]))
     error_line(errors, message)
-    return _failed(given, stopped_by(), error, message)
+    return _report_failure(given, stopped_by(), error, message)
 
 
 def _usage(error: CycloptsError, given: Sequence[str], app: App) -> str:
     """Return the error in the words of a command, with a pointer to its help."""
-    said, command = str(error), _called(given)
+    said, command = str(error), _command_name(given)
     unknown = _unknown_option(error)
     if unknown == "-":
         said = "- stands for a log on standard input or output; here a file is needed."
-    elif unknown and command and (instead := _without_option(unknown, command, app)):
+    elif unknown and command and (instead := _missing_option_help(unknown, command, app)):
         said = f"There is no option {unknown}. {instead}"
     missing = error.argument if isinstance(error, MissingArgumentError) else None
     own = ("-", *(missing.names if missing is not None else ()))
@@ -270,7 +270,7 @@ def _unknown_option(error: CycloptsError) -> str:
     return "" if token is None else (token.keyword or token.value).partition("=")[0]
 
 
-def _without_option(option: str, command: str, app: App) -> str:
+def _missing_option_help(option: str, command: str, app: App) -> str:
     """Return a hint if an option for a file, as in other programs, is a word here."""
     for word in command.split():
         app = app[word]
@@ -284,13 +284,13 @@ def _without_option(option: str, command: str, app: App) -> str:
     return "--json FILE writes the result to a file." if option in _FOR_WHAT_IS_WRITTEN and has_json else ""
 
 
-def _called(given: Sequence[str]) -> str:
+def _command_name(given: Sequence[str]) -> str:
     """Return the command that was called: "release", or "ledger set"."""
     words = list(itertools.takewhile(lambda word: word.isidentifier(), given))
     return " ".join(words[: 2 if words[:1] == ["ledger"] else 1]) if words and words[0] in _PLACES else ""
 
 
-def _failed(given: Sequence[str], status: int, error: BaseException, message: str = "") -> int:
+def _report_failure(given: Sequence[str], status: int, error: BaseException, message: str = "") -> int:
     """Write the error as JSON, if requested, and return the status."""
     places = [word.partition("=")[2] for word in given if word.startswith("--json=")]
     after = [word for option, word in itertools.pairwise(given) if option == "--json"]

@@ -238,7 +238,7 @@ def compare(
             exact=measured.exact,
             progress=progress,
         )
-    if isinstance(first, Variants) and (lacking := [*_lacking(result)]):
+    if isinstance(first, Variants) and (lacking := [*_missing_measures(result)]):
         out.show(str(Message("original-variants-only", log=original.name, lacking=", ".join(lacking))))
     if wanted or others is not None:
         say_person(out, person, whose)
@@ -283,7 +283,7 @@ def _draw(out: Output, result: Comparison, chart: Path) -> None:
     out.show(f"chart written to {chart}")
 
 
-def _lacking(result: Comparison) -> Iterator[str]:
+def _missing_measures(result: Comparison) -> Iterator[str]:
     """Yield the titles of the measures that need the events of the original."""
     for name, reason in result.not_computed.items():
         of_variants = reason.code in ("measure-of-variants-only", "durations-of-variants")

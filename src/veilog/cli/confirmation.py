@@ -235,21 +235,23 @@ def report_cost_on_interrupt(
         if written:
             code = "file-is-written" if len(written) == 1 else "files-are-written"
             cannot_be_undone(code, files=" and ".join(written))
-        CALL.get().done.extend([_asked(epsilon)] if ledger is None else _charged(method, ledger, log, since))
+        CALL.get().done.extend(
+            [_budget_message(epsilon)] if ledger is None else _ledger_messages(method, ledger, log, since)
+        )
         raise
     except OutputError:
         if ledger is None:  # with a ledger the release is kept beside it, which the error states
-            CALL.get().done.append(_asked(epsilon))
+            CALL.get().done.append(_budget_message(epsilon))
         raise
 
 
-def _asked(epsilon: Fraction | None) -> Message:
+def _budget_message(epsilon: Fraction | None) -> Message:
     if epsilon is None:
         return Message("perhaps-released")
     return Message("perhaps-spent", epsilon=up(round_up(epsilon)))
 
 
-def _charged(method: str, ledger: Ledger, log: Data, since: str) -> list[Message]:
+def _ledger_messages(method: str, ledger: Ledger, log: Data, since: str) -> list[Message]:
     """Return the ledger's facts on queries of this log since then by this method."""
     try:
         account = ledger.account(log)

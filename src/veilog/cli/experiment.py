@@ -58,8 +58,8 @@ def experiment(
             logs,
             out,
             runs=runs,
-            methods=_listed(methods, "methods"),
-            only=_listed(only, "only"),
+            methods=_split_names(methods, "methods"),
+            only=_split_names(only, "only"),
             quick=quick,
             hours=hours,
             processes=min(2, machine_cores()) if processes is None else processes,
@@ -95,7 +95,7 @@ def _list(output: Output, logs: Path | None, out: Path) -> None:
         output.show(Text(f"Logs that are not here are published at {told}."))
 
 
-def _listed(text: str | None, option: str) -> tuple[str, ...]:
+def _split_names(text: str | None, option: str) -> tuple[str, ...]:
     if text is None:
         return ()
     names = tuple(part.strip() for part in text.split(",") if part.strip())

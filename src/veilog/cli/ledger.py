@@ -128,10 +128,10 @@ def show(
     """Show all accounts of a ledger: budgets, what is spent, every release. The log itself is not read."""
     out = Output(json)
     asked = None if delta is None else parse_delta(delta)
-    kept = _existing(log, ledger)
+    kept = _find_ledger(log, ledger)
     accounts = kept.show()
-    composed = {account.number: _together(account, asked) for account in accounts}
-    told = [account.to_json() | _together_json(composed[account.number]) for account in accounts]
+    composed = {account.number: _composed_cost(account, asked) for account in accounts}
+    told = [account.to_json() | _composed_cost_to_json(composed[account.number]) for account in accounts]
     waiting = waiting_releases(kept.path)
     out.json({"ledger": str(kept.path), "accounts": told, **({"waiting": list(waiting)} if waiting else {})})
     for account in accounts:
@@ -175,7 +175,7 @@ def set_(
     place = place_beside(log) if place is None else made_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
     source = opened(out, log, reading, grouping)
-    data = _known_by(source, reading, unit)
+    data = _fingerprint_source(source, reading, unit)
     with shown_progress() as progress:
         number = int(account) if account is not None and account.isdecimal() else None
         called = account if number is None else None
@@ -202,7 +202,7 @@ def export(
 ) -> None:
     """Write all accounts of a ledger to a file, a row a release, with their guarantees."""
     out = Output(json)
-    kept = _existing(log, ledger)
+    kept = _find_ledger(log, ledger)
     if target.exists() and target.samefile(kept.path):
         raise ParameterError("ledger-would-be-overwritten", parameter="target")
     kept.export(target, overwrite=CALL.get().overwrite)
@@ -223,7 +223,7 @@ def write(
 ) -> None:
     """Write a release that used its epsilon and has no file yet, without a new query."""
     out = Output(json)
-    kept = _existing(log, ledger)
+    kept = _find_ledger(log, ledger)
     check_target(target, None, spreadsheet_safe=spreadsheet_safe)
     entry, how = EntryRef(kept.path, number), {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
     with shown_progress() as progress:
@@ -232,7 +232,7 @@ def write(
     out.show(key_values([("release", number), ("written to", ", ".join(map(str, written)))]))
 
 
-def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | EventLog:
+def _fingerprint_source(source: Source, reading: Reading, unit: str | None) -> Variants | EventLog:
     """Return the data by which the ledger recognises the log.
 
     A column of the unit must be in it: otherwise no release could be made for it.
@@ -248,21 +248,21 @@ def _known_by(source: Source, reading: Reading, unit: str | None) -> Variants | 
     return read_variants(source, reading)
 
 
-def _together(account: Account, delta: Fraction | None) -> ComposedCost | None:
+def _composed_cost(account: Account, delta: Fraction | None) -> ComposedCost | None:
     """Return the composed epsilon of several releases at a delta, if there is one."""
     at = delta if delta is not None else account.budget[1] if account.budget else None
     several = sum(entry.state != "withdrawn" for entry in account.entries) > 1
     return account.together(at) if at and several else None
 
 
-def _together_json(found: ComposedCost | None) -> dict[str, object]:
+def _composed_cost_to_json(found: ComposedCost | None) -> dict[str, object]:
     if found is None:
         return {}
     planned, composed = (None if e is None else round_up(e) for e in (found.planned, found.composed))
     return {"together": {"delta": round_up(found.delta), "costs_planned": planned, "costs_chosen": composed}}
 
 
-def _existing(log: Path | None, ledger: Path | None) -> Ledger:
+def _find_ledger(log: Path | None, ledger: Path | None) -> Ledger:
     """Return the ledger that is named, a log's, or the user's (perhaps without entry)."""
     if ledger is not None:
         return Ledger.open(ledger)

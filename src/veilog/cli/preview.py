@@ -161,7 +161,7 @@ def twin(
         new = keeping.checked(log)
         source = opened(screen, log, reading, grouping)
         asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
-        found = _asked(asked, epsilon, keeping, log, declared)
+        found = _query_twin(asked, epsilon, keeping, log, declared)
         notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
         if found.guarantee is not None:
             of_account, warned = keeping.warnings(asked, found.entry, found.guarantee)
@@ -184,7 +184,7 @@ def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
     screen.show(Text(f"synthetic log written to {out}; {tried} uses no budget"))
 
 
-def _asked(
+def _query_twin(
     log: EventLog | StoredLog | Variants, epsilon: str, keeping: Keeping, path: Path, declared: dict[str, Any]
 ) -> Twin:
     """Return the synthetic log of the log's noisy answers, which use epsilon."""
@@ -244,7 +244,9 @@ def show_preview(
     found = Preview(planned.cost, expected, tuple(planned.attribute_errors(expected.sizes.cases).items()))
     ledger = keeping.of(log, seeded=planned.seed is not None)
     account = None if ledger is None else foreseen(ledger, planned, read())
-    own: dict[str, Any] = {"losses": ()} if is_pipe(log) or not log.exists() else _of_the_log(planned, read(), expected)
+    own: dict[str, Any] = (
+        {"losses": ()} if is_pipe(log) or not log.exists() else _confidential_json(planned, read(), expected)
+    )
     facts = {"dry_run": True, **found.to_json(), "owner_only": to_json(own)}
     out.json(facts, account=account)
     lines = [str(loss.message) for loss in own["losses"]]
@@ -253,14 +255,16 @@ def show_preview(
         out.show(Text("Confidential, from the log itself:", style="bold magenta"))
     for line in lines:
         out.show(Text(f"  {line}", style="magenta"))
-    rows: list[tuple[str, str | Text]] = [*_taken(planned, exact=expected.owner_only)]
+    rows: list[tuple[str, str | Text]] = [*_case_rows(planned, exact=expected.owner_only)]
     rows += [] if account is None else [("account", account.line)]
     out.show(expected_view(expected, planned.cost, rows))
     for name, share in found.attribute_errors:
         out.show(Text(f"{name}: noise alone gives up to about {100 * share:.0f} % of the cases another value."))
 
 
-def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, expected: Expected) -> dict[str, Any]:
+def _confidential_json(
+    planned: ReleaseRequest, log: EventLog | StoredLog | Variants, expected: Expected
+) -> dict[str, Any]:
     """Return confidential facts: losses, and how many of the log's activities survive."""
     looked_at = log if planned.subset is None else planned.subset.of_log(log)
     found = expected.survivors
@@ -268,7 +272,7 @@ def _of_the_log(planned: ReleaseRequest, log: EventLog | StoredLog | Variants, e
     return {"losses": planned.losses(log), **some}
 
 
-def _taken(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]:
+def _case_rows(planned: ReleaseRequest, *, exact: bool) -> Iterator[tuple[str, str]]:
     """Yield the cases that the sizes are of."""
     if planned.subset is not None:
         code = "sizes-are-of-subset" if exact else "sizes-taken-for-subset"
@@ -282,7 +286,7 @@ def _sizes_in(path: Path) -> Sizes:
     """Return the sizes in a file of ``veilog twin --json``, or of a public release."""
     if path.suffix.lower() != ".json":
         if not path.exists() and not glob.has_magic(str(path)):
-            raise InputError("sizes-file-missing", path=path, meant=meant(path.name, _beside(path)))
+            raise InputError("sizes-file-missing", path=path, meant=meant(path.name, _similar_files(path)))
         return Sizes.of(files.read_variants(path))
     try:
         told = plain_json.loads(text_of(path))
@@ -291,10 +295,10 @@ def _sizes_in(path: Path) -> Sizes:
         several: dict[str, Any] = {name: tuple(kept.pop(name)) for name in found}
         return Sizes(**kept, **several)
     except (OSError, UnicodeDecodeError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError("sizes-file-invalid", path=path, meant=meant(path.name, _beside(path))) from error
+        raise InputError("sizes-file-invalid", path=path, meant=meant(path.name, _similar_files(path))) from error
 
 
-def _beside(path: Path) -> list[str]:
+def _similar_files(path: Path) -> list[str]:
     """Return the files that a missing one may have meant; ``log`` is a word."""
     if path.exists() or not path.parent.is_dir():
         return []

@@ -132,7 +132,7 @@ def release(
     original = load_for_request(source, planned, reading)
     planned = following(out, planned, last, original)
     planned = confirmed(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
-    released = _written(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
+    released = _write_release(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
     cannot_be_undone("release-written", place=in_words(target, out=True))
     more = files[:-1]
     if model is not None:
@@ -141,8 +141,8 @@ def release(
     warn_dropped(released)
     account = account_of(released.entry)
     out.json(released.to_json(), place, *more, account=account)
-    beside = _beside(original, planned.subset)
-    comparison = _kept(beside, released) if compare and json != "-" else None
+    beside = _comparison_source(original, planned.subset)
+    comparison = _compare_release(beside, released) if compare and json != "-" else None
     pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
     as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, more)]
     if details:
@@ -179,7 +179,7 @@ def _pages(
         return list(reports.write(released, target, original, comparison, progress, planned.unit.column))
 
 
-def _written(
+def _write_release(
     planned: ReleaseRequest,
     log: Path,
     original: EventLog | StoredLog | Variants,
@@ -202,7 +202,7 @@ def _written(
         ledger = keeping.of(log, progress, seeded=planned.seed is not None)
         with report_cost_on_interrupt(planned.method.name, original, ledger, most, files=() if piped else files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
-            with _waiting(released, None if piped else place):
+            with _keep_until_written(released, None if piped else place):
                 released = with_warnings(released, original, aside, ledger_of(log))
                 progress(f"writing {place.name}", None)
                 overwrite = CALL.get().overwrite
@@ -213,7 +213,7 @@ def _written(
 
 
 @contextmanager
-def _waiting(released: Release, target: Path | None) -> Iterator[None]:
+def _keep_until_written(released: Release, target: Path | None) -> Iterator[None]:
     """Keep a release until this block has written it, or sent it without a ``target``.
 
     It is kept beside its ledger or, if it is in none and the block fails, in the user's data folder.
@@ -264,13 +264,13 @@ def _check_person(asked: ReleaseOptions, log: Path, reading: Reading, grouping: 
         check_person(asked.unit, names)
 
 
-def _beside(original: EventLog | StoredLog | Variants, subset: Partition | None) -> EventLog | Variants:
+def _comparison_source(original: EventLog | StoredLog | Variants, subset: Partition | None) -> EventLog | Variants:
     """Return the log to compare with a release, or the variants of a log on disk."""
     looked_at = original if subset is None else subset.of_log(original)
     return looked_at.variants if isinstance(looked_at, StoredLog) else looked_at
 
 
-def _kept(original: EventLog | Variants, released: Release) -> Comparison | None:
+def _compare_release(original: EventLog | Variants, released: Release) -> Comparison | None:
     """Return the comparison with the original; None if it would take a while."""
     variants = variants_of(original)
     details = released.details

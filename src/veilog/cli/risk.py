@@ -87,7 +87,7 @@ def risk(
         asked: dict[str, Any] = {"arrangements": known.arrangements, "sensitive": known.sensitive}
         results = measure_risk(log_or_variants, kinds, sizes, **asked, **how)
         alone = _alone(log_or_variants, results, **how) if unique_cases else []
-        exposed, linked, inferred = _attacked(log_or_variants, sizes, person, progress)
+        exposed, linked, inferred = _attack_log(log_or_variants, sizes, person, progress)
         if exposed is not None and known.time is None:
             exact = {r.size: r.unique for r in results if r.background == "sequence" and r.exact}
             exposed = exposed.at_most(exact)
@@ -123,7 +123,7 @@ def _show_attacks(out: Output, linked: Linkability | None, inferred: Inference |
     say_narrow(out, person)
 
 
-def _attacked(
+def _attack_log(
     log: EventLog | Variants, sizes: list[int], person: str | None, progress: Progress
 ) -> tuple[Exposure | None, Linkability | None, Inference | None]:
     """Return attacks on a log, and on one half beside the other; None if impossible."""

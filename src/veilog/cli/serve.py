@@ -66,7 +66,7 @@ def serve(
     ] = None,
 ) -> None:
     """Open veilog in a browser: upload a log, see who is exposed, release, compare, download."""
-    server, server_settings = _loaded()
+    server, server_settings = _load_server()
     _check_ranges(port=port, seed=seed or 0, **asdict(most))
     if language is not None:
         check_language(language)
@@ -108,7 +108,7 @@ def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
         console.print("Test mode: no release has a guarantee.", style="yellow")
 
 
-def _loaded() -> tuple[Any, Any]:
+def _load_server() -> tuple[Any, Any]:
     """Return the server's module and its class of settings, which need an extra."""
     try:
         with at_once():

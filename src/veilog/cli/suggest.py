@@ -111,7 +111,9 @@ def suggest(
             found.expected  # noqa: B018 - found out while something is shown
     cannot_be_undone("suggestion-paid")
     # A map declares the activities of the release, too.
-    declared = "" if reading.map is not None else _declared(found, None if named_ones is None else asked.activities)
+    declared = (
+        "" if reading.map is not None else _activities_option(found, None if named_ones is None else asked.activities)
+    )
     account = account_of(found.entry)
     of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
     notes = [*([] if whole is None else of_persons(whole, protected)), *of_account]
@@ -165,7 +167,7 @@ def _view(found: Suggestion) -> Group:
     )
 
 
-def _declared(found: Suggestion, activities: str | None) -> str:
+def _activities_option(found: Suggestion, activities: str | None) -> str:
     """Return a release's option for declared activities, if its method needs them."""
     method = method_named(found.method)
     needed = "activities" in method.needs(method.parse(dict(found.settings)))

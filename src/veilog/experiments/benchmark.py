@@ -56,7 +56,7 @@ class Benchmark:
 
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each release; ``problem`` has the reason for a missing value."""
-        return frame(map(_told, self.rows), self.columns)
+        return frame(map(_row_to_json, self.rows), self.columns)
 
     def plot(self, measure: str = "similarity") -> str:
         """Return a picture (SVG) of one measure at every epsilon, with its spread.
@@ -91,14 +91,14 @@ class Benchmark:
         except MissingExtraError:
             return shown
 
-    def _of(self, name: str, epsilon: str) -> list[Row]:
+    def _rows_of(self, name: str, epsilon: str) -> list[Row]:
         return [row for row in of(self.rows, epsilon=epsilon) if row.texts[_NAME] == name]
 
     def _mean(self, name: str, epsilon: str) -> float | None:
-        return mean(self._of(name, epsilon), "similarity")
+        return mean(self._rows_of(name, epsilon), "similarity")
 
     def _point(self, name: str, epsilon: str, measure: str) -> tuple[float, float, float] | None:
-        values = [value for value in known(self._of(name, epsilon), measure) if math.isfinite(value)]
+        values = [value for value in known(self._rows_of(name, epsilon), measure) if math.isfinite(value)]
         return (min(values), math.fsum(values) / len(values), max(values)) if values else None
 
 
@@ -152,7 +152,7 @@ def benchmark(
     if number < 1:
         raise ParameterError("benchmark-runs-too-few", parameter="runs", runs=runs)
     budgets = _budgets(epsilons)
-    columns = compared(_chosen(methods), None if delta is None else exact(parse_delta(delta)))
+    columns = compared(_choose_methods(methods), None if delta is None else exact(parse_delta(delta)))
     if not columns:
         raise ParameterError("benchmark-without-delta", parameter="delta")
     wanted = named(use_cases)
@@ -161,7 +161,7 @@ def benchmark(
     rows = []
     for done, (name, cell) in enumerate(cells):
         say(f"{done} of {len(cells)} releases: {cell.in_words()}", done / len(cells))
-        found = _measured(held, cell, wanted)
+        found = _measure_release(held, cell, wanted)
         rows.append(Row(cell, found.values, found.problem, 0.0, "", {_NAME: name}))
     return Benchmark(tuple(rows), tuple(columns), budgets)
 
@@ -174,7 +174,7 @@ def _budgets(epsilons: Iterable[Budget] | Budget) -> tuple[str, ...]:
     return tuple(dict.fromkeys(exact(parse_epsilon(epsilon)) for epsilon in given))
 
 
-def _chosen(methods: Iterable[str] | str | None) -> tuple[str, ...]:
+def _choose_methods(methods: Iterable[str] | str | None) -> tuple[str, ...]:
     if methods is None:
         return CERTIFIED
     if not isinstance(methods, Iterable):
@@ -199,17 +199,17 @@ def _cells(
                 yield name, Cell("", method, (("epsilon", epsilon), *settings), run, models)
 
 
-def _measured(log: EventLog, cell: Cell, use_cases: tuple[str, ...]) -> Measured:
+def _measure_release(log: EventLog, cell: Cell, use_cases: tuple[str, ...]) -> Measured:
     """Measure one release; a method that refuses this log or budget gives its reason."""
     try:
         released, values = made(Given(None, part=log), cell)
         found = judged(log.variants, released, cell, values)
-        return replace(found, values={**found.values, **_kept(log, released, use_cases)})  # noqa: PD011
+        return replace(found, values={**found.values, **_measure_utility(log, released, use_cases)})  # noqa: PD011
     except VeilogError as error:
         return Measured({}, str(error))
 
 
-def _kept(log: EventLog, released: Variants, use_cases: tuple[str, ...]) -> dict[str, Number]:
+def _measure_utility(log: EventLog, released: Variants, use_cases: tuple[str, ...]) -> dict[str, Number]:
     """Return the utility of a release for each use case, as a share of the original's."""
     if not use_cases or released.events == 0:
         return {}
@@ -219,7 +219,7 @@ def _kept(log: EventLog, released: Variants, use_cases: tuple[str, ...]) -> dict
     return {name: None if found.chief is None else found.chief.share for name, found in judgements.items()}
 
 
-def _told(row: Row) -> dict[str, Any]:
+def _row_to_json(row: Row) -> dict[str, Any]:
     budget = {name: float(row.cell.get(name)) for name in ("epsilon", "delta")}
     first = {**row.texts, "method": row.cell.method, **budget, "run": row.cell.run}
     return {**first, **row.values, "problem": row.problem}  # noqa: PD011

@@ -478,7 +478,7 @@ def utility(original: Variants, made: Variants, *, difference: bool = True) -> d
     }
     if difference:
         values["difference"] = int(absolute_log_difference(original, made, buffer="maximum").value)
-    return values | _added(original, made)
+    return values | _plugin_values(original, made)
 
 
 def added_columns() -> dict[str, str]:
@@ -493,7 +493,7 @@ def _columns(measure: Measure) -> list[str]:
     return [measure.name if len(parts) == 1 else f"{measure.name}.{part}" for part in parts]
 
 
-def _added(original: Variants, made: Variants) -> dict[str, Number]:
+def _plugin_values(original: Variants, made: Variants) -> dict[str, Number]:
     """Return the values of measures that other packages add; None for a missing one."""
     values: dict[str, Number] = {}
     pair = Pair(original, made)

@@ -152,7 +152,7 @@ _found: dict[_Task, str] = {}
 
 def of_method(name: str, as_published: bool = False) -> str:
     """Return the fingerprint of a method in one mode, from its releases of small logs."""
-    return _computed(_method_task(name, as_published))
+    return _compute(_method_task(name, as_published))
 
 
 def of_measure(experiment: Experiment, method: str) -> str:
@@ -163,7 +163,7 @@ def of_measure(experiment: Experiment, method: str) -> str:
     Empty for an experiment without a ``small`` profile.
     """
     task = _measure_task(experiment, method)
-    return _computed(task) if task else ""
+    return _compute(task) if task else ""
 
 
 def compute(cells: Iterable[tuple[Experiment, Cell]], processes: int) -> None:
@@ -180,7 +180,7 @@ def compute(cells: Iterable[tuple[Experiment, Cell]], processes: int) -> None:
             _found.update({running[done]: done.result() for done in as_completed(running)})
 
 
-def _computed(task: _Task) -> str:
+def _compute(task: _Task) -> str:
     if task not in _found:
         function, *arguments = task
         _found[task] = function(*arguments)
@@ -188,7 +188,7 @@ def _computed(task: _Task) -> str:
 
 
 def _method_task(name: str, as_published: bool) -> _Task:
-    return (_of_method, name, as_published)
+    return (_method_fingerprint, name, as_published)
 
 
 def _measure_task(experiment: Experiment, method: str) -> _Task | None:
@@ -196,17 +196,17 @@ def _measure_task(experiment: Experiment, method: str) -> _Task | None:
         return None
     cells = list(experiment.cells(experiment.small))
     own = [cell for cell in cells if cell.method == _STAND_IN.get(method, method)] or cells
-    return (_of_cells, experiment.measure, tuple(dict.fromkeys((own[0], own[-1]))))
+    return (_cells_fingerprint, experiment.measure, tuple(dict.fromkeys((own[0], own[-1]))))
 
 
-def _of_method(name: str, as_published: bool) -> str:
+def _method_fingerprint(name: str, as_published: bool) -> str:
     own = [trial for trial in trials(METHODS[name]) if trial[1].get("as_published", False) == as_published]
-    return _hash([*(_tried(name, *trial) for trial in own), *_trainings(name, as_published)])
+    return _hash([*(_release_facts(name, *trial) for trial in own), *_trainings(name, as_published)])
 
 
-def _of_cells(measure: Callable[[Given, Cell], Measured], cells: tuple[Cell, ...]) -> str:
+def _cells_fingerprint(measure: Callable[[Given, Cell], Measured], cells: tuple[Cell, ...]) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        return _hash(_measured(measure, cell, Path(folder)) for cell in cells)
+        return _hash(_measure_facts(measure, cell, Path(folder)) for cell in cells)
 
 
 def trials(method: Method) -> Iterator[Trial]:
@@ -238,7 +238,7 @@ def trials(method: Method) -> Iterator[Trial]:
     yield from ((many, own | more) for more in _MORE.get(method.name, ()))
 
 
-def _tried(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[object] | None:
+def _release_facts(name: str, log: EventLog | Variants, asked: dict[str, Any]) -> list[object] | None:
     """Return the facts of a release, or None if it is refused."""
     options: dict[str, Any] = {"domain": ALL_FROM_LOG, "seed": _SEED} | asked
     try:
@@ -252,7 +252,7 @@ def _facts(made: Release) -> list[object]:
     guarantee = made.guarantee
     found: list[object] = [sorted(made.variants.to_dict().items())]
     found += [guarantee.epsilon, guarantee.delta, guarantee.guessing_advantage]
-    found += [_charged(charge) for charge in guarantee.charges]
+    found += [_charge_facts(charge) for charge in guarantee.charges]
     if made.full is not None or made.details is not None:
         for table in (made.log.events, made.log.cases):
             found += [(name, _column(table.column(name))) for name in sorted(table.column_names)]
@@ -260,7 +260,7 @@ def _facts(made: Release) -> list[object]:
     return found
 
 
-def _charged(charge: Charge) -> list[object]:
+def _charge_facts(charge: Charge) -> list[object]:
     plain = charge.plain()
     in_words = re.findall(r"\d[\d.,]*", f"{plain.mechanism}; {plain.sensitivity}")
     return [charge.epsilon, charge.delta, charge.cases, *in_words]
@@ -292,10 +292,10 @@ def _trainings(name: str, as_published: bool) -> Iterator[object]:
         )
         trained = train(curator, request, configuration)
         drawn = np.concatenate(list(draws(trained, _DRAWN, np.random.default_rng(_SEED))))
-        yield [drawn.tolist(), *map(_charged, curator.charges)]
+        yield [drawn.tolist(), *map(_charge_facts, curator.charges)]
 
 
-def _measured(measure: Callable[[Given, Cell], Measured], cell: Cell, folder: Path) -> object:
+def _measure_facts(measure: Callable[[Given, Cell], Measured], cell: Cell, folder: Path) -> object:
     """Return the values of a cell on a small log; those that are clocked only by name."""
     try:
         found = measure(Given(None, folder, part=small_log(_MEASURED)), cell)

@@ -245,7 +245,7 @@ def tables(rows: Sequence[Row]) -> list[Table]:
         out.append(_leak_table(rows, places))
     for measured, title, form, note in _WORDS["tables"]:
         if measured in ("size_ratio", "risk") or known(rows, measured):
-            said = note.format(itself=_of_itself(rows, measured, form))
+            said = note.format(itself=_original_row(rows, measured, form))
             out.append(by_place(title, partial(spread, measure=measured, form=form), said))
     out += [*_methods_table(rows), *_use_cases_table(rows)]
     return [*out, by_place("Median CPU seconds from a log in memory to a release", _cpu_seconds)]
@@ -256,7 +256,7 @@ def _cpu_seconds(rows: Sequence[Row]) -> str:
     return f"{statistics.median(values):.2f}" if values else "-"
 
 
-def _of_itself(rows: Sequence[Row], measure: str, form: str) -> str:
+def _original_row(rows: Sequence[Row], measure: str, form: str) -> str:
     """Return the values of the logs themselves, in words."""
     own = [(row.cell.log, row.get(measure)) for row in of(rows, method="", uniform="")]
     said = ", ".join(f"{log} {value:{form}}" for log, value in own if value is not None)
@@ -298,8 +298,12 @@ def _purpose_line(rows: Sequence[Row], log: str, measures: tuple[str, ...]) -> l
     original, leak = (_means(of(rows, log, "", uniform=reading), measures) for reading in ("", "weights"))
     others = [name for name in _OTHERS if name in found]
     first = max(others, key=lambda name: _worth(found[name], original, measures), default=None)
-    told = "-" if first is None else f"{_told(found[first])} ({first})"
-    return [_told(original), *(_told(found.get(name, [])) for name in _OWN), told, _told(leak)] if found else []
+    told = "-" if first is None else f"{_format_values(found[first])} ({first})"
+    return (
+        [_format_values(original), *(_format_values(found.get(name, [])) for name in _OWN), told, _format_values(leak)]
+        if found
+        else []
+    )
 
 
 def _means(rows: Sequence[Row], measures: tuple[str, ...]) -> list[float]:
@@ -317,7 +321,7 @@ def _worth(values: list[float], original: list[float], measures: tuple[str, ...]
     return min(min(1.0, value / own) if own else 1.0 for value, own in zip(values, original, strict=True))
 
 
-def _told(values: list[float]) -> str:
+def _format_values(values: list[float]) -> str:
     return " / ".join(f"{value:.3f}" for value in values) or "-"
 
 

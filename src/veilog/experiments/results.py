@@ -39,7 +39,7 @@ def write(run: ExperimentRun, out: Path, command: str) -> Results:
     """Write everything under ``out``; each file whole or not at all."""
     folder = out / run.experiment.name
     name = run.experiment.name
-    table = table_of(run.rows, (*run.experiment.measures, *_added(run.rows)))
+    table = table_of(run.rows, (*run.experiment.measures, *_plugin_columns(run.rows)))
     parquet, sheet, page = folder / f"{name}.parquet", folder / f"{name}.csv", folder / f"{name}.md"
     with atomic_target(parquet) as file:
         pa.parquet.write_table(table, file)
@@ -104,7 +104,7 @@ def markdown(run: ExperimentRun, command: str, plots: Sequence[Plot] = ()) -> st
     return "\n".join([*shown, *(table.markdown() for table in _problems(run.rows))])
 
 
-def _added(rows: Sequence[Row]) -> dict[str, str]:
+def _plugin_columns(rows: Sequence[Row]) -> dict[str, str]:
     """Return other packages' measures in these rows, each column with its package."""
     return {column: by for column, by in added_columns().items() if any(column in row.values for row in rows)}
 
@@ -112,7 +112,7 @@ def _added(rows: Sequence[Row]) -> dict[str, str]:
 def _tables_of_added(rows: Sequence[Row]) -> list[Table]:
     """Return a table for each measure of another package: means over the runs."""
     tables = []
-    for column, by in _added(rows).items():
+    for column, by in _plugin_columns(rows).items():
         groups: dict[tuple[str, ...], list[Row]] = {}
         for row in rows:
             settings = ", ".join(f"{name} {value}" for name, value in row.cell.settings)
@@ -168,7 +168,7 @@ def figures(folder: Path | None, out: Path) -> list[ListedFigure]:
     found = []
     for one in FIGURES:
         if one.experiment and one.experiment not in counted:
-            counted[one.experiment] = _finished(one.experiment, there, out)
+            counted[one.experiment] = _progress_line(one.experiment, there, out)
         status = counted[one.experiment] if one.experiment else f"worked example, checked by {one.test}"
         absent = {log: LOGS[log].doi for log in one.logs if log not in there}
         if one.logs and len(absent) == len(one.logs):
@@ -177,7 +177,7 @@ def figures(folder: Path | None, out: Path) -> list[ListedFigure]:
     return found
 
 
-def _finished(name: str, there: Mapping[str, Path], out: Path) -> str:
+def _progress_line(name: str, there: Mapping[str, Path], out: Path) -> str:
     """Return the number of finished cells of an experiment, for logs that are here."""
     experiment = EXPERIMENTS[name]
     logs = tuple(log for log in experiment.logs if log in there)

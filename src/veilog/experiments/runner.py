@@ -50,17 +50,17 @@ class CellResult:
 
 
 @lru_cache(maxsize=2)
-def _given(path: Path | None, folder: Path, name: str, changed: int) -> Given:
+def _read_log(path: Path | None, folder: Path, name: str, changed: int) -> Given:
     """Return the input of a cell, cached by ``changed``, the time of the log's file."""
     return Given(path, folder, name)
 
 
-def _measured(measure: Measure, place: int, task: Task) -> CellResult:
+def _measure_task(measure: Measure, place: int, task: Task) -> CellResult:
     cell, path, folder = task
     started = time.perf_counter()
     lasting = True
     try:
-        found = measure(_given(path, folder, cell.log, 0 if path is None else path.stat().st_mtime_ns), cell)
+        found = measure(_read_log(path, folder, cell.log, 0 if path is None else path.stat().st_mtime_ns), cell)
     except VeilogError as error:
         found = Measured({}, str(error))
     except OSError as error:
@@ -77,12 +77,12 @@ def answers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool
     """
     if not alone and (processes == 1 or len(tasks) < 2):
         for place, task in enumerate(tasks):
-            yield _measured(measure, place, task)
+            yield _measure_task(measure, place, task)
     else:
-        yield from _by_workers(measure, tasks, 1 if alone else processes, alone)
+        yield from _map_by_workers(measure, tasks, 1 if alone else processes, alone)
 
 
-def _by_workers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool) -> Generator[CellResult]:
+def _map_by_workers(measure: Measure, tasks: Sequence[Task], processes: int, alone: bool) -> Generator[CellResult]:
     """Yield the results of processes with many tasks each, or one each if ``alone``."""
     workers: dict[Connection, _Worker] = {}
     waiting = list(enumerate(tasks))[::-1]
@@ -150,7 +150,7 @@ def _serve(pipe: Connection, measure: Measure) -> None:
             return
         if task is None:
             return
-        pipe.send(_measured(measure, *task))
+        pipe.send(_measure_task(measure, *task))
 
 
 Progress = Callable[[str, float | None], None]
@@ -195,9 +195,9 @@ def run(
         raise ParameterError("experiment-runs-out-of-range", parameter="runs", most_runs=MOST_RUNS, runs=runs)
     check_processes(processes)
     there = {} if folder is None else find(folder, experiment.logs)
-    logs = _chosen_logs(experiment, there, tuple(only), quick)
+    logs = _choose_logs(experiment, there, tuple(only), quick)
     profile = Profile(logs, runs or (experiment.quick_runs if quick else experiment.runs), quick, options or {})
-    chosen = list(_chosen_cells(experiment, profile, tuple(methods)))
+    chosen = list(_choose_cells(experiment, profile, tuple(methods)))
     limit = hours if hours is not None else _QUICK_HOURS if quick else math.inf
     estimates = {cell: experiment.hours(cell) for cell in chosen}
     cells = [cell for cell, hours in estimates.items() if hours <= limit]
@@ -206,7 +206,7 @@ def run(
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError("folder-not-made", path=place.parent, reason=error.strerror) from error
-    done, computed = _computed(experiment, cells, there, place, processes, progress)
+    done, computed = _compute_rows(experiment, cells, there, place, processes, progress)
     remark = missing(experiment.logs, there)
     absent = () if only else tuple(name for name in experiment.logs if name not in there)
     elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
@@ -215,12 +215,12 @@ def run(
         for cell, hours in estimates.items()
         if hours > limit
     ]
-    not_run += [Row(c, {}, _why_absent(c.log), 0, "") for c in elsewhere if c.log in absent]
+    not_run += [Row(c, {}, _absence_reason(c.log), 0, "") for c in elsewhere if c.log in absent]
     rows = tuple(done[cell] for cell in cells)
     return ExperimentRun(experiment, profile, rows, computed, (remark,) if remark else (), tuple(not_run))
 
 
-def _computed(
+def _compute_rows(
     experiment: Experiment,
     cells: Sequence[Cell],
     there: Mapping[str, Path],
@@ -254,11 +254,11 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{math.ceil(seconds / 60)} min"
 
 
-def _why_absent(log: str) -> str:
+def _absence_reason(log: str) -> str:
     return f"{Reason.LOG_NOT_HERE}: doi:{LOGS[log].doi}" if LOGS[log].doi else Reason.LOG_NOT_PUBLIC
 
 
-def _chosen_logs(
+def _choose_logs(
     experiment: Experiment, there: Mapping[str, Path], only: tuple[str, ...], quick: bool
 ) -> tuple[str, ...]:
     """Return the chosen logs, else the paper's that are here, else all as other data."""
@@ -278,7 +278,7 @@ def _chosen_logs(
     return (small or logs) if quick else logs
 
 
-def _chosen_cells(experiment: Experiment, profile: Profile, methods: tuple[str, ...]) -> Iterable[Cell]:
+def _choose_cells(experiment: Experiment, profile: Profile, methods: tuple[str, ...]) -> Iterable[Cell]:
     unknown = [name for name in methods if name not in experiment.methods]
     if unknown:
         raise ParameterError(

@@ -106,7 +106,7 @@ class Account:
     def why_unbounded(self) -> Message:
         """Reason why nothing bounds the spent budget."""
         if self.unit == "case" and len(self.kinds) > 1:
-            return Message("account-of-several-kinds", names=_listed(self.kinds))
+            return Message("account-of-several-kinds", names=_quote_names(self.kinds))
         return Message("account-of-unbounded-release")
 
     def left_for(self, subset: str | None) -> Cost | None:
@@ -243,7 +243,7 @@ def check_unit(entries: Iterable[Entry], unit: str) -> None:
     units = dict.fromkeys(entry.unit for entry in entries if entry.state != "withdrawn")
     if units and unit not in units:
         raise ParameterError(
-            "account-unit-unbounded", parameter="unit", listed=_listed(units), unit=unit, meant=meant(unit, units)
+            "account-unit-unbounded", parameter="unit", listed=_quote_names(units), unit=unit, meant=meant(unit, units)
         )
 
 
@@ -311,14 +311,14 @@ def _check_same(account: Account, unit: str, kind: str | None) -> None:
         raise BudgetError(
             "account-case-kind-differs",
             account=account.number,
-            listed=_listed(before),
+            listed=_quote_names(before),
             kind=kind,
             before=before[0],
-            renamed=_renamed(kind, before),
+            renamed=_renaming_message(kind, before),
         )
 
 
-def _renamed(kind: str, before: tuple[str, ...]) -> Message:
+def _renaming_message(kind: str, before: tuple[str, ...]) -> Message:
     """Return why a log may name its cases otherwise than those before."""
     if CASE in (kind, *before):
         return Message("case-kind-lost", kind=CASE)
@@ -334,7 +334,7 @@ def _read_apart(account: Account, subset: str | None) -> bool:
     return any(rule_of(other) != rule_of(subset) for other in alike if rule_of(named(other)) == same)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _quote_names(names: Iterable[str]) -> str:
     """Return names in quotes, the first few."""
     shown = [repr(name) for name in names]
     return " and ".join(shown[:3]) + (f" and {len(shown) - 3} more" if len(shown) > 3 else "")
@@ -348,7 +348,7 @@ def figures_of(cost: Cost, *, down: bool = False) -> str:
 
 def in_figures(value: Fraction, *, down: bool = False) -> str:
     """Return a number for people, never too good: costs rounded up, rests down."""
-    return repr(_rounded(value, down)).removesuffix(".0")
+    return repr(_round_float(value, down)).removesuffix(".0")
 
 
 def as_json(accounts: Iterable[Account], *, guarantees: bool) -> str:
@@ -401,10 +401,10 @@ def _entry_json(entry: Entry, guarantees: bool) -> dict[str, object]:
 
 
 def _cost_json(cost: Cost | None, *, down: bool = False) -> dict[str, float] | None:
-    return None if cost is None else {"epsilon": _rounded(cost[0], down), "delta": _rounded(cost[1], down)}
+    return None if cost is None else {"epsilon": _round_float(cost[0], down), "delta": _round_float(cost[1], down)}
 
 
-def _rounded(value: Fraction, down: bool) -> float:
+def _round_float(value: Fraction, down: bool) -> float:
     """Return the nearest float that prints as no less than ``value``, or no more."""
     return -round_up(-value) if down and value else round_up(value)
 
@@ -499,7 +499,7 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastReleasedInte
         )
     listed = [(days_of(entry.subset), entry) for entry in found[0].entries if entry.state != "withdrawn"]
     made = [(days, entry) for days, entry in listed if days]
-    spans = [(days, entry) for days, entry in made if _answered(entry)]
+    spans = [(days, entry) for days, entry in made if _is_released(entry)]
     if not spans:
         raise ParameterError("span-without-release", parameter="since", name=name)
     (_, end), entry = max(spans, key=lambda span: (span[0][1], span[1].number))
@@ -507,7 +507,7 @@ def last_span(accounts: Iterable[Account], name: str | None) -> LastReleasedInte
         raise BudgetError("span-still-being-written", account=found[0].number, number=running[-1].number, name=name)
     _check_gap([days for days, _ in spans], name)
     return LastReleasedInterval(
-        name, entry, end, tuple(one for (_, last), one in made if not _answered(one) and last > end)
+        name, entry, end, tuple(one for (_, last), one in made if not _is_released(one) and last > end)
     )
 
 
@@ -530,7 +530,7 @@ def check_follows(account: Account, subset: Partition, unit: str, way: str) -> N
         )
 
 
-def _answered(entry: Entry) -> bool:
+def _is_released(entry: Entry) -> bool:
     """Return True if its days are released, with any result."""
     return entry.state == "written" or entry.empty
 

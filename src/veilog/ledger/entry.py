@@ -56,7 +56,7 @@ def kind_of_case(way: str) -> str:
     file of another program, and a log that was never read. Such a log may be of visits or of patients, whose releases
     do not add up.
     """
-    return _kind(_told(way)) or CASE
+    return _kind(_parse_way(way)) or CASE
 
 
 def _kind(said: Mapping[str, Any]) -> str | None:
@@ -69,7 +69,7 @@ def _kind(said: Mapping[str, Any]) -> str | None:
 
 def differences(before: str, now: str) -> str:
     """Return in words how two ways differ."""
-    one, other = _told(before), _told(now)
+    one, other = _parse_way(before), _parse_way(now)
     names = [name for name in sorted({*one, *other}) if one.get(name) != other.get(name)]
     return "; ".join(f"{name}: {one.get(name)!r}, now {other.get(name)!r}" for name in names)
 
@@ -85,7 +85,7 @@ def of_rule(rule: str, way: str) -> str | None:
     None where some times had a zone and others not, so a case's subset depends on its own spelling. Then no two such
     subsets are known to be disjoint.
     """
-    said = _told(way)
+    said = _parse_way(way)
     if is_of_time(rule):
         return None if _partly(said) else way
     if said.get("zones") is None:
@@ -102,7 +102,7 @@ def _partly(said: Mapping[str, Any]) -> bool:
 
 
 @lru_cache(maxsize=256)
-def _told(way: str) -> Mapping[str, Any]:
+def _parse_way(way: str) -> Mapping[str, Any]:
     """Return the facts of a way; none where it is empty or another program's."""
     try:
         found = json.loads(way)
@@ -134,7 +134,7 @@ class Holder:
         """Return this process, with a new mark."""
         machine, boot = _here()
         number = os.getpid()
-        return Holder(secrets.token_hex(8), machine, boot, number, _begun(number) or "", asked)
+        return Holder(secrets.token_hex(8), machine, boot, number, _process_start(number) or "", asked)
 
     @property
     def text(self) -> str:
@@ -166,7 +166,7 @@ class Holder:
         machine, boot = _here()
         if not self.machine or self.machine != machine:
             return False
-        return self.boot != boot or _begun(self.process) != self.since
+        return self.boot != boot or _process_start(self.process) != self.since
 
     def runs(self, entered: float) -> bool:
         """Return True if it may still run, for a reservation of that time.
@@ -195,7 +195,7 @@ def _here() -> tuple[str, str]:
     return f"{machine} {space}", boot
 
 
-def _begun(process: int) -> str | None:
+def _process_start(process: int) -> str | None:
     """Return the start of a process; None if it is gone or does nothing any more."""
     try:
         facts = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()

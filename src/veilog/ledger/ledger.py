@@ -113,7 +113,7 @@ class EntryRef:
         def both(digest: str, name: Callable[[], None]) -> None:
             named = False
             try:
-                with unstopped() as begin, self._noting(digest, waiting):  # a wait for a ledger may be stopped
+                with unstopped() as begin, self._note_file(digest, waiting):  # a wait for a ledger may be stopped
                     begin()
                     name()
                     named = True
@@ -125,7 +125,7 @@ class EntryRef:
         return both
 
     @contextlib.contextmanager
-    def _noting(self, digest: str, waiting: Waiting | None) -> Iterator[None]:
+    def _note_file(self, digest: str, waiting: Waiting | None) -> Iterator[None]:
         """Note a file when the block has ended, unless it is noted already."""
         changes = "state = 'written', output = trim(output || ' ' || ?)"
         with transaction(self.path, write=True, patience=PATIENCE, waiting=waiting) as book:
@@ -201,7 +201,7 @@ class Reservation:
         """
         if self.holder is None or self.holder.asked:
             return
-        with self.ledger._writing() as book:
+        with self.ledger._write_book() as book:
             self._check_held(book)
             text = self.holder.begun().text
             book.connection.execute("UPDATE holders SET holder = ? WHERE release = ?", (text, self.number))
@@ -209,7 +209,7 @@ class Reservation:
 
     def check_kept(self, *, asked: bool) -> None:
         """Read the reservation back, as some file systems lose one of two writers' data."""
-        with self.ledger._reading() as book:
+        with self.ledger._read_book() as book:
             held = self._check_held(book)
             if held.asked != asked:
                 raise lost(book)
@@ -223,7 +223,7 @@ class Reservation:
 
     def take_over(self, mark: str, *, complete: bool = False) -> Reservation:
         """Return the reservation for the run with this ``mark`` from here on, only."""
-        with self.ledger._writing() as book:
+        with self.ledger._write_book() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
                 raise lost(book)
             check_mark(book, self.number, (self.mark,))
@@ -245,7 +245,7 @@ class Reservation:
             derived = self.cost if whole else derived
         cases = {} if guarantee.cases is None else {"cases": guarantee.cases}  # the number that judges its delta
         said = json.dumps(guarantee.to_json() | cases)
-        with self._changing(
+        with self._change_book(
             "epsilon = ?, delta = ?, state = 'charged', guarantee = ?", (*texts(derived), said)
         ) as book:
             if derived is not None and not whole:
@@ -255,7 +255,7 @@ class Reservation:
 
     def withdraw(self) -> None:
         """Give back all of it: for a release that failed before any query."""
-        with self._changing("state = 'withdrawn'", ()) as book:
+        with self._change_book("state = 'withdrawn'", ()) as book:
             give_back(book.connection, self.number)
 
     @property
@@ -264,8 +264,8 @@ class Reservation:
         return EntryRef(self.ledger.path, self.number)
 
     @contextlib.contextmanager
-    def _changing(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
-        with self.ledger._writing() as book:
+    def _change_book(self, changes: str, values: tuple[str | None, ...]) -> Iterator[Book]:
+        with self.ledger._write_book() as book:
             check_mark(book, self.number, (self.mark,))
             change(book, self.number, changes, values, "reserved")
             yield book
@@ -327,7 +327,7 @@ class Ledger:
         """Return all accounts with their releases."""
         if self.create and not self.path.exists():
             return ()
-        with self._reading() as book:
+        with self._read_book() as book:
             return tuple(account_of(book, number) for number in sorted(book.accounts))
 
     def account(self, data: Given) -> Account | None:
@@ -335,7 +335,7 @@ class Ledger:
         if self.create and not self.path.exists():
             return None
         mark = mark_of(held(data))
-        with self._reading() as book:
+        with self._read_book() as book:
             number = book.data.get(book.digest(mark))
             return None if number is None else account_of(book, number)
 
@@ -343,7 +343,7 @@ class Ledger:
         """Return the accounts of known data with these fingerprints, by one read."""
         if self.create and not self.path.exists():
             return {}
-        with self._reading() as book:
+        with self._read_book() as book:
             found = {mark: book.data.get(book.digest(mark)) for mark in dict.fromkeys(marks)}
             accounts = {number: account_of(book, number) for number in set(found.values()) if number is not None}
             return {mark: accounts[number] for mark, number in found.items() if number is not None}
@@ -410,7 +410,7 @@ class Ledger:
         if epsilon is None and (failure or composed):
             raise ParameterError("ledger-delta-without-epsilon", parameter="delta")
         if epsilon is None:
-            return self._set(data, unit, account, lambda found, since: (None, None))
+            return self._set_limit(data, unit, account, lambda found, since: (None, None))
         budget = short(parse_epsilon(epsilon)), failure
 
         def rule(found: Account, since: int) -> Limit:
@@ -423,7 +423,7 @@ class Ledger:
                 return budget, kept
             return budget, composed_budget(found.bounded_entries(), found.unit, since, budget)
 
-        return self._set(data, unit, account, rule)
+        return self._set_limit(data, unit, account, rule)
 
     def set_plan(
         self,
@@ -450,11 +450,11 @@ class Ledger:
             plan, budget = planned_budget(found.bounded_entries(), found.unit, since, releases, each, failure)
             return budget, plan
 
-        return self._set(data, unit, account, rule)
+        return self._set_limit(data, unit, account, rule)
 
     def enter(self, data: Given, *, unit: str | None = None, account: int | None = None) -> Account:
         """Return the account of these data, opened without a limit if new; a limit stays."""
-        return self._set(data, unit, account, None)
+        return self._set_limit(data, unit, account, None)
 
     def note_uncounted(
         self,
@@ -483,8 +483,8 @@ class Ledger:
             "way": plain(data.read_as),
         }
         mark = fingerprint(data)
-        self._made()
-        with self._writing() as book:
+        self._create_file()
+        with self._write_book() as book:
             number = book.data.get(book.digest(mark))
             if number is None:
                 number = opened(book, mark, plain(unit), self._name_of(data))
@@ -504,7 +504,7 @@ class Ledger:
         mark = mark_of(held(data))
         if self.create and not self.path.exists():
             return self.enter(data)
-        with self._writing() as book:
+        with self._write_book() as book:
             number = book.data.get(book.digest(mark))
             if number is not None:
                 count_uncounted(book, number)
@@ -540,9 +540,9 @@ class Ledger:
         cases = None if subset is None else plain(str(subset))
         way, holder = plain(data.read_as), Holder.own(asked=not begins)
         counted = as_read(cases, way) if unit == "case" or units is not None else None
-        self._made()
-        with self._writing() as book:
-            found = self._found(book, known)
+        self._create_file()
+        with self._write_book() as book:
+            found = self._find_account(book, known)
             if found is None:
                 number = opened(book, known, plain(unit), self._name_of(data))
             else:
@@ -572,7 +572,7 @@ class Ledger:
         reservation.check_kept(asked=holder.asked)
         return reservation
 
-    def _found(self, book: Book, known: bytes) -> Account | None:
+    def _find_account(self, book: Book, known: bytes) -> Account | None:
         """Return the account of the data with this fingerprint, and note a given name."""
         number = book.data.get(book.digest(known))
         if self.account_name is not None:
@@ -586,8 +586,8 @@ class Ledger:
         meanwhile.
         """
         known, kind = fingerprint(data), kind_of_case(plain(data.read_as)) if unit == "case" else unit
-        self._made()
-        with self._reading() as book:
+        self._create_file()
+        with self._read_book() as book:
             number = book.data.get(book.digest(known))
             if number is None and self.account_name is not None:
                 accounts = [row.number for row in book.accounts.values() if row.name == plain(self.account_name)]
@@ -604,7 +604,7 @@ class Ledger:
         ledger then has none of its ``marks``. The run that goes on must :meth:`Reservation.take_over`.
         """
         mark = fingerprint(data)
-        with self._reading() as book:
+        with self._read_book() as book:
             account = book.data.get(book.digest(mark))
             for entry in book.entries:
                 if entry.number == number and entry.account == account and is_open(entry, complete):
@@ -612,7 +612,7 @@ class Ledger:
                     return Reservation(self, number, entry.cost, book.runs.get(number), entry.holder)
         raise BudgetError("ledger-reservation-not-open", number=number)
 
-    def _set(
+    def _set_limit(
         self, given: Given, unit: str | None, account: int | None, rule: Callable[[Account, int], Limit] | None
     ) -> Account:
         """Return the account with the limit of a rule, which gets the last number."""
@@ -621,12 +621,12 @@ class Ledger:
         if self.create and not self.path.exists():
             with tempfile.TemporaryDirectory() as folder:  # a refusal leaves no ledger behind
                 rehearsed = replace(self, path=Path(folder) / self.path.name)
-                rehearsed._made()
-                rehearsed._put(mark, name, unit, account, rule)
-        self._made()
-        return self._put(mark, name, unit, account, rule)
+                rehearsed._create_file()
+                rehearsed._put_account(mark, name, unit, account, rule)
+        self._create_file()
+        return self._put_account(mark, name, unit, account, rule)
 
-    def _put(
+    def _put_account(
         self,
         mark: bytes,
         name: str,
@@ -634,7 +634,7 @@ class Ledger:
         account: int | None,
         rule: Callable[[Account, int], Limit] | None,
     ) -> Account:
-        with self._writing() as book:
+        with self._write_book() as book:
             before = number = book.data.get(book.digest(mark))
             if self.account_name is not None:
                 number = on_named(book, mark, number, plain(self.account_name))
@@ -674,14 +674,14 @@ class Ledger:
         source = (None if isinstance(data, Variants | bytes) else data.source) or self.name
         return plain(Path(source or "").name) or "data"
 
-    def _made(self) -> None:
+    def _create_file(self) -> None:
         if self.create and not self.path.exists():
             ledger_file.create(self.path)
 
-    def _reading(self) -> contextlib.AbstractContextManager[Book]:
+    def _read_book(self) -> contextlib.AbstractContextManager[Book]:
         return ledger_file.transaction(self.path, write=False, patience=self.patience, waiting=self.waiting)
 
-    def _writing(self) -> contextlib.AbstractContextManager[Book]:
+    def _write_book(self) -> contextlib.AbstractContextManager[Book]:
         return ledger_file.transaction(self.path, write=True, patience=self.patience, waiting=self.waiting)
 
 

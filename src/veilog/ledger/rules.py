@@ -97,10 +97,10 @@ class _Spent:
     def add(self, subset: str | None, cost: Cost) -> None:
         """Add the cost of a subset, or of all."""
         if subset is None:
-            self.whole = _added(self.whole, cost)
+            self.whole = _add_costs(self.whole, cost)
             return
         of_rule = self.of_rules[rule_of(subset)]
-        of_rule |= {piece: _added(of_rule.get(piece, NO_COST), cost) for piece in self.pieces[subset]}
+        of_rule |= {piece: _add_costs(of_rule.get(piece, NO_COST), cost) for piece in self.pieces[subset]}
 
     def most(self, subset: str | None) -> Cost:
         """Return the most that was spent on one of the unit; with a subset on one in it."""
@@ -109,7 +109,7 @@ class _Spent:
             costs = list(spent.values())
             if subset is not None and rule == rule_of(subset):
                 costs = [spent.get(piece, NO_COST) for piece in self.pieces[subset]]
-            found = _added(found, _largest_cost(costs))
+            found = _add_costs(found, _largest_cost(costs))
         return found
 
 
@@ -130,7 +130,7 @@ def disjoint(subsets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     return found | {subset: tuple(day for day in ends if first <= day < end) for subset, (first, end) in spans.items()}
 
 
-def _added(one: Cost, other: Cost) -> Cost:
+def _add_costs(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1]
 
 
@@ -198,7 +198,9 @@ class FixedSchedule:
 
     def spent(self, entries: Iterable[Entry], unit: str, budget: Cost) -> Cost:
         """Return the total of the releases so far: all of the plan, from the first on."""
-        return budget if any(True for _ in _since(entries, self.since)) else _before(entries, unit, self.since, None)
+        return (
+            budget if any(True for _ in _since(entries, self.since)) else _earlier_cost(entries, unit, self.since, None)
+        )
 
 
 @dataclass(frozen=True)
@@ -215,7 +217,7 @@ class Composed:
     def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
         """Return the largest cost of the next release."""
         given = tuple(entries)
-        before = _before(given, unit, self.since, subset)
+        before = _earlier_cost(given, unit, self.since, subset)
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
         if epsilon <= 0 or delta <= 0:
             return _NOTHING, _NOTHING
@@ -227,7 +229,7 @@ class Composed:
     def spent(self, entries: Iterable[Entry], unit: str, budget: Cost) -> Cost:
         """Return the total of the releases so far."""
         given = tuple(entries)
-        before = _before(given, unit, self.since, None)
+        before = _earlier_cost(given, unit, self.since, None)
         half = max(budget[1] - before[1], _NOTHING) / 2
         by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of)
         renyi, _ = most_of_a_case(_since(given, self.since), unit, self._renyi)
@@ -259,7 +261,7 @@ def planned_budget(
         raise ParameterError(
             "plan-releases-out-of-range", parameter="releases", most_releases=MOST_RELEASES, releases=releases
         )
-    before = _before(entries, unit, since, None)
+    before = _earlier_cost(entries, unit, since, None)
     rest = delta - before[1]
     epsilon = planned_epsilon({each: releases}, rest) if rest > 0 else None
     if epsilon is None:
@@ -270,7 +272,7 @@ def planned_budget(
 
 def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: Cost) -> Composed:
     """Return the rule by which releases from now on are composed within this budget."""
-    before = _before(entries, unit, since, None)
+    before = _earlier_cost(entries, unit, since, None)
     epsilon, delta = budget[0] - before[0], budget[1] - before[1]
     if not budget[1]:
         raise ParameterError("plan-delta-not-positive", parameter="delta")
@@ -380,7 +382,7 @@ def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
     return (entry for entry in entries if entry.number > number)
 
 
-def _before(entries: Iterable[Entry], unit: str, number: int, subset: str | None) -> Cost:
+def _earlier_cost(entries: Iterable[Entry], unit: str, number: int, subset: str | None) -> Cost:
     """Return the cost of the releases until then, by the sum."""
     return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, subset)
 

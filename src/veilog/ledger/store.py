@@ -124,7 +124,7 @@ def create(place: Path) -> None:
     temporary = place.with_name(f".veilog-{secrets.token_hex(8)}.new")
     try:
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with _in_words(place), contextlib.closing(_connected(temporary)) as connection:
+        with _translate_errors(place), contextlib.closing(_connect(temporary)) as connection:
             for setting in (*_SETTINGS, "BEGIN IMMEDIATE"):
                 connection.execute(setting)
             for table in _TABLES:
@@ -152,7 +152,7 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
     if write:
         _check_locks(place)
     until = time.monotonic() + patience
-    with _in_words(place), contextlib.closing(_connected(place)) as connection:
+    with _translate_errors(place), contextlib.closing(_connect(place)) as connection:
 
         def insist(statement: str) -> None:
             while True:
@@ -169,8 +169,8 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
             insist(setting)
         insist("BEGIN IMMEDIATE" if write else "BEGIN")
         insist("SELECT count(*) FROM sqlite_master")
-        book = _loaded(connection, place)
-        yield _without_abandoned(book, write=write)
+        book = _load_book(connection, place)
+        yield _drop_abandoned(book, write=write)
         if write:
             _seal(connection)
             insist("COMMIT")
@@ -179,10 +179,10 @@ def transaction(place: Path, *, write: bool, patience: float, waiting: Waiting |
 def reread(book: Book) -> Book:
     """Return the present content of the ledger, in the same transaction."""
     _seal(book.connection)
-    return _loaded(book.connection, book.path)
+    return _load_book(book.connection, book.path)
 
 
-def _without_abandoned(book: Book, *, write: bool) -> Book:
+def _drop_abandoned(book: Book, *, write: bool) -> Book:
     """Return the book without reservations of runs that ended before any query."""
     left = {entry.number for entry in book.entries if entry.never_asked}
     if not left:
@@ -206,7 +206,7 @@ def give_back(connection: sqlite3.Connection, number: int) -> None:
         connection.execute(f"DELETE FROM {table} WHERE release = ?", (number,))
 
 
-def _connected(place: Path) -> sqlite3.Connection:
+def _connect(place: Path) -> sqlite3.Connection:
     # mode=rw never creates a file; it reads where it may not write, and then a write fails.
     return sqlite3.connect(f"{place.absolute().as_uri()}?mode=rw", uri=True, timeout=_ONCE, isolation_level=None)
 
@@ -238,7 +238,7 @@ def _rows(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:
     return connection.execute(f"SELECT * FROM {table} ORDER BY 1").fetchall()  # table: one of ours
 
 
-def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
+def _compute_seal(connection: sqlite3.Connection, key: bytes) -> str:
     content = [_rows(connection, table) for table in _NAMES[1:]]
     text = json.dumps(content, default=lambda blob: hashlib.sha256(blob).hexdigest())
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
@@ -246,10 +246,10 @@ def _sealed(connection: sqlite3.Connection, key: bytes) -> str:
 
 def _seal(connection: sqlite3.Connection) -> None:
     (key,) = connection.execute("SELECT key FROM book").fetchone()
-    connection.execute("UPDATE book SET seal = ?", (_sealed(connection, key),))
+    connection.execute("UPDATE book SET seal = ?", (_compute_seal(connection, key),))
 
 
-def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
+def _load_book(connection: sqlite3.Connection, place: Path) -> Book:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
         raise InputError("ledger-is-other-database", path=place)
@@ -260,10 +260,10 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
         if sorted(sql for (sql,) in tables) != sorted(_TABLES):
             raise ValueError("not our tables")
         ((_, key, seal),) = _rows(connection, "book")
-        if not isinstance(key, bytes) or not hmac.compare_digest(_sealed(connection, key), str(seal)):
+        if not isinstance(key, bytes) or not hmac.compare_digest(_compute_seal(connection, key), str(seal)):
             raise ValueError("the seal is broken")
-        runs, subsets, counting, answers, ways = (_noted(connection, table) for table in _NAMES[4:9])
-        holders, remembered = _noted(connection, "holders"), _numbers(connection, "units")
+        runs, subsets, counting, answers, ways = (_read_notes(connection, table) for table in _NAMES[4:9])
+        holders, remembered = _read_notes(connection, "holders"), _numbers(connection, "units")
         accounts = [
             AccountRow(n, str(s), str(u), _cost(e, d), counting.get(n))
             for n, s, u, e, d in _rows(connection, "accounts")
@@ -278,13 +278,13 @@ def _loaded(connection: sqlite3.Connection, place: Path) -> Book:
             for row in _rows(connection, "releases")
         )
         data = {str(digest): int(account) for _, digest, account in _rows(connection, "data")}
-        uncounted = tuple(_uncounted(*row) for row in _rows(connection, "uncounted"))
+        uncounted = tuple(_uncounted_entry(*row) for row in _rows(connection, "uncounted"))
     except (ValueError, TypeError) as error:  # also errors of JSON and UTF-8 on damage
         raise InputError("ledger-damaged", path=place) from error
     return Book(place, connection, key, {row.number: row for row in accounts}, data, entries, runs, uncounted)
 
 
-def _noted(connection: sqlite3.Connection, table: str) -> dict[int, str]:
+def _read_notes(connection: sqlite3.Connection, table: str) -> dict[int, str]:
     """Return the notes of a table, by number."""
     return {int(number): str(text) for number, text in _rows(connection, table)}
 
@@ -316,7 +316,7 @@ def _entry(row: tuple[Any, ...], counted: str | None, answers: str | None, way: 
     )
 
 
-def _uncounted(number: int, account: int, text: str) -> Entry:
+def _uncounted_entry(number: int, account: int, text: str) -> Entry:
     """Return the release of an uncounted note; its number is that of the note."""
     kept = dict(json.loads(text))
     names = ("time", "method", "as_published", "parameters", "unit", "epsilon", "delta")
@@ -346,17 +346,17 @@ def _code(error: sqlite3.Error) -> int | None:
 
 
 @contextlib.contextmanager
-def _in_words(place: Path) -> Iterator[None]:
+def _translate_errors(place: Path) -> Iterator[None]:
     """Turn SQLite's errors into the user's words."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _told(place, error) from error
+        raise _store_error(place, error) from error
     except UnicodeDecodeError as error:  # Python, on a damaged text from SQLite
         raise InputError("ledger-damaged", path=place) from error
 
 
-def _told(place: Path, error: sqlite3.Error) -> VeilogError:
+def _store_error(place: Path, error: sqlite3.Error) -> VeilogError:
     match _code(error):
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
             return OutputError("ledger-locked", path=place)

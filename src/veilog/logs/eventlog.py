@@ -229,14 +229,14 @@ class EventLog:
             labels, codes = self.activity_codes
         else:
             parts = [pc.fill_null(self.events.column(key).cast(pa.string()), "") for key in keys]
-            labels, codes = _coded(pc.binary_join_element_wise(*parts, "+"))
+            labels, codes = _encode_column(pc.binary_join_element_wise(*parts, "+"))
         found = Variants.from_arrays(labels, codes, self.offsets)
         return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
     @property
     def activity_codes(self) -> tuple[list[str], IntArray]:
         """Return the activities' names, and the place of every event's activity in them."""
-        return _coded(self.events.column(ACTIVITY))
+        return _encode_column(self.events.column(ACTIVITY))
 
     @cached_property
     def statistics(self) -> Statistics:
@@ -381,7 +381,7 @@ def _each_once(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(places, values)
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
+def _encode_column(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
     found = listed(column)
     return found.dictionary.to_pylist(), found.indices.to_numpy(zero_copy_only=False)
 

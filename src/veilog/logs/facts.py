@@ -193,7 +193,7 @@ def staff_columns(log: EventLog | StoredLog) -> tuple[str, ...]:
 def unit_columns(log: EventLog | StoredLog) -> tuple[PersonColumn, ...]:
     """Return every column that can name persons: likely ones first, then by values."""
     found = [
-        _of_values(name, log.each(partial(_values, name), (name, name.removeprefix("case:"))))
+        _person_column(name, log.each(partial(_values, name), (name, name.removeprefix("case:"))))
         for name in _names(log.shape)
     ]
     return tuple(sorted((f for f in found if f is not None), key=lambda f: (not f.likely, -f.values, f.column)))
@@ -236,7 +236,7 @@ def _values(name: str, log: EventLog, _first: bool) -> pa.Array | None:
     return column.take(pa.array(starts)).drop_null()
 
 
-def _of_values(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | None:
+def _person_column(name: str, values: Iterable[pa.Array | None]) -> PersonColumn | None:
     parts: list[Any] = []
     for part in values:
         if part is None:

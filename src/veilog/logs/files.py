@@ -136,7 +136,7 @@ def write_named(
 ) -> None:
     """Write a log as :func:`write` does; ``naming`` gives the whole file its name."""
     writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
-    with atomic_target(target, naming, overwrite=overwrite) as file, _compressed(file, target) as out:
+    with atomic_target(target, naming, overwrite=overwrite) as file, _open_compressed(file, target) as out:
         writer.write(log, out, target, lossy=lossy)
 
 
@@ -172,7 +172,7 @@ def write_pieces(
     """
     target = path_of(path, "path")
     writer = _writer(target, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
-    with atomic_target(target, naming, overwrite=overwrite) as file, _compressed(file, target) as out:
+    with atomic_target(target, naming, overwrite=overwrite) as file, _open_compressed(file, target) as out:
         writer.write_pieces(pieces, out, target, lossy=lossy, eventless=eventless)
 
 
@@ -213,7 +213,7 @@ def _writer(target: Path, *, overwrite: bool, spreadsheet_safe: bool = False) ->
 
 
 @contextlib.contextmanager
-def _compressed(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+def _open_compressed(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     if path.suffix.lower() != ".gz":
         yield file
         return

@@ -155,7 +155,7 @@ _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 def from_json(source: Source) -> ObjectCentricLog:
     """Return the log in a JSON file, and refuse anything but OCEL 2.0."""
     try:
-        found = _parsed(source.content(_LARGEST_TEXT))
+        found = _parse_json(source.content(_LARGEST_TEXT))
     except (ValueError, RecursionError) as error:
         raise InputError("ocel-not-json", path=source.path, reason=error) from error
     if isinstance(found, dict) and "ocel:events" in found:
@@ -182,7 +182,7 @@ def from_json(source: Source) -> ObjectCentricLog:
     return log
 
 
-def _parsed(content: bytes) -> Any:
+def _parse_json(content: bytes) -> Any:
     """Return the content of JSON.
 
     A key that occurs twice is an error, because one value would be lost. Half a character, which no text can hold, is
@@ -250,15 +250,17 @@ class _Elements:
         path.append(element)
         if path[1:] == ["objects", "object"]:
             self._at = Thing(said.get("type"))
-            self.log.objects[first_of(self._said(said, "id"), self.log.objects, "objects", self._source)] = self._at
+            self.log.objects[first_of(self._attribute_text(said, "id"), self.log.objects, "objects", self._source)] = (
+                self._at
+            )
         elif path[1:] == ["events", "event"]:
-            name = first_of(self._said(said, "id"), self.log.events, "events", self._source)
+            name = first_of(self._attribute_text(said, "id"), self.log.events, "events", self._source)
             self._at = self.log.events[name] = Event(name, said.get("type"), said.get("time"))
         elif element == "attribute" and path[3:] == ["attributes", "attribute"]:
-            self._attribute, self._since = self._said(said, "name"), said.get("time")
+            self._attribute, self._since = self._attribute_text(said, "name"), said.get("time")
             self._text.clear()
         elif element in ("relationship", "relobj", "object") and path[3:-1] == ["objects"]:
-            self._relate(self._said(said, "object-id"))
+            self._relate(self._attribute_text(said, "object-id"))
 
     def _end(self, element: str) -> None:
         self._path.pop()
@@ -279,7 +281,7 @@ class _Elements:
         elif self._at is not None and name not in self._at.objects:
             self._at.objects.append(name)
 
-    def _said(self, said: dict[str, Any], name: str) -> str:
+    def _attribute_text(self, said: dict[str, Any], name: str) -> str:
         if name not in said:
             raise self.checked.refuse("ocel-attribute-missing", element=self._path[-1], name=name)
         return str(said[name])
@@ -292,13 +294,13 @@ _TABLES = ("event", "object", "event_map_type", "object_map_type", "event_object
 def from_sqlite(source: Source) -> ObjectCentricLog:
     """Return the log in a database, and refuse anything but OCEL 2.0."""
     try:
-        with contextlib.closing(_connected(source)) as base:
+        with contextlib.closing(_connect(source)) as base:
             return _log(base, source)
     except sqlite3.Error as error:
         raise InputError("ocel-database-not-readable", path=source.path, reason=error) from error
 
 
-def _connected(source: Source) -> sqlite3.Connection:
+def _connect(source: Source) -> sqlite3.Connection:
     if source.zipped:
         base = sqlite3.connect(":memory:")
         base.deserialize(source.content(_LARGEST_BASE))
@@ -424,8 +426,10 @@ class _ObjectCentric(TableReader):
 
     def _flat(self, source: Source) -> _Flat:
         log = self._parse(source)
-        kind = _chosen(log, source)
-        return _Flat(_table(log, kind, source.path), (*_left_out(log, kind), *_folded(log, kind)), tuple(log.kinds()))
+        kind = _choose_type(log, source)
+        return _Flat(
+            _table(log, kind, source.path), (*_missing_parts(log, kind), *_changed_parts(log, kind)), tuple(log.kinds())
+        )
 
 
 JSON = _ObjectCentric("OCEL 2.0 (JSON)", (".json", ".json.gz", ".jsonocel"), from_json)
@@ -433,14 +437,17 @@ XML = _ObjectCentric("OCEL 2.0 (XML)", (".xml", ".xml.gz", ".xmlocel"), from_xml
 SQLITE = _ObjectCentric("OCEL 2.0 (SQLite)", (".sqlite",), from_sqlite)
 
 
-def _chosen(log: ObjectCentricLog, source: Source) -> str:
+def _choose_type(log: ObjectCentricLog, source: Source) -> str:
     """Return the type whose objects are the cases: the requested one, or the only one."""
     kinds, wanted = log.kinds(), source.options.object_type
     if wanted is None and len(kinds) == 1:
         return next(iter(kinds))
     if wanted is not None and wanted in kinds:
         return wanted
-    counts = ((kind, _counted(things, "object"), _counted(events, "event")) for kind, (things, events) in kinds.items())
+    counts = (
+        (kind, _count_phrase(things, "object"), _count_phrase(events, "event"))
+        for kind, (things, events) in kinds.items()
+    )
     listed = ", ".join(f"{kind!r} ({things}, {events})" for kind, things, events in counts)
     if not kinds:
         raise InputError("ocel-without-objects", path=source.path)
@@ -454,18 +461,18 @@ def _chosen(log: ObjectCentricLog, source: Source) -> str:
     )
 
 
-def _counted(count: int, what: str) -> str:
+def _count_phrase(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _of(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
+def _case_objects(event: Event, log: ObjectCentricLog, kind: str) -> list[str]:
     """Return the objects of an event that are cases."""
     return [name for name in event.objects if name in log.objects and log.objects[name].kind == kind]
 
 
 def _table(log: ObjectCentricLog, kind: str, path: Path) -> pa.Table:
     """Return a row for each event and each of its cases, with all attributes, as text."""
-    rows = [(event, name) for event in log.events.values() for name in _of(event, log, kind)]
+    rows = [(event, name) for event in log.events.values() for name in _case_objects(event, log, kind)]
     columns: dict[str, list[str | None]] = {
         CASE: [name for _, name in rows],
         ACTIVITY: [event.activity for event, _ in rows],
@@ -504,9 +511,9 @@ def _as_of_case(key: str) -> str:
     return f"case:{key}{_ATTRIBUTE}" if bare == ACTIVITY else f"case:{key}"
 
 
-def _left_out(log: ObjectCentricLog, kind: str) -> list[Note]:
+def _missing_parts(log: ObjectCentricLog, kind: str) -> list[Note]:
     """Return notes about everything that has no place in the flat log."""
-    without = [event for event in log.events.values() if not _of(event, log, kind)]
+    without = [event for event in log.events.values() if not _case_objects(event, log, kind)]
     seen = {name for event in log.events.values() for name in event.objects}
     idle = [name for name, thing in log.objects.items() if thing.kind == kind and name not in seen]
     found = []
@@ -520,7 +527,7 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Note]:
         "example-other-objects": sum(thing.kind != kind for thing in things),
         "example-relations": sum(thing.relations for thing in things),
         "example-later-values": sum(thing.changes for thing in things if thing.kind == kind)
-        + sum(event.changes for event in events if _of(event, log, kind)),
+        + sum(event.changes for event in events if _case_objects(event, log, kind)),
         "example-unlisted-objects": sum(name not in log.objects for e in events for name in e.objects),
         "example-unlisted-rows": log.unlisted,
     }
@@ -531,12 +538,12 @@ def _left_out(log: ObjectCentricLog, kind: str) -> list[Note]:
     return found
 
 
-def _folded(log: ObjectCentricLog, kind: str) -> list[Note]:
+def _changed_parts(log: ObjectCentricLog, kind: str) -> list[Note]:
     """Return notes about events in several cases, and activities of other objects."""
     several, most = 0, ("", 0)
     others: dict[tuple[str, str | None], list[frozenset[str]]] = defaultdict(list)
     for event in log.events.values():
-        cases = _of(event, log, kind)
+        cases = _case_objects(event, log, kind)
         if len(cases) > 1:
             several += 1
             most = max(most, (event.name, len(cases)), key=lambda found: found[1])

@@ -82,7 +82,7 @@ class Provenance:
 
 def noted(log: EventLog) -> EventLog:
     """Return the log as it is written: its metadata contain its provenance."""
-    found = Provenance(log.read_together, log.attributes_read_together, log.mapped, _telling(log.read_as))
+    found = Provenance(log.read_together, log.attributes_read_together, log.mapped, _distinctive_settings(log.read_as))
     if found == Provenance():
         return log
     said = {name: [one.to_json() for one in getattr(found, name)] for name in ("together", "attributes", "mapped")}
@@ -96,11 +96,11 @@ def parted(metadata: Metadata) -> tuple[Metadata, Provenance]:
     found = Provenance()
     for attribute in metadata.attributes:
         if attribute.key == _KEY:
-            found += _read(attribute.value)
+            found += _parse_provenance(attribute.value)
     return (metadata if len(kept) == len(metadata.attributes) else replace(metadata, attributes=kept)), found
 
 
-def _telling(way: str) -> str:
+def _distinctive_settings(way: str) -> str:
     """Return a way of reading without the usual choices; empty if nothing is left."""
     try:
         said: Any = json.loads(way) if way else {}
@@ -114,11 +114,11 @@ def _telling(way: str) -> str:
     return json.dumps(left, sort_keys=True) if left else ""
 
 
-def _read(text: object) -> Provenance:
-    said = _parsed(text)
+def _parse_provenance(text: object) -> Provenance:
+    said = _parse_json(text)
     if not isinstance(said, dict):
         return Provenance((UNKNOWN,))
-    together, attributes, mapped = (_known(said.get(name)) for name in ("together", "attributes", "mapped"))
+    together, attributes, mapped = (_known_messages(said.get(name)) for name in ("together", "attributes", "mapped"))
     way = said.get("way", "")
     if way != "" and not _is_way(way):
         together, way = (*together, UNKNOWN), ""
@@ -127,7 +127,7 @@ def _read(text: object) -> Provenance:
     return Provenance(tuple(dict.fromkeys(together)), attributes, mapped, way)
 
 
-def _parsed(text: object) -> Any:
+def _parse_json(text: object) -> Any:
     """Return the content of a text in JSON, or None.
 
     It is None for a text that is no JSON, and for one with halves of characters, which no file can hold.
@@ -144,11 +144,11 @@ def _is_way(way: object) -> bool:
     """Return True if this is a way of reading, or a list of ways, in veilog's form."""
     if not isinstance(way, str) or len(way) > _LONGEST_WAY or len(_NESTED.findall(way)) > _MOST_NESTED:
         return False
-    said = _parsed(way)
+    said = _parse_json(way)
     return isinstance(said, dict) or (isinstance(said, list) and all(isinstance(one, str) for one in said))
 
 
-def _known(messages: object) -> tuple[Message, ...]:
+def _known_messages(messages: object) -> tuple[Message, ...]:
     """Return these messages; one that veilog does not write becomes ``UNKNOWN``."""
     return tuple(map(_message, messages)) if isinstance(messages, list) else (UNKNOWN,)
 

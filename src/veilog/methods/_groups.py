@@ -43,7 +43,7 @@ def check_tlkc(log: EventLog, values: dict[str, Any]) -> None:
     relative = values["background"] == "relative"
     columns = [_plain(log, ACTIVITY)] + ([_plain(log, TIMESTAMP)] if relative else [])
     traces = _traces(log, list(zip(*columns, strict=True)) if relative else columns[0])
-    told = _told(log, values["sensitive"]) if values["c"] < 1 else [frozenset()] * len(traces)
+    told = _sensitive_values(log, values["sensitive"]) if values["c"] < 1 else [frozenset()] * len(traces)
     if values["background"] in ("set", "multiset"):  # a part of a sorted sequence is a part of the set
         in_order = {"set": lambda trace: tuple(sorted(set(trace))), "multiset": lambda trace: tuple(sorted(trace))}
         traces = list(map(in_order[values["background"]], traces))
@@ -73,9 +73,9 @@ def _check_sequences(traces: list[Trace], told: list[frozenset[Label]], k: int, 
             longer = (*pattern, label)
             number, most = sum(cases[trace] for trace, _ in matches), max(counted.values(), default=0)
             if number < k:
-                raise _failed("groups-too-few-match", longer, number=number)
+                raise _check_error("groups-too-few-match", longer, number=number)
             if most > c * number + _SLACK * number:
-                raise _failed("groups-values-alike", longer, number=number, most=most)
+                raise _check_error("groups-values-alike", longer, number=number, most=most)
             seen += 1
             if seen > MOST_PATTERNS:
                 raise OutputError("release-patterns-too-many")
@@ -99,7 +99,7 @@ def check_pretsa(log: EventLog, values: dict[str, Any]) -> None:
     for code, counted in (("groups-prefix-rare", prefixes), ("groups-trace-rare", Counter(traces))):
         for trace, number in counted.items():
             if number < values["k"]:
-                raise _failed(code, trace, number=number)
+                raise _check_error(code, trace, number=number)
     if values["sensitive"] is not None and values["t"] < 1:
         _check_closeness(log, traces, values["sensitive"], values["t"])
 
@@ -127,12 +127,12 @@ def _check_closeness(log: EventLog, traces: list[Trace], name: str, t: float) ->
     numbers = all(isinstance(v, (int, float)) and not isinstance(v, bool) for some in anywhere.values() for v in some)
     others = {label: np.sort(np.array(some)) if numbers else Counter(some) for label, some in anywhere.items()}
     for prefix, values in after.items():
-        distance = (_of_numbers if numbers else _of_names)(values, others[prefix[-1]])
+        distance = (_number_distance if numbers else _name_distance)(values, others[prefix[-1]])
         if distance > t + _SLACK:
-            raise _failed("groups-values-apart", prefix, name=name, distance=distance)
+            raise _check_error("groups-values-apart", prefix, name=name, distance=distance)
 
 
-def _of_numbers(values: list[Any], others: Any) -> float:
+def _number_distance(values: list[Any], others: Any) -> float:
     """Return the earth mover's distance of numbers over the range.
     It is the mean distance of quantiles, which change at multiples of 1/n and 1/m."""
     n, m, width = len(values), len(others), others[-1] - others[0]
@@ -141,7 +141,7 @@ def _of_numbers(values: list[Any], others: Any) -> float:
     return float(apart @ np.diff(steps, prepend=0)) / (n * m * width) if width else 0.0
 
 
-def _of_names(values: list[Any], others: Any) -> float:
+def _name_distance(values: list[Any], others: Any) -> float:
     """Return the earth mover's distance of names, half the summed share differences.
     Every two names are 1 apart."""
     there, total = Counter(values), sum(others.values())
@@ -160,7 +160,7 @@ def _traces(log: EventLog, labels: Sequence[Label]) -> list[Trace]:
     return [tuple(labels[a:b]) for a, b in itertools.pairwise(offsets)]
 
 
-def _told(log: EventLog, names: str | None) -> list[frozenset[Label]]:
+def _sensitive_values(log: EventLog, names: str | None) -> list[frozenset[Label]]:
     """Return the sensitive values of each released case and of its events."""
     out: list[set[Label]] = [set() for _ in range(log.cases.num_rows)]
     for name in (n.strip() for n in (names or "").split(",")):
@@ -179,7 +179,7 @@ def _plain(log: EventLog, name: str) -> list[Any]:
     return values
 
 
-def _failed(code: str, pattern: Sequence[Label], **values: Any) -> OutputError:
+def _check_error(code: str, pattern: Sequence[Label], **values: Any) -> OutputError:
     shown = [", ".join(map(str, p)) if isinstance(p, tuple) else str(p) for p in pattern]
     return OutputError("release-check-failed", what=Message(code, pattern="<" + "; ".join(shown) + ">", **values))
 

@@ -190,7 +190,7 @@ def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
     weights = np.zeros(len(lookup.members) + 1)
     np.cumsum(lookup.counts[lookup.members], out=weights[1:])
     path_bounds, bounds = lookup.path_bounds.tolist(), lookup.bounds.tolist()
-    for transition in _by_weight(log.contingency, needed, rng):
+    for transition in _order_by_weight(log.contingency, needed, rng):
         need = int(needed[transition])
         a, b = bounds[transition], bounds[transition + 1]
         if need > added[transition]:
@@ -207,7 +207,7 @@ def sampled_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
                 variant, gone = int(members[place]), int(out[place])
                 deleted[lookup.paths[path_bounds[variant] : path_bounds[variant + 1]]] += gone
                 left[variant] -= gone
-    return _checked(lookup, left)
+    return _check_size(lookup, left)
 
 
 def program_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator, *, replicate: bool) -> IntArray:
@@ -225,7 +225,7 @@ def program_counts(log: AnnotatedLog, needed: IntArray, rng: np.random.Generator
         deleted = _program_moves(lookup, np.maximum(-needed, 0), rng)
         change = np.maximum(added - deleted, 0) - (deleted > added)
         left = lookup.counts + np.where((added > 0) & (deleted > 0), change, 0)
-    return _checked(lookup, left)
+    return _check_size(lookup, left)
 
 
 def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) -> IntArray:
@@ -247,14 +247,14 @@ def _program_moves(lookup: _Lookup, needed: IntArray, rng: np.random.Generator) 
     return drawn
 
 
-def _checked(lookup: _Lookup, left: IntArray) -> IntArray:
+def _check_size(lookup: _Lookup, left: IntArray) -> IntArray:
     """Return the cases left of each variant; refuse more events than fit in memory."""
     if int((left * np.diff(lookup.path_bounds)).sum()) > LARGEST_RELEASE:
         raise _too_many()
     return left
 
 
-def _by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) -> list[int]:
+def _order_by_weight(weights: IntArray, needed: IntArray, rng: np.random.Generator) -> list[int]:
     """Return the transitions that need noise in random order, drawn by weight.
     Each next one is drawn among the rest. Such draws have the order in which exponential clocks ring, the faster the
     heavier."""
@@ -312,10 +312,10 @@ def noisy_cases(
     and moved to lie between them. The times within a case are shrunk if it would end after the public end.
     """
     cases, rows, begins = log.copied(copies)
-    drawn = _drawn(len(rows), source) * scales[rows] * np.repeat(copies[cases], np.diff(begins))
+    drawn = _draw_noise(len(rows), source) * scales[rows] * np.repeat(copies[cases], np.diff(begins))
     durations = np.clip(log.durations[rows] + drawn, 0, max(0, frame.last - frame.first))
     durations[begins[:-1]] = 0
-    starts = _compressed(log.starts[cases] + drawn[begins[:-1]], frame)
+    starts = _compress_starts(log.starts[cases] + drawn[begins[:-1]], frame)
     times = _times_within(starts, np.rint(durations / _SECOND).astype(np.int64), begins, frame)
     return Sequences(log.automaton.labels, log.codes[rows].astype(np.int32), begins), times
 
@@ -331,7 +331,7 @@ def program_cases(
     """
     cases, rows, begins = log.copied(copies)
     shared = np.where(log.opens[rows], 1, np.repeat(copies[cases], np.diff(begins)))
-    drawn = _sums_within(_drawn(len(rows), source, noise.geometric) * scales[rows] * shared, begins)
+    drawn = _sums_within(_draw_noise(len(rows), source, noise.geometric) * scales[rows] * shared, begins)
     original, noisy = float(np.ptp(log.starts)), float(drawn[begins[:-1]].max(initial=0.0))
     factor = original / (noisy + original) / 2 if original else 0.0
     elapsed = np.repeat(log.starts[cases], np.diff(begins)) + _sums_within(log.durations[rows], begins)
@@ -339,7 +339,7 @@ def program_cases(
     return Sequences(log.automaton.labels, log.codes[rows].astype(np.int32), begins), times.astype(np.int64) * _SECOND
 
 
-def _drawn(
+def _draw_noise(
     events: int,
     source: noise.Randomness,
     sampler: Callable[[Fraction, int, noise.Randomness], IntArray] = noise.discrete_laplace,
@@ -364,7 +364,7 @@ def _times_within(starts: IntArray, steps: IntArray, begins: IntArray, frame: Fr
     return times * _SECOND
 
 
-def _compressed(starts: FloatArray, frame: Frame) -> IntArray:
+def _compress_starts(starts: FloatArray, frame: Frame) -> IntArray:
     """Return noisy starts between the public first and last one, in seconds."""
     if not len(starts):
         return np.zeros(0, dtype=np.int64)

@@ -84,7 +84,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
         raise ParameterError("amun-setting-fixed", parameter=changed[0], changed=changed[0])
     mode, program = settings.mode, settings.settings == "program"
     advantage = float(parse_advantage(settings.guessing_advantage))
-    raw, variants = _peeked(curator, settings, advantage)
+    raw, variants = _read_raw(curator, settings, advantage)
     source = curator.randomness
     rng = noise.generator(source)
 
@@ -103,7 +103,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     known = knowledge(log)
     # 5: case filtering, then the priors of what is left
     if mode == "filtering":
-        log = _filtered(log, _risky(log, known.priors, advantage, program), advantage, request)
+        log = _filter_cases(log, _risky(log, known.priors, advantage, program), advantage, request)
         known = knowledge(log)
     # 6: epsilons
     of_times = program_epsilons(known.priors, log.opens, advantage) if program else epsilons_of(known.priors, advantage)
@@ -113,7 +113,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     epsilon_d /= settings.divisor
     # 7 to 25: noise on the counts of transitions, as cases that are replicated or deleted
     request.progress("sampling cases", None)
-    copies = copies_of_cases(log, _left(log, epsilon_d, mode == "oversampling", program, source, rng), rng)
+    copies = copies_of_cases(log, _sample_variants(log, epsilon_d, mode == "oversampling", program, source, rng), rng)
     if not copies.any():
         raise ParameterError("amun-all-cases-deleted", parameter="mode")
     # 26 and 27: a replicated case shares its epsilon among its copies; noise on times; compression
@@ -127,7 +127,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     return assembled(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
 
 
-def _peeked(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
+def _read_raw(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:
     """Return the raw log and its variants, and record why no guarantee is derived.
     The statement of the paper is recorded in its place."""
     variants = curator.peek("amun-variants-of-log")
@@ -152,7 +152,7 @@ def _knowledge_by(settings: AmunSettings, advantage: float, whole: AnnotatedLog)
     return lambda log: prior_knowledge(log, advantage, precision, clamped=settings.prior_knowledge == "example")
 
 
-def _left(
+def _sample_variants(
     log: AnnotatedLog,
     epsilon: Fraction,
     replicate: bool,
@@ -194,7 +194,7 @@ def _columns(
     )
 
 
-def _filtered(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Request) -> AnnotatedLog:
+def _filter_cases(log: AnnotatedLog, risky: BoolArray, advantage: float, request: Request) -> AnnotatedLog:
     """Return the log without cases that have a time too well known beforehand."""
     kept = np.flatnonzero(~risky)
     request.remark(Message("amun-cases-kept", kept=len(kept), cases=len(log), advantage=advantage))
@@ -290,11 +290,11 @@ def prior_knowledge(log: AnnotatedLog, advantage: float, precision: Precision, *
     priors[opens], ranges[opens] = size[group] / len(starts), max(int(np.ptp(starts)), precision.start)
     groups, values = log.transitions[~opens], log.durations[~opens]
     if len(groups):
-        priors[~opens], ranges[~opens] = _of_steps(groups, values, precision.duration, advantage, clamped)
+        priors[~opens], ranges[~opens] = _step_priors(groups, values, precision.duration, advantage, clamped)
     return Priors(priors, ranges)
 
 
-def _of_steps(
+def _step_priors(
     groups: IntArray, values: IntArray, precision: int, advantage: float, clamped: bool
 ) -> tuple[FloatArray, IntArray]:
     """Return the priors and ranges of times between events in these transitions."""

@@ -89,7 +89,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
         if tree is None:
             request.remark(Message("dpim-no-tree-fits"))
             return Variants.from_dict({})
-        return _played(tree, cases, curator, request)
+        return _play_out(tree, cases, curator, request)
     share = Fraction(str(settings.fitness_share))
     _refuse_small_budget(curator, request.epsilon, settings, share)
     counted, epsilon = noisy_cases(curator, request.epsilon, settings)
@@ -98,7 +98,7 @@ def dpim(curator: Curator, request: Request, settings: DpimSettings) -> Variants
     cases = counted or min(max(int(counts[-1].sum()), 1), settings.largest_log)
     remark_relation(request, threshold, counted, settings)
     tree = chosen_tree(curator, request, counts, threshold, cases, epsilon * share, enough)
-    return _played(tree, cases, curator, request)
+    return _play_out(tree, cases, curator, request)
 
 
 def _bounds(settings: DpimSettings) -> tuple[int, int] | None:
@@ -117,7 +117,7 @@ def _refuse_small_budget(curator: Curator, epsilon: Fraction, settings: DpimSett
         raise ParameterError("dpim-epsilon-too-small", parameter="epsilon", as_asked=as_asked(epsilon))
 
 
-def _played(tree: ProcessTree, cases: int, curator: Curator, request: Request) -> Variants:
+def _play_out(tree: ProcessTree, cases: int, curator: Curator, request: Request) -> Variants:
     request.remark(Message("dpim-process-tree", tree=tree))
     request.progress("playing out", None)
     drawn = play_out(tree, min(cases, _DRAWN), noise.generator(curator.randomness))
@@ -238,15 +238,15 @@ class TreeOfPairs:
 
 def reached(graph: Graph, nodes: int) -> int:
     """Return the nodes that an edge from one of these leads to."""
-    return _joined(graph.successors, nodes)
+    return _join_neighbours(graph.successors, nodes)
 
 
 def leading(graph: Graph, nodes: int) -> int:
     """Return the nodes from which an edge leads to one of these."""
-    return _joined(graph.predecessors, nodes)
+    return _join_neighbours(graph.predecessors, nodes)
 
 
-def _joined(neighbours: Sequence[int], nodes: int) -> int:
+def _join_neighbours(neighbours: Sequence[int], nodes: int) -> int:
     found = 0
     for node in bits(nodes):
         found |= neighbours[node]
@@ -257,17 +257,17 @@ def within(graph: Graph, nodes: int, starts: int, ends: int) -> Graph:
     """Return the graph of some nodes; where none of them starts or ends, any may."""
     successors = [mask & nodes if nodes >> at & 1 else 0 for at, mask in enumerate(graph.successors)]
     predecessors = [mask & nodes if nodes >> at & 1 else 0 for at, mask in enumerate(graph.predecessors)]
-    return _with_all(Graph(successors, predecessors, starts & nodes or nodes, ends & nodes or nodes), nodes)
+    return _add_isolated(Graph(successors, predecessors, starts & nodes or nodes, ends & nodes or nodes), nodes)
 
 
 def without(graph: Graph, from_: int, to: int) -> Graph:
     """Return the graph without edges from some nodes to others."""
     successors = [mask & ~to if from_ >> at & 1 else mask for at, mask in enumerate(graph.successors)]
     predecessors = [mask & ~from_ if to >> at & 1 else mask for at, mask in enumerate(graph.predecessors)]
-    return _with_all(Graph(successors, predecessors, graph.starts, graph.ends), graph.nodes)
+    return _add_isolated(Graph(successors, predecessors, graph.starts, graph.ends), graph.nodes)
 
 
-def _with_all(graph: Graph, nodes: int) -> Graph:
+def _add_isolated(graph: Graph, nodes: int) -> Graph:
     """Return the graph with its nodes without edges as cases of their own."""
     alone = nodes & ~graph.nodes
     return Graph(graph.successors, graph.predecessors, graph.starts | alone, graph.ends | alone)
@@ -394,7 +394,7 @@ class _Sampler:
         for _ in range(_ATTEMPTS):
             tree = self._attempt()
             drawn = noise.discrete_laplace(self._epsilon * _FITNESS, 1, self._source)[0]
-            if tree is not None and self._measured(tree) + drawn / self._log.cases >= enough:
+            if tree is not None and self._measure_fitness(tree) + drawn / self._log.cases >= enough:
                 return tree
             if self._random.random() <= _GIVING_UP:
                 return None
@@ -417,7 +417,7 @@ class _Sampler:
         except RecursionError:
             return None
 
-    def _measured(self, tree: ProcessTree) -> float:
+    def _measure_fitness(self, tree: ProcessTree) -> float:
         """Return the raw fitness of a tree, which is replayed only once."""
         if tree not in self._fitness:
             self._fitness[tree] = replayed(Replay(workflow_net(tree)), self._prefixes).fitness
@@ -459,7 +459,7 @@ class _PublishedTree(TreeOfPairs):
         A loop has trees of single activities, and the whole graph again for other groups."""
         if operator is not Operator.LOOP:
             return super().parts(graph, operator, groups)
-        whole = within(graph, graph.nodes, *self._of_all(groups))
+        whole = within(graph, graph.nodes, *self._ends_of_groups(groups))
         return tuple(self._only(group) or self.tree(whole, graph.nodes) for group in groups)
 
     def _only(self, group: int) -> ProcessTree | None:
@@ -497,16 +497,16 @@ class _PublishedTree(TreeOfPairs):
         """Return starts and ends of a part.
         Where the graph does not show them, they come from the log, with half of the epsilon left for it."""
         if operator is Operator.PARALLEL:
-            return self._of_all([groups[at]])
+            return self._ends_of_groups([groups[at]])
         return super().borders(graph, operator, groups, at)
 
-    def _of_all(self, groups: list[int]) -> tuple[int, int]:
+    def _ends_of_groups(self, groups: list[int]) -> tuple[int, int]:
         """Return the starts and ends of all groups together."""
         self._epsilon /= 2
-        found = [self._of_the_log(group) for group in groups]
+        found = [self._ends_in_log(group) for group in groups]
         return sum(starts for starts, _ in found), sum(ends for _, ends in found)
 
-    def _of_the_log(self, group: int) -> tuple[int, int]:
+    def _ends_in_log(self, group: int) -> tuple[int, int]:
         members = np.array([group >> node & 1 for node in range(len(self.labels) + 1)], dtype=bool)
         inside = members[self._nodes]
         nodes, rows = self._nodes[inside], self._rows[inside]
@@ -535,30 +535,33 @@ class _PublishedTree(TreeOfPairs):
         for from_ in (graph.ends, nodes):
             opened = without(graph, from_, graph.starts)
             if opened.successors != graph.successors:
-                tree = loop(self._opened(opened, nodes), SILENT)
+                tree = loop(self._open_loop(opened, nodes), SILENT)
                 return choice(SILENT, tree) if from_ == graph.ends else tree
         return self.flower(nodes)
 
-    def _opened(self, graph: Graph, nodes: int) -> ProcessTree:
+    def _open_loop(self, graph: Graph, nodes: int) -> ProcessTree:
         """Return the tree of what a loop repeats, without the pairs that lead back."""
         left = nodes & sum(1 << at for at in bits(nodes) if graph.successors[at] | graph.predecessors[at])
         if left.bit_count() < 2:
             return self._only(left) or SILENT
-        return self.tree(within(graph, nodes, *self._of_all([left])), nodes)
+        return self.tree(within(graph, nodes, *self._ends_of_groups([left])), nodes)
 
 
 def _sequence(graph: Graph) -> list[int]:
     """Return groups between which steps lead one way only; a group may be passed over."""
     nodes = graph.nodes
     reach = _reach(graph)
-    apart = [nodes & ~(mask ^ _reaching(reach, node)) for node, mask in enumerate(reach)]
-    return sorted(_connected(nodes, apart), key=lambda group: _reaching(reach, group.bit_length() - 1).bit_count())
+    apart = [nodes & ~(mask ^ _nodes_reaching(reach, node)) for node, mask in enumerate(reach)]
+    return sorted(
+        _connected_components(nodes, apart),
+        key=lambda group: _nodes_reaching(reach, group.bit_length() - 1).bit_count(),
+    )
 
 
 def _circles(graph: Graph) -> list[int]:
     """Return the groups of activities that lie on a circle together."""
     reach = _reach(graph)
-    return _connected(graph.nodes, [mask & _reaching(reach, node) for node, mask in enumerate(reach)])
+    return _connected_components(graph.nodes, [mask & _nodes_reaching(reach, node) for node, mask in enumerate(reach)])
 
 
 def _reach(graph: Graph) -> list[int]:
@@ -569,11 +572,11 @@ def _reach(graph: Graph) -> list[int]:
     return found
 
 
-def _reaching(reach: list[int], node: int) -> int:
+def _nodes_reaching(reach: list[int], node: int) -> int:
     """Return the nodes from which steps lead to a node."""
     return sum(1 << other for other, mask in enumerate(reach) if mask >> node & 1)
 
 
-def _connected(nodes: int, neighbours: list[int]) -> list[int]:
+def _connected_components(nodes: int, neighbours: list[int]) -> list[int]:
     masks = [mask if nodes >> node & 1 else 0 for node, mask in enumerate(neighbours)]
     return choice_cut(Graph(masks, masks, nodes, nodes))

@@ -196,7 +196,7 @@ def libra(curator: Curator, request: Request, settings: LibraSettings) -> EventL
     number = settings.samples or CERTIFIED_SAMPLES
     wanted = wanted_of(settings)
     return released_log(
-        curator, request, wanted, lambda rest: _sampled(curator, rest, asked, rate, number), asked.spends_delta
+        curator, request, wanted, lambda rest: _query_samples(curator, rest, asked, rate, number), asked.spends_delta
     )
 
 
@@ -213,7 +213,7 @@ CERTIFIED_RATE = 0.9
 CERTIFIED_SAMPLES = 1
 
 
-def _sampled(curator: Curator, request: Request, query: Query, rate: Fraction, samples: int) -> Variants:
+def _query_samples(curator: Curator, request: Request, query: Query, rate: Fraction, samples: int) -> Variants:
     """Return the sum of the answers on all samples, scaled to the size of the log.
     The scale is one over the expected number of samples that a case is in."""
     within = unamplified(request.epsilon / samples, rate)
@@ -303,7 +303,7 @@ def _as_published(curator: Curator, request: Request, settings: LibraSettings, r
         request.progress(f"lot {i + 1} of {lots}", i / lots)
         drawn = np.unique(rng.integers(0, clipped.cases.num_rows, size))
         found += _lot(curator, clipped.only(drawn), scale, settings.information_minutes, rng)
-    return assembled(_together(found), Metadata())
+    return assembled(_join_lots(found), Metadata())
 
 
 def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:
@@ -337,7 +337,7 @@ def _lot(
     return [(cases.take(kept), times[rows_of(cases.offsets, kept)[0]])]
 
 
-def _together(lots: list[tuple[Sequences, IntArray]]) -> Details:
+def _join_lots(lots: list[tuple[Sequences, IntArray]]) -> Details:
     """Return all lots as one log."""
     coding: dict[str, int] = {}
     codes, lengths, times = [], [], []

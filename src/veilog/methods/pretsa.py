@@ -169,7 +169,7 @@ def _values(events: DeclaredEvents, released: _Merged, attribute: _Attribute) ->
     values = np.where(released.own < 0, np.nan, attribute.values[released.own])
     drawn, position = np.flatnonzero(released.own < 0), equal_before(released.case)
     drawn = drawn[np.argsort(released.node[drawn], kind="stable")]
-    anywhere = _by_activity(attribute.values, events.activity, len(events.labels))
+    anywhere = _values_by_activity(attribute.values, events.activity, len(events.labels))
     _, first, number = np.unique(released.node[drawn], return_index=True, return_counts=True)
     for low, many in zip(first.tolist(), number.tolist(), strict=True):
         rows = drawn[low : low + many]
@@ -188,7 +188,7 @@ def _first_too_different(released: _Merged, events: DeclaredEvents, attribute: _
     known = ~np.isnan(values)
     order = np.lexsort((values[known], released.node[known]))
     value, node, activity = values[known][order], released.node[known][order], released.activity[known][order]
-    anywhere = _by_activity(values, released.activity, len(events.labels))
+    anywhere = _values_by_activity(values, released.activity, len(events.labels))
     nodes, first, many = np.unique(node, return_index=True, return_counts=True)
     for number, low, high in zip(nodes.tolist(), first.tolist(), (first + many).tolist(), strict=True):
         if _distance(value[low:high], anywhere[int(activity[low])], attribute.labels is not None) > t + _SLACK:
@@ -196,7 +196,7 @@ def _first_too_different(released: _Merged, events: DeclaredEvents, attribute: _
     return None
 
 
-def _by_activity(values: FloatArray, activity: IntArray, activities: int) -> list[FloatArray]:
+def _values_by_activity(values: FloatArray, activity: IntArray, activities: int) -> list[FloatArray]:
     """Return the known values of each activity in ascending order."""
     order = np.lexsort((values, activity))
     order = order[~np.isnan(values[order])]
@@ -221,7 +221,7 @@ def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None
     metadata = Metadata(attributes=(Attribute(ARTIFICIAL_TIMES, True, "boolean"),))
     columns = {}
     if attribute is not None:
-        values = _shuffled(_values(events, released, attribute), released, rng)
+        values = _shuffle_values(_values(events, released, attribute), released, rng)
         if attribute.name == DURATION:
             passed = np.cumsum(np.rint(np.nan_to_num(values) * 1e6).astype(np.int64))
             start = np.where(position == 0, passed, 0)
@@ -244,7 +244,7 @@ def _log(events: DeclaredEvents, released: _Merged, attribute: _Attribute | None
     )
 
 
-def _shuffled(values: FloatArray, released: _Merged, rng: np.random.Generator) -> FloatArray:
+def _shuffle_values(values: FloatArray, released: _Merged, rng: np.random.Generator) -> FloatArray:
     """Return the drawn values in random order at each node.
     So no case has the low ones at all of its events."""
     drawn = np.flatnonzero(released.own < 0)

@@ -300,7 +300,7 @@ def match(released: Variants, original: Variants, how: How, remark: Callable[[Me
     They have the least total distance (optimal), or each variant, from the most frequent on, has the nearest variant
     that is left (greedy).
     """
-    a, b, texts_a, texts_b = released.counts.copy(), original.counts.copy(), *_coded(released, original)
+    a, b, texts_a, texts_b = released.counts.copy(), original.counts.copy(), *_encode_both(released, original)
     pairs: list[tuple[int, int, int]] = []
     place = {text: j for j, text in enumerate(texts_b)}
     for i, text in enumerate(texts_a):
@@ -318,16 +318,16 @@ def match(released: Variants, original: Variants, how: How, remark: Callable[[Me
         return Matching(*equal.T)
     match_rest = _greedy
     if how == "optimal" and _is_small(a, b):
-        match_rest = _assigned
+        match_rest = _assign_traces
     elif how == "optimal" and len(a) * len(b) <= MOST_TRANSPORTED:
-        match_rest = _transported
+        match_rest = _transport_variants
     elif how == "optimal":
         remark(Message("pripel-matching-greedy", sum=a.sum(), number=len(a)))
     more_a, more_b, more = match_rest(left_a, left_b, a, b)
     return Matching(*np.concatenate([equal, np.column_stack([rows[more_a], columns[more_b], more])]).T)
 
 
-def _coded(released: Variants, original: Variants) -> tuple[Texts, Texts]:
+def _encode_both(released: Variants, original: Variants) -> tuple[Texts, Texts]:
     """Return both sides as tuples of codes of one coding."""
     coding = {label: code for code, label in enumerate(original.labels)}
     recode = np.array([coding.setdefault(label, len(coding)) for label in released.labels], dtype=np.int64)
@@ -343,11 +343,11 @@ def _is_small(a: IntArray, b: IntArray) -> bool:
     return cells <= MOST_ASSIGNED and (cells <= 8 * variants or variants > MOST_TRANSPORTED)
 
 
-def _assigned(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
+def _assign_traces(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     """Return the least assignment of traces.
     Crouse, "On implementing 2D rectangular assignment algorithms", 2016."""
     if a.sum() > b.sum():  # the solver copies a matrix that has more rows than columns
-        j, i, numbers = _assigned(left_b, left_a, b, a)
+        j, i, numbers = _assign_traces(left_b, left_a, b, a)
         return i, j, numbers
     distances = cdist(left_a, left_b, scorer=Levenshtein.distance, dtype=np.uint16, workers=-1)
     traces_a, traces_b = np.repeat(np.arange(len(a)), a), np.repeat(np.arange(len(b)), b)
@@ -359,7 +359,7 @@ def _assigned(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     return cells // len(b), cells % len(b), numbers.astype(np.int64)
 
 
-def _transported(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
+def _transport_variants(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     """Return the least transport between variants; a surplus goes free to a dummy."""
     import ot  # takes a second to import
 
@@ -661,10 +661,10 @@ def noised_column(column: pa.ChunkedArray, rows: IntArray, epsilon: Fraction, so
     if pa.types.is_timestamp(kind):
         unit = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
         times = _numbers(picked.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()))
-        return _filled(_noised_whole(times, unit, _SECOND, epsilon, source), picked).cast(kind)
+        return _fill_values(_noised_whole(times, unit, _SECOND, epsilon, source), picked).cast(kind)
     if pa.types.is_integer(kind):
-        return _filled(_noised_whole(_numbers(picked), column, 1, epsilon, source), picked).cast(kind)
-    return _filled(_noised_numbers(picked, column, epsilon, source), picked).cast(kind)
+        return _fill_values(_noised_whole(_numbers(picked), column, 1, epsilon, source), picked).cast(kind)
+    return _fill_values(_noised_numbers(picked, column, epsilon, source), picked).cast(kind)
 
 
 def _categories(picked: pa.ChunkedArray, values: pa.Array, epsilon: Fraction, source: Randomness) -> pa.Array:
@@ -716,6 +716,6 @@ def _noised_numbers(
     return np.asarray(low * (1 - part) + high * part, dtype=np.float64)
 
 
-def _filled(values: IntArray | FloatArray, picked: pa.ChunkedArray) -> pa.Array:
+def _fill_values(values: IntArray | FloatArray, picked: pa.ChunkedArray) -> pa.Array:
     missing = np.asarray(picked.is_null(nan_is_null=True).to_numpy(zero_copy_only=False), dtype=np.bool_)
     return pa.array(values, mask=missing)

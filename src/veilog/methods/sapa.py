@@ -65,7 +65,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
         # Without a start or an end that stands out there is no graph to take distances in.
         kept = near
     else:
-        kept = _within_steps(near, settings.k)
+        kept = _pairs_within(near, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)
     relation = np.where(kept, np.maximum(noisy, 1), 0)
     return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
@@ -90,7 +90,7 @@ def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -
     return near
 
 
-def _within_steps(near: BoolArray, k: int) -> BoolArray:
+def _pairs_within(near: BoolArray, k: int) -> BoolArray:
     """Return the pairs at most k steps apart in a graph, never through the end."""
     reached, step = near.copy(), near
     inside = near.copy()

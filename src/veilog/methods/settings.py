@@ -66,7 +66,7 @@ class Parameter:
         """
         if value is None:
             return None
-        parsed = self._read(value)
+        parsed = self._parse_value(value)
         if parsed is None:
             words = {bool: "true or false", int: "a whole number", float: "a number"}.get(self.kind, "text")
             raise ParameterError("setting-not-as-needed", parameter=self.name, name=self.name, words=words, value=value)
@@ -82,7 +82,7 @@ class Parameter:
             return parsed
         raise ParameterError(code, parameter=self.name, name=self.name, value=value, **allowed)
 
-    def _read(self, value: Any) -> Any:
+    def _parse_value(self, value: Any) -> Any:
         """Return the value in its type; None if it does not fit."""
         if self.kind is str:
             return str(value)
@@ -117,7 +117,7 @@ class Settings:
         ``beside`` has other names that are valid in the same place, one of which may have been meant.
         """
         known = {parameter.name: parameter for parameter in cls.parameters()}
-        values = {_in_words(name): value for name, value in values.items()}
+        values = {_option_name(name): value for name, value in values.items()}
         for name in values:
             if name not in known:
                 possible = ", ".join(known) if known else "it has none"
@@ -133,10 +133,10 @@ class Settings:
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings by name."""
-        return {_in_words(name): value for name, value in asdict(self).items()}
+        return {_option_name(name): value for name, value in asdict(self).items()}
 
 
-def _in_words(name: str) -> str:
+def _option_name(name: str) -> str:
     """Return the name of a setting outside of Python for the one that Python takes."""
     word = name.removesuffix("_")
     return word if in_python(word) == name else name
@@ -162,4 +162,4 @@ def parameter_of(name: str, hint: Any, default: Any) -> Parameter:
     kind = str if choices else declared
     if kind not in (int, float, bool, str):
         raise TypeError(f"The setting {name!r} must be a number, text or true or false, not {kind!r}.")
-    return Parameter(_in_words(name), kind, default, words, bounds.low, bounds.high, choices)
+    return Parameter(_option_name(name), kind, default, words, bounds.low, bounds.high, choices)

@@ -166,7 +166,7 @@ def levels(
     size = 0
     while len(patterns) and (largest is None or size < largest):
         size += 1
-        node, item, holds = _judged(elements, space, patterns, states, starts, k, c)
+        node, item, holds = _judge_patterns(elements, space, patterns, states, starts, k, c)
         parts, minimal = _parts(elements, patterns, without, keys, node, item)
         violating = minimal & ~holds
         kept = minimal & holds
@@ -235,7 +235,7 @@ def _weights(traces: ElementTraces, having: IntArray, owner: IntArray) -> tuple[
     return tuple(column[owner].astype(np.float64) for column in (traces.cases, *having.T))
 
 
-def _judged(
+def _judge_patterns(
     elements: Elements, space: _Space, patterns: IntArray, states: IntArray, starts: IntArray, k: float, c: float
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return the matched patterns one element longer, and which of them hold.
@@ -426,7 +426,7 @@ def _loop(
     cases, having = _numbers(known, len(before))
     fits = (cases >= bounds.k) & (having.max(axis=1) <= bounds.c * cases * (1 + 1e-12))
     # A multiset with a later occurrence has the earlier ones: an attacker who knows only l events cannot know it.
-    alive = _with_later(fits | (place >= bounds.l), before)
+    alive = _add_later(fits | (place >= bounds.l), before)
     while True:
         keep = alive[known.label]
         if not keep.any():
@@ -436,17 +436,17 @@ def _loop(
         earlier = np.where(before[old] < 0, -1, number[before[old]]).tolist()
         elements = Elements(len(old), ordered, () if ordered else tuple(earlier))
         traces = _traces(known, number[known.label], keep, ordered)
-        violating, complete = _violating(elements, traces, bounds)
+        violating, complete = _violating_patterns(elements, traces, bounds)
         if violating:
-            alive[old[_chosen(elements, traces, violating, bounds, known.cases, remark)]] = False
-            alive = _with_later(alive, before)
+            alive[old[_choose_elements(elements, traces, violating, bounds, known.cases, remark)]] = False
+            alive = _add_later(alive, before)
         if complete:
             return alive[known.label]
         if not violating:
             raise ParameterError("tlkc-patterns-too-many", parameter="l")
 
 
-def _with_later(alive: BoolArray, before: IntArray) -> BoolArray:
+def _add_later(alive: BoolArray, before: IntArray) -> BoolArray:
     """Return the elements that are left when an occurrence takes all later ones along."""
     alive = alive.copy()
     while True:
@@ -488,7 +488,7 @@ def _traces(known: BackgroundKnowledge, element: IntArray, keep: BoolArray, orde
     return ElementTraces(code[rows], offsets, np.bincount(trace, minlength=len(chosen)), having)
 
 
-def _violating(elements: Elements, traces: ElementTraces, bounds: TlkcSettings) -> tuple[list[IntArray], bool]:
+def _violating_patterns(elements: Elements, traces: ElementTraces, bounds: TlkcSettings) -> tuple[list[IntArray], bool]:
     """Return the minimal violating patterns by size, and True if all sizes were seen."""
     found = []
     for level in levels(elements, traces, k=bounds.k, c=bounds.c, largest=bounds.l):
@@ -499,7 +499,7 @@ def _violating(elements: Elements, traces: ElementTraces, bounds: TlkcSettings) 
     return found, True
 
 
-def _chosen(
+def _choose_elements(
     elements: Elements,
     traces: ElementTraces,
     violating: list[IntArray],
@@ -510,11 +510,11 @@ def _chosen(
     """Return the elements to suppress, by score, until no violating pattern is left."""
     having = np.bincount(traces.codes, weights=traces.cases[traces.owners], minlength=elements.size)
     if bounds.score == "cost":
-        return _cheapest(_contained(violating, elements.size), having)
+        return _cheapest(_pattern_matrix(violating, elements.size), having)
     frequent, complete = maximal_patterns(elements, traces, bounds.frequency * cases)
     if not complete:
         remark(Message("tlkc-frequent-patterns-too-many"))
-    private, useful = _contained(violating, elements.size), _contained(frequent, elements.size)
+    private, useful = _pattern_matrix(violating, elements.size), _pattern_matrix(frequent, elements.size)
     violated = np.asarray(private.sum(axis=0), dtype=np.int64).ravel()
     used = np.asarray(useful.sum(axis=0), dtype=np.int64).ravel()
     sides = [
@@ -557,7 +557,7 @@ def _cheapest(private: csr_matrix, having: IntArray) -> list[int]:
     return out
 
 
-def _contained(patterns: list[IntArray], size: int) -> csr_matrix:
+def _pattern_matrix(patterns: list[IntArray], size: int) -> csr_matrix:
     """Return a matrix of the elements (columns) in each pattern (row)."""
     lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(np.full(len(p), p.shape[1]) for p in patterns)])
     columns = np.concatenate([np.zeros(0, dtype=np.int64), *(p.ravel() for p in patterns)])
@@ -587,12 +587,12 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
         if not timed.all():
             raise ParameterError("tlkc-times-missing", parameter="background")
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
-    known = _known(events, label, chosen)
+    known = _background_knowledge(events, label, chosen)
     request.progress("looking for violating patterns", None)
     keep = left(known, settings, request.remark)
     if not keep.any():
         raise _all_suppressed(known, settings)
-    released = _released(log, events, keep, times, timed, chosen)
+    released = _release_rest(log, events, keep, times, timed, chosen)
     _state(curator, settings, names)
     _remark(request, log, released, settings, names)
     return released
@@ -628,7 +628,7 @@ def _times(log: EventLog, events: DeclaredEvents, time: str) -> tuple[IntArray, 
     return passed // unit * unit, known
 
 
-def _known(events: DeclaredEvents, label: IntArray, chosen: list[Sensitive]) -> BackgroundKnowledge:
+def _background_knowledge(events: DeclaredEvents, label: IntArray, chosen: list[Sensitive]) -> BackgroundKnowledge:
     pairs = [case_labels(events, one) for one in chosen]
     first = np.cumsum([0, *(len(one.labels) for one in chosen)])
     nothing = [np.zeros(0, dtype=np.int64)]
@@ -655,7 +655,7 @@ def _all_suppressed(known: BackgroundKnowledge, bounds: TlkcSettings) -> Paramet
 # The release ----------------------------------------------------------------------------------------------------------
 
 
-def _released(
+def _release_rest(
     log: EventLog, events: DeclaredEvents, keep: BoolArray, times: IntArray, timed: BoolArray, chosen: list[Sensitive]
 ) -> EventLog:
     """Return the log that is left, with only the columns of the model."""

@@ -152,9 +152,9 @@ class Relations:
         ):
             around[middle].append((before, after))
         for position, letter in enumerate(self.letters, 1):
-            yield letter, self._without(position, around[position])
+            yield letter, self._graph_without(position, around[position])
 
-    def _without(self, position: int, around: list[tuple[int, int]]) -> Graph:
+    def _graph_without(self, position: int, around: list[tuple[int, int]]) -> Graph:
         keep = ~(1 << position)
         successors = [mask & keep for mask in self.graph.successors]
         predecessors = [mask & keep for mask in self.graph.predecessors]
@@ -257,7 +257,7 @@ def _strict(graph: Graph, groups: list[int]) -> list[int]:
             first[to] = min(first[to], at)
             last[at] = max(last[at], to)
     for at in range(count):
-        if not _skipped(graph, groups, at):
+        if not _can_skip(graph, groups, at):
             continue
         other = at - 1
         while other >= 0 and last[other] <= at:
@@ -272,7 +272,7 @@ def _strict(graph: Graph, groups: list[int]) -> list[int]:
     return [group for group in groups if group]
 
 
-def _skipped(graph: Graph, groups: Sequence[int], at: int) -> bool:
+def _can_skip(graph: Graph, groups: Sequence[int], at: int) -> bool:
     """Return True if a trace skips a group: by an edge, a late start or an early end."""
     before = after = 0
     for group in groups[:at]:
@@ -312,14 +312,14 @@ def loop_cut(graph: Graph) -> list[int]:
     for node in bits(ends & ~starts):
         into_ends |= graph.predecessors[node]
     for group in _components(graph.nodes & ~do, either):
-        if group & (from_starts | into_ends) or not _closed(graph, group):
+        if group & (from_starts | into_ends) or not _is_closed(graph, group):
             do |= group
         else:
             redo |= group
     return [do, redo] if redo else [do]
 
 
-def _closed(graph: Graph, group: int) -> bool:
+def _is_closed(graph: Graph, group: int) -> bool:
     """Return True if ways out and in serve all starts and all ends alike."""
     for node in bits(group):
         back, come = graph.successors[node] & graph.starts, graph.predecessors[node] & graph.ends

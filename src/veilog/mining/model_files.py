@@ -188,14 +188,14 @@ def _graph(process: Element, path: Path) -> tuple[list[_Node], list[_Flow]]:
     found: dict[str, _Node] = {}
     for element in process:
         if element.tag in _REFUSED:
-            raise InputError("bpmn-element-not-supported", path=path, named=_named(element), tag=element.tag)
+            raise InputError("bpmn-element-not-supported", path=path, named=_element_name(element), tag=element.tag)
         if element.tag in _KNOWN:
             found[element.get("id", "")] = _node(element, path)
     flows: list[_Flow] = []
     for element in process.findall("sequenceFlow"):
         ends = [found.get(element.get(end, "")) for end in ("sourceRef", "targetRef")]
         if ends[0] is None or ends[1] is None:
-            raise InputError("bpmn-flow-without-nodes", path=path, named=_named(element))
+            raise InputError("bpmn-flow-without-nodes", path=path, named=_element_name(element))
         ends[0].outgoing.append(len(flows))
         ends[1].incoming.append(len(flows))
         flows.append(_Flow(ends[0], ends[1], element.find("conditionExpression") is not None))
@@ -215,16 +215,18 @@ def _node(element: Element, path: Path) -> _Node:
     label = " ".join((element.get("name") or "").split())
     if element.tag in _ACTIVITIES:
         if not label:
-            raise InputError("bpmn-task-without-name", path=path, named=_named(element))
+            raise InputError("bpmn-task-without-name", path=path, named=_element_name(element))
         for child in element:
             if child.tag.endswith("LoopCharacteristics"):
-                raise InputError("bpmn-repetition-not-supported", path=path, named=_named(element), tag=child.tag)
+                raise InputError(
+                    "bpmn-repetition-not-supported", path=path, named=_element_name(element), tag=child.tag
+                )
     if any(child.tag == "terminateEventDefinition" for child in element):
-        raise InputError("bpmn-terminate-not-supported", path=path, named=_named(element))
-    return _Node(element.tag, _named(element), label if element.tag in _ACTIVITIES else None)
+        raise InputError("bpmn-terminate-not-supported", path=path, named=_element_name(element))
+    return _Node(element.tag, _element_name(element), label if element.tag in _ACTIVITIES else None)
 
 
-def _named(element: Element) -> str:
+def _element_name(element: Element) -> str:
     return repr(element.get("name") or element.get("id") or element.tag)
 
 
@@ -270,7 +272,7 @@ def _inclusive(
         )
     joins = [node for node in nodes if node.kind == "inclusiveGateway" and len(node.incoming) > 1]
     paired = next(((join, ends) for join in joins if (ends := _pairs(split, join, flows))), None)
-    if paired is None and any(_reached(flow, None, flows) & set(joins) for flow in split.outgoing):
+    if paired is None and any(_reachable_nodes(flow, None, flows) & set(joins) for flow in split.outgoing):
         raise InputError("bpmn-inclusive-branches-unjoined", path=path, name=split.name)
     (before,) = split.incoming
     for size in range(1, len(split.outgoing) + 1):
@@ -294,7 +296,7 @@ def _pairs(split: _Node, join: _Node, flows: list[_Flow]) -> dict[int, int] | No
         return None
     ends: dict[int, int] = {}
     for flow in split.outgoing:
-        branch = _reached(flow, join, flows)
+        branch = _reachable_nodes(flow, join, flows)
         inside = {flow} | {other for node in branch for other in node.outgoing}
         if split in branch or any(not node.outgoing for node in branch):
             return None
@@ -307,7 +309,7 @@ def _pairs(split: _Node, join: _Node, flows: list[_Flow]) -> dict[int, int] | No
     return ends if len(set(ends.values())) == len(ends) else None
 
 
-def _reached(flow: int, until: _Node | None, flows: list[_Flow]) -> set[_Node]:
+def _reachable_nodes(flow: int, until: _Node | None, flows: list[_Flow]) -> set[_Node]:
     """Return the nodes that a flow leads to, up to one."""
     found: set[_Node] = set()
     waiting = [flows[flow].target]
@@ -463,12 +465,12 @@ def read_ptml(root: Element, path: Path) -> Net:
         wrong = node.tag not in _KINDS or not parts or (node.tag == "xorLoop" and len(parts) not in (2, 3))
         if wrong:
             raise InputError("ptml-node-not-supported", path=path, name=node.tag, number=len(parts))
-        return _of(node.tag, parts)
+        return _operator_tree(node.tag, parts)
 
     return workflow_net(reduced(tree(trees[0].get("root", ""), 0)))
 
 
-def _of(kind: str, parts: list[ProcessTree]) -> ProcessTree:
+def _operator_tree(kind: str, parts: list[ProcessTree]) -> ProcessTree:
     """Return the tree of an operator over these parts."""
     if kind == "xorLoop":
         return sequence(loop(*parts[:2]), *parts[2:])

@@ -69,7 +69,7 @@ class PrefixTree:
             new, leaders, which = np.unique(steps, return_index=True, return_inverse=True)
             parents.append(new // size)
             codes.append(new % size)
-            passing.append(_summed(which, counts[first:], len(new)))
+            passing.append(_sum_counts(which, counts[first:], len(new)))
             known, depth = known + len(new), depth + 1
             most = min(int(lengths[first]) - depth, together, max(1, _CELLS // len(which)))
             if most and bool((np.diff(parents[-1]) > 0).all()):
@@ -110,7 +110,7 @@ class Prefixes:
         following = [0] * len(parents)
         for parent, code in zip(parents[1:], codes[1:], strict=True):
             following[parent] |= 1 << code
-        ending = _summed(tree.whole, variants.counts, len(parents)).tolist()
+        ending = _sum_counts(tree.whole, variants.counts, len(parents)).tolist()
         return cls(variants.labels, parents, codes, tree.passing.tolist(), ending, following)
 
     def __len__(self) -> int:
@@ -141,7 +141,7 @@ class Prefixes:
         return sum(self.passing) - self.passing[0]
 
 
-def _summed(which: IntArray, counts: IntArray, size: int) -> IntArray:
+def _sum_counts(which: IntArray, counts: IntArray, size: int) -> IntArray:
     sums = np.zeros(size, dtype=np.int64)
     np.add.at(sums, which, counts)
     return sums
@@ -443,19 +443,19 @@ class Replay:
             return None
         known = self._steps.get((marking, activity))
         if known is None:
-            known = self._steps[marking, activity] = self._taken(self._markings[marking], activity)
+            known = self._steps[marking, activity] = self._take_step(self._markings[marking], activity)
         return known
 
     def end(self, marking: int) -> Step:
         """Return the effect of a trace's end: silent steps to the end, last token taken."""
         known = self._ends.get(marking)
         if known is None:
-            known = self._ends[marking] = self._ended(self._markings[marking])
+            known = self._ends[marking] = self._end_step(self._markings[marking])
         return known
 
     def enabled(self, marking: int) -> set[str]:
         """Return the activities that can come next, also by silent transitions."""
-        return self._reached(self._markings[marking])
+        return self._reachable_activities(self._markings[marking])
 
     def _number(self, marking: Marking) -> int:
         key = frozenset(marking.items())
@@ -482,7 +482,7 @@ class Replay:
         consumed = sum(len(self._inputs[t]) for t in fired)
         return Tokens(0, 0, consumed, sum(len(self._outputs[t]) for t in fired))
 
-    def _taken(self, before: Marking, activity: str) -> Step:
+    def _take_step(self, before: Marking, activity: str) -> Step:
         marking, fired = dict(before), list[int]()
         candidates = self._labelled[activity]
         target = next((t for t in candidates if self._is_enabled(t, marking)), candidates[-1])
@@ -499,7 +499,7 @@ class Replay:
     def _approach(self, target: int, marking: Marking, fired: list[int], seen: set[int], depth: int) -> None:
         """Fire silent transitions that may bring a transition's missing tokens, each once."""
         lacking = [place for place in self._inputs[target] if place not in marking]
-        ways = self._ways_between(marking, lacking)
+        ways = self._silent_paths(marking, lacking)
         for way in ways:
             before = len(fired)
             for silent in way:
@@ -510,7 +510,7 @@ class Replay:
                     return
             if len(fired) == before:
                 break
-        for way in self._ways_between(marking, lacking) if ways else ():
+        for way in self._silent_paths(marking, lacking) if ways else ():
             for silent in way:
                 if silent in seen:
                     continue
@@ -521,24 +521,24 @@ class Replay:
                     self._fire(silent, marking, fired)
                     seen.add(silent)
 
-    def _ways_between(self, marking: Marking, lacking: Iterable[int]) -> list[tuple[int, ...]]:
+    def _silent_paths(self, marking: Marking, lacking: Iterable[int]) -> list[tuple[int, ...]]:
         """Return the silent ways from marked places to others, short ones first."""
         ways = (self._ways.get((begin, end)) for begin in sorted(marking) for end in sorted(lacking))
         return sorted((way for way in ways if way), key=len)
 
-    def _ended(self, before: Marking) -> Step:
+    def _end_step(self, before: Marking) -> Step:
         marking, fired, sink = dict(before), list[int](), self.net.sink
         for _ in range(_ROUNDS):
             if sink in marking:
                 break
-            for way in self._ways_between(marking, (sink,)):
+            for way in self._silent_paths(marking, (sink,)):
                 for silent in way:
                     if self._is_enabled(silent, marking):
                         self._fire(silent, marking, fired)
                 if sink in marking:
                     break
         if sink not in marking:
-            ways = self._ways_between(marking, (sink,))
+            ways = self._silent_paths(marking, (sink,))
             for way in ways * _ROUNDS:
                 for silent in way:
                     if not self._is_enabled(silent, marking):
@@ -550,7 +550,7 @@ class Replay:
         tokens.remaining = sum(marking.values()) - (sink in marking)
         return Step(-1, tokens, tuple(fired))
 
-    def _reached(self, start: Marking) -> set[str]:
+    def _reachable_activities(self, start: Marking) -> set[str]:
         """Return the activities that a search along silent transitions meets.
 
         It goes on from every silent transition only in the last marking in which it was met, as pm4py's search does. So

@@ -158,23 +158,23 @@ def play_out(tree: ProcessTree, cases: int, generator: np.random.Generator, *, a
     """
     if not 0.0 <= again < 1.0:
         raise ParameterError("tree-loop-chance-invalid", parameter="again", again=again)
-    return Variants.from_sequences(_drawn(tree, generator, again) for _ in range(cases))
+    return Variants.from_sequences(_draw_trace(tree, generator, again) for _ in range(cases))
 
 
-def _drawn(tree: ProcessTree, generator: np.random.Generator, again: float) -> list[str]:
+def _draw_trace(tree: ProcessTree, generator: np.random.Generator, again: float) -> list[str]:
     children = tree.children
     if tree.operator is None:
         return [] if tree.label is None else [tree.label]
     if tree.operator is Operator.CHOICE:
-        return _drawn(children[generator.integers(len(children))], generator, again)
+        return _draw_trace(children[generator.integers(len(children))], generator, again)
     if tree.operator is Operator.SEQUENCE:
-        return [label for child in children for label in _drawn(child, generator, again)]
+        return [label for child in children for label in _draw_trace(child, generator, again)]
     if tree.operator is Operator.LOOP:
-        trace = _drawn(children[0], generator, again)
+        trace = _draw_trace(children[0], generator, again)
         while generator.random() < again:
-            trace += _drawn(children[1], generator, again) + _drawn(children[0], generator, again)
+            trace += _draw_trace(children[1], generator, again) + _draw_trace(children[0], generator, again)
         return trace
-    parts = [_drawn(child, generator, again) for child in children]
+    parts = [_draw_trace(child, generator, again) for child in children]
     turns = generator.permutation(np.repeat(np.arange(len(parts)), [len(part) for part in parts]))
     ahead = [iter(part) for part in parts]
     return [next(ahead[turn]) for turn in turns.tolist()]

@@ -80,10 +80,10 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
             return None
         if len(rows) and not all(np.issubdtype(part.dtype, np.integer) for part in (rows, columns, values)):
             return None
-        if not (_within(rows, 0, cases - 1) and _within(columns, 0, size - 1)):
+        if not (_is_within(rows, 0, cases - 1) and _is_within(columns, 0, size - 1)):
             inside = (rows >= 0) & (rows < cases) & (columns >= 0) & (columns < size)
             rows, columns, values = rows[inside], columns[inside], values[inside]
-        if not _within(values, -largest, largest):
+        if not _is_within(values, -largest, largest):
             values = np.clip(values, -largest, largest)
         rows, columns, values = (part.astype(np.int64, copy=False) for part in (rows, columns, values))
         return rows, columns, values
@@ -102,7 +102,7 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
     return found
 
 
-def _within(numbers: npt.NDArray[Any], least: int, most: int) -> bool:
+def _is_within(numbers: npt.NDArray[Any], least: int, most: int) -> bool:
     return not len(numbers) or bool(numbers.min() >= least and numbers.max() <= most)
 
 

@@ -191,9 +191,9 @@ class Partition:
 
     def _holds(self, log: EventLog) -> BoolArray:
         """Return True for each case in this subset."""
-        return self._started(log) if self.of_time else self._valued(log)
+        return self._select_by_start(log) if self.of_time else self._select_by_value(log)
 
-    def _started(self, log: EventLog) -> BoolArray:
+    def _select_by_start(self, log: EventLog) -> BoolArray:
         """Return True for each case that starts in it, at the earliest time of its events."""
         times = pc.fill_null(log.events.column(TIMESTAMP).cast(pa.int64()), _NEVER).to_numpy()
         start = np.full(log.cases.num_rows, _NEVER, dtype=np.int64)
@@ -223,7 +223,7 @@ class Partition:
         if len(others) == len(columns):
             raise ParameterError("subset-attribute-type-unsuited", parameter="subset", rule=self.rule, others=others[0])
 
-    def _valued(self, log: EventLog) -> BoolArray:
+    def _select_by_value(self, log: EventLog) -> BoolArray:
         """Return True for each case with this value, by itself or on all its events.
 
         The value of the case itself comes first. In XES some cases may have an attribute and events of others; neither
@@ -235,9 +235,9 @@ class Partition:
             if not _has_texts(field.type):
                 continue  # a value that is no text is none
             column = (log.events if of_events else log.cases).column(field.name)
-            codes, wanted = _coded(column, _text(self.value))
+            codes, wanted = _encode_values(column, _text(self.value))
             if of_events:
-                said, same = _of_cases(codes, log)
+                said, same = _first_values(codes, log)
             else:
                 said, same = codes, np.ones(len(codes), dtype=np.bool_)
             found |= undecided & same & np.isin(said, wanted)
@@ -250,11 +250,11 @@ class Partition:
 def names_of_units(log: EventLog | StoredLog, column: str | None) -> list[str | None]:
     """Return each case's name of its unit, a person in ``column`` or itself, or None."""
     columns = [ACTIVITY] if column is None else list(columns_of_persons(log.shape, column))
-    found = log.each(lambda piece, _first: _named(piece, column), columns)
+    found = log.each(lambda piece, _first: _case_texts(piece, column), columns)
     return [name for names in found for name in names]
 
 
-def _named(log: EventLog, column: str | None) -> list[str | None]:
+def _case_texts(log: EventLog, column: str | None) -> list[str | None]:
     if column is not None:
         persons: list[str | None] = owners(log, column).named.to_pylist()
         return persons
@@ -342,7 +342,7 @@ def _has_texts(kind: pa.DataType) -> bool:
     return bool(pa.types.is_null(kind) or any(test(kind) for test in tests))
 
 
-def _coded(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.int64], list[int]]:
+def _encode_values(column: pa.ChunkedArray, value: str | None) -> tuple[npt.NDArray[np.int64], list[int]]:
     """Return equal numbers for equal spellings, -1 for none, and that of ``value``."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -372,7 +372,7 @@ def _text(value: Any) -> str | None:
     return str(int(number)) if math.isfinite(number) and number == int(number) else repr(number)
 
 
-def _of_cases(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[np.int64], BoolArray]:
+def _first_values(codes: npt.NDArray[np.int64], log: EventLog) -> tuple[npt.NDArray[np.int64], BoolArray]:
     """Return each case's first value (-1: none), and True if all its events share it."""
     lengths = np.diff(log.offsets)
     filled = np.flatnonzero(lengths)

@@ -73,10 +73,10 @@ class Owners(NamedTuple):
 def owners(log: EventLog, column: str) -> Owners:
     """Return the person of each case, by its own attribute or one on all its events."""
     several = np.zeros(log.cases.num_rows, dtype=np.bool_)
-    of_cases = _first_known([_in_words(log.cases.column(f.name)) for f in _fields(log.cases, column)])
-    of_events = _first_known([_in_words(log.events.column(f.name)) for f in _fields(log.events, column)])
+    of_cases = _first_known([_value_texts(log.cases.column(f.name)) for f in _fields(log.cases, column)])
+    of_events = _first_known([_value_texts(log.events.column(f.name)) for f in _fields(log.events, column)])
     if of_events is not None:
-        said, alike = _of_cases(log, of_events)
+        said, alike = _first_person(log, of_events)
         several = ~alike
         if of_cases is not None:
             several &= pc.is_null(of_cases).to_numpy(zero_copy_only=False)
@@ -105,12 +105,12 @@ def _first_known(columns: list[pa.Array]) -> pa.Array | None:
     return pc.coalesce(*columns) if columns else None
 
 
-def _in_words(column: pa.ChunkedArray) -> pa.Array:
+def _value_texts(column: pa.ChunkedArray) -> pa.Array:
     """Return the values in words, each by itself; equal values have equal words."""
     encoded = as_dictionary(column)
     values = encoded.dictionary
     if pa.types.is_timestamp(values.type):
-        words = [_at(micros) for micros in values.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()]
+        words = [_time_text(micros) for micros in values.cast(pa.timestamp("us")).cast(pa.int64()).to_pylist()]
     else:
         words = _words(values.to_pylist())
     return pa.array(words, pa.string()).take(encoded.indices)
@@ -124,18 +124,18 @@ def _words(values: list[Any]) -> list[str | None]:
         elif isinstance(value, int | float):
             words.append(_number(value))
         else:
-            words.append(_of_text(str(value)))
+            words.append(_normalise_text(str(value)))
     return words
 
 
-def _of_text(text: str) -> str | None:
+def _normalise_text(text: str) -> str | None:
     if NUMBER.fullmatch(text):
         return _number(float(text))
     if _TIME.fullmatch(text):
         with contextlib.suppress(ValueError):  # no such day, or no such offset: a text like others
             time = datetime.fromisoformat(text)
             since = (time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH
-            return _at((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
+            return _time_text((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds)
     return WORDS.get(text, text)
 
 
@@ -143,11 +143,11 @@ def _number(value: float) -> str | None:
     return None if value != value else repr(float(value) + 0.0)  # there is one zero
 
 
-def _at(micros: int | None) -> str | None:
+def _time_text(micros: int | None) -> str | None:
     return None if micros is None else f"{micros} us"
 
 
-def _of_cases(log: EventLog, words: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+def _first_person(log: EventLog, words: pa.Array) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     """Return the word of each case's first event, and True if all its events agree."""
     lengths = np.diff(log.offsets)
     first = pa.array(np.where(lengths == 0, 0, log.offsets[:-1]), mask=lengths == 0)

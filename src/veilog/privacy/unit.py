@@ -89,7 +89,7 @@ class Unit:
         """
         if not isinstance(unit, str):
             raise ParameterError("unit-not-text", parameter="unit", unit=unit)
-        kept = _without_person(without_person, unit)
+        kept = _policy_without_person(without_person, unit)
         if unit == "case":
             if max_cases is not None:
                 raise ParameterError("unit-bound-without-unit", parameter="max_cases")
@@ -175,7 +175,7 @@ class Unit:
 ONE_CASE = Unit()
 
 
-def _without_person(said: str | None, unit: str) -> WithoutPerson:
+def _policy_without_person(said: str | None, unit: str) -> WithoutPerson:
     """Return the policy for cases that name no person, or refuse it for this unit."""
     if said is None:
         return "left-out"
@@ -290,7 +290,7 @@ def bounded(
         raise ParameterError("unit-of-variants", parameter="log", name=unit.column)
     column = unit.column
     of_pieces = log.each(lambda piece, _first: owners(piece, column), columns_of_persons(log.shape, column))
-    owner = _numbered(list(of_pieces), unit.without_person)
+    owner = _number_persons(list(of_pieces), unit.without_person)
     words = randomness.words(2 * len(owner)).astype(np.uint64)
     lot = (words[::2] << np.uint64(32)) | words[1::2]
     order = np.lexsort((lot, owner))
@@ -328,7 +328,7 @@ def _refuse_namesake(log: EventLog | StoredLog | Variants, unit: Unit) -> None:
 _NOBODY = -1
 
 
-def _numbered(found: list[Owners], without_person: WithoutPerson) -> IntArray:
+def _number_persons(found: list[Owners], without_person: WithoutPerson) -> IntArray:
     """Return the persons of all pieces as numbers; :data:`_NOBODY` for cases left out."""
     if not found:
         return np.zeros(0, dtype=np.int64)  # a subset without cases

@@ -90,7 +90,7 @@ class ReleaseModel:
     def of(released: Release) -> ReleaseModel:
         """Return the model of a release, or refuse one whose answers were not kept."""
         if released.recording is None:
-            raise _missing(released.method)
+            raise _missing_error(released.method)
         facts = _Facts(
             method=released.method,
             parameters=released.parameters,
@@ -136,18 +136,18 @@ class ReleaseModel:
         number = made.variants.cases if cases is None else cases
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= MOST_CASES:
             raise ParameterError("model-cases-out-of-range", parameter="cases", most_cases=MOST_CASES, cases=cases)
-        chosen = self._chosen(where or {}, made)
+        chosen = self._choose_values(where or {}, made)
         pool = self._variants(number, rng)
         if made.drawing is None or made.details is None:
             variants = pool.with_counts(_some(pool.counts, number, rng))
-            return self._released(variants, None, shuffled(variants, rng))
-        known = _relabelled(pool, made.details.cases.labels) or made.variants
-        sequences = _coded(known.sequences, made.details.cases.labels)
-        details = _joined(list(self._pieces(sequences, known.counts, number, chosen, rng)), number)
+            return self._assemble_release(variants, None, shuffled(variants, rng))
+        known = _relabel(pool, made.details.cases.labels) or made.variants
+        sequences = _encode_sequences(known.sequences, made.details.cases.labels)
+        details = _join_pieces(list(self._pieces(sequences, known.counts, number, chosen, rng)), number)
         details = made.drawing.linked(details, rng)
         assert isinstance(details.cases, Repeated)
         counts = np.bincount(details.cases.owner, minlength=len(sequences))
-        return self._released(known.with_counts(counts), details, np.zeros(0, dtype=np.int32))
+        return self._assemble_release(known.with_counts(counts), details, np.zeros(0, dtype=np.int32))
 
     @cached_property
     def _replayed(self) -> tuple[ReplayedCurator, Made]:
@@ -156,12 +156,12 @@ class ReleaseModel:
         queries."""
         request, record = self.recording.request, self.recording.record
         curator = ReplayedCurator(record, request.public, request.unit, request.subset)
-        made = self._checked(lambda: made_by(curator, request))  # type: ignore[arg-type]
+        made = self._check_run(lambda: made_by(curator, request))  # type: ignore[arg-type]
         if digest_of(made.variants) != self.facts.digest:
             raise self._not_replayable()
         return curator, made
 
-    def _checked(self, run: Any) -> Any:
+    def _check_run(self, run: Any) -> Any:
         try:
             return run()
         except Damaged:
@@ -177,7 +177,7 @@ class ReleaseModel:
         counts: Counter[Sequence[str]] = Counter()
         for _ in range(min(-(-cases // made.variants.cases), MOST_FLOWS)):
             curator.rewind(made.for_flow.start, made.for_flow.stop, rng)
-            drawn = self._checked(made.flow)
+            drawn = self._check_run(made.flow)
             counts.update(drawn.to_dict())
         return Variants.from_dict(counts) if counts else made.variants
 
@@ -202,11 +202,11 @@ class ReleaseModel:
             details = drawing.of(Repeated(sequences, rng.permutation(owner)), rng)
             drawn += size
             if where:
-                details = _rows(details, _holding(details, where))
+                details = _rows(details, _cases_holding(details, where))
             left -= len(details.cases)
             yield details
 
-    def _chosen(self, where: Mapping[str, Any], made: Made) -> list[Partition]:
+    def _choose_values(self, where: Mapping[str, Any], made: Made) -> list[Partition]:
         """Return the values that cases must have, each of a released attribute.
         Persons are made up at the end, so their column cannot be chosen."""
         columns = ReleasedColumns({}, {}) if made.details is None else made.details.columns
@@ -222,7 +222,7 @@ class ReleaseModel:
                 )
         return [Partition.of(f"case:{name.removeprefix('case:')}={value}") for name, value in where.items()]
 
-    def _released(self, variants: Variants, details: Details | None, order: Any) -> Release:
+    def _assemble_release(self, variants: Variants, details: Details | None, order: Any) -> Release:
         facts = self.facts
         return Release(
             method=facts.method,
@@ -263,7 +263,7 @@ class ReleaseModel:
         asked = {name: value for name, value in request.to_json().items() if name not in ("prior", "prior_map")}
         if request.rules is not None:
             asked["rules"] = request.rules.to_json()
-        entries, arrays = _written(self.recording.record)
+        entries, arrays = _encode_record(self.recording.record)
         facts = {"release": to_plain(self.facts), "request": asked, "public": self.recording.record.facts}
         if request.declared.window is not None:  # the JSON of a request has it only with times
             facts["window"] = [end.isoformat() for end in request.declared.window]
@@ -290,7 +290,9 @@ class ReleaseModel:
                 request = request.declaring(replace(request.declared, window=window))
             if "prior" in content.facts:
                 request = replace(request, prior=_prior(content))
-            record = AnswerRecord(_read(content.facts["entries"], content.arrays), dict(content.facts["public"]))
+            record = AnswerRecord(
+                _decode_record(content.facts["entries"], content.arrays), dict(content.facts["public"])
+            )
         except (ValueError, KeyError, TypeError, AttributeError, IndexError, Damaged) as error:
             raise InputError("model-contents-inconsistent", path=os.fspath(path), reason=error) from None
         return ReleaseModel(facts, Recording(request, record))
@@ -299,14 +301,14 @@ class ReleaseModel:
 def check_kept(request: ReleaseRequest) -> None:
     """Refuse, before any query, a release whose model cannot be in a file."""
     if request.as_published or request.method.package or request.method.full_log or request.method.draws:
-        raise _missing(request.method.name)
+        raise _missing_error(request.method.name)
     if request.seed is not None:
         raise ParameterError("release-model-with-seed", parameter="model")
     if request.prior is not None and request.prior.logs:
         raise ParameterError("release-model-with-prior-times", parameter="model")
 
 
-def _missing(name: str) -> ParameterError:
+def _missing_error(name: str) -> ParameterError:
     return ParameterError("release-model-missing", parameter="model", name=name)
 
 
@@ -329,7 +331,7 @@ def _some(counts: IntArray, number: int, rng: np.random.Generator) -> IntArray:
     return rng.multinomial(number, counts / whole)
 
 
-def _relabelled(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
+def _relabel(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
     """Return the variants with only these labels; None if there is none.
     Times and attributes are known for these labels."""
     own = {*labels}
@@ -339,14 +341,14 @@ def _relabelled(variants: Variants, labels: tuple[str, ...]) -> Variants | None:
     return variants.with_counts(np.where(left, variants.counts, 0)) if left.any() else None
 
 
-def _coded(sequences: Sequences, labels: tuple[str, ...]) -> Sequences:
+def _encode_sequences(sequences: Sequences, labels: tuple[str, ...]) -> Sequences:
     """Return the sequences with their codes by these labels."""
     place = {label: code for code, label in enumerate(labels)}
     codes = np.array([place[label] for label in sequences.labels], dtype=np.int32)
     return Sequences(labels, codes[sequences.codes] if len(codes) else sequences.codes, sequences.offsets)
 
 
-def _holding(details: Details, where: Sequence[Partition]) -> IntArray:
+def _cases_holding(details: Details, where: Sequence[Partition]) -> IntArray:
     """Return the places of cases that have these values."""
     log = assembled(details, Metadata())
     for partition in where:
@@ -367,7 +369,7 @@ def _rows(details: Details, rows: IntArray) -> Details:
     return Details(kept, None if details.times is None else details.times[events.to_numpy()], columns)
 
 
-def _joined(pieces: Sequence[Details], number: int) -> Details:
+def _join_pieces(pieces: Sequence[Details], number: int) -> Details:
     """Return the first ``number`` cases of all pieces, which have the same sequences."""
     if len(pieces) == 1 and len(pieces[0].cases) == number:
         return pieces[0]
@@ -399,7 +401,7 @@ def _chunks(column: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 # Files --------------------------------------------------------------------------------------------------------------
 
 
-def _written(record: AnswerRecord) -> tuple[list[list[Any]], dict[str, AnyArray]]:
+def _encode_record(record: AnswerRecord) -> tuple[list[list[Any]], dict[str, AnyArray]]:
     """Return the entries by name, kind, sizes and texts, and one array of all numbers."""
     entries: list[list[Any]] = []
     numbers: list[IntArray] = []
@@ -425,8 +427,8 @@ def _written(record: AnswerRecord) -> tuple[list[list[Any]], dict[str, AnyArray]
     return entries, {"answers": whole.astype(np.int32) if small else whole}
 
 
-def _read(entries: Any, arrays: Mapping[str, AnyArray]) -> list[tuple[str, Answer]]:
-    """Return the entries that :func:`_written` wrote; a ValueError for others."""
+def _decode_record(entries: Any, arrays: Mapping[str, AnyArray]) -> list[tuple[str, Answer]]:
+    """Return the entries that :func:`_encode_record` wrote; a ValueError for others."""
     numbers, place, found = arrays["answers"].astype(np.int64), 0, list[tuple[str, Answer]]()
     for name, kind, sizes, texts in entries:
         parts = []

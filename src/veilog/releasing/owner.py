@@ -153,7 +153,7 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit, *, returning: bool = 
     found = uncounted(log, unit)
     if found is None:
         return []
-    notes = _without_person(found.nobody, found.several, found.cases, unit)
+    notes = _nameless_messages(found.nobody, found.several, found.cases, unit)
     if not found.over:
         return notes
     named = found.cases - found.nobody - found.several
@@ -201,7 +201,7 @@ def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
     return Uncounted(len(whose), nobody, several, cases.size, over.size, left, lost)
 
 
-def _without_person(nobody: int, several: int, cases: int, unit: Unit) -> list[OwnerMessage]:
+def _nameless_messages(nobody: int, several: int, cases: int, unit: Unit) -> list[OwnerMessage]:
     """Return notes on the cases that name no person and on those that name several."""
     one, more = ("one-case-of-its-own", "cases-of-their-own")
     if unit.without_person != "own":
@@ -259,7 +259,7 @@ def beyond_length(variants: Variants, declared: Domain) -> list[OwnerMessage]:
 
     Events of undeclared activities are counted elsewhere.
     """
-    cases, events = _cut(variants, declared)
+    cases, events = _count_cut(variants, declared)
     if not events:
         return []
     return [
@@ -393,16 +393,16 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest)
     """
     variants = variants_of(log)
     found = [*losses_by_list(events_of(variants), planned.public)]
-    found.append(Loss("events-beyond-length", _cut(variants, planned.public)[1], variants.events))
+    found.append(Loss("events-beyond-length", _count_cut(variants, planned.public)[1], variants.events))
     if not isinstance(log, Variants):
         left_out = uncounted(log, planned.unit)
         found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
         found += _unread(log, variants)
-    found += _in_prior(variants, planned)
+    found += _prior_overlap(variants, planned)
     return tuple(loss for loss in found if loss.notable)
 
 
-def _in_prior(variants: Variants, planned: ReleaseRequest) -> Iterator[Loss]:
+def _prior_overlap(variants: Variants, planned: ReleaseRequest) -> Iterator[Loss]:
     """Yield the loss of a prior that may be this log or made of it.
     This holds if half of its long variants are in the prior. Then nothing protects these cases."""
     if planned.prior is None:
@@ -437,7 +437,7 @@ def _explains(cause: Loss, loss: Loss) -> bool:
     return kind in (effect, "cases") and cause.lost / cause.of >= _EXPLAINED * loss.lost / loss.of
 
 
-def _cut(variants: Variants, declared: Domain) -> tuple[int, int]:
+def _count_cut(variants: Variants, declared: Domain) -> tuple[int, int]:
     """Return how many cases the declared length cuts, and how many events it cuts off.
     Events of undeclared activities do not count."""
     if declared.longest is None:

@@ -76,7 +76,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     if declared.alphabet is not None:
         declared = replace(declared, activities=_so_many(len(declared.alphabet)))
     elif before:
-        declared = replace(declared, activities=_so_many(len(_made_up().variants.labels)))
+        declared = replace(declared, activities=_so_many(len(_synthetic_log().variants.labels)))
     words: list[Condition] = []
     if plan.declared.activities == FROM_LOG and activities is not None:
         declared = replace(declared, activities=_so_many(activities))
@@ -90,7 +90,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
         trial = replace(trial, epsilon=trial.epsilon - stated.epsilon, delta=trial.delta - stated.delta)
     times = plan.wanted.times / (1 - plan.wanted.attributes_share - plan.wanted.persons)
     trial = replace(trial, wanted=replace(trial.wanted, times=times, processing=plan.wanted.processing))
-    guarantee = run_plan(trial, _made_up()).guarantee
+    guarantee = run_plan(trial, _synthetic_log()).guarantee
     if before or after:
         guarantee = replace(guarantee, charges=(*before, *guarantee.charges, *after))
         if guarantee.proven:
@@ -102,8 +102,8 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     conditions = tuple(dict.fromkeys((*words, *found, *conditions_of_public(plan, (*words, *found)))))
     if plan.unit.column is not None:
         conditions = (*plan.unit.conditions, *conditions)
-    if guarantee.proven and _of_attributes(plan):
-        conditions = tuple(dict.fromkeys((*conditions, *columns_taken(_made_up()))))
+    if guarantee.proven and _needs_attributes(plan):
+        conditions = tuple(dict.fromkeys((*conditions, *columns_taken(_synthetic_log()))))
     if plan.subset is None:
         return replace(guarantee, conditions=conditions)
     conditions = (*conditions_of_subset(plan.subset, plan.unit, plan.remember_units), *conditions)
@@ -129,7 +129,7 @@ def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
     )
 
 
-def _of_attributes(plan: ReleaseRequest) -> bool:
+def _needs_attributes(plan: ReleaseRequest) -> bool:
     """Return True if the plan needs attributes, which the synthetic log lacks.
     It is not known yet how those of the log are read."""
     by_setting = any(getattr(plan.settings, name, None) for name in _OF_THE_LOG)
@@ -142,7 +142,7 @@ def _labels_found(plan: ReleaseRequest) -> tuple[Charge, ...]:
     if not plan.uses.labels:
         return ()
     delta = plan.uses.of(plan.delta)[0]
-    return (_stated("labels", "activities-frequent-enough", plan.epsilon * LABELS_SHARE, delta),)
+    return (_stated_charge("labels", "activities-frequent-enough", plan.epsilon * LABELS_SHARE, delta),)
 
 
 def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
@@ -152,7 +152,7 @@ def _values_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
         return ()
     rest = 1 - LABELS_SHARE if uses.labels else 1
     delta = uses.of(plan.delta)[0] if uses.values else Fraction(0)
-    return (_stated("values", "values-of-attributes", plan.epsilon * rest * wanted.attributes_share, delta),)
+    return (_stated_charge("values", "values-of-attributes", plan.epsilon * rest * wanted.attributes_share, delta),)
 
 
 def _persons_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
@@ -160,22 +160,24 @@ def _persons_asked(plan: ReleaseRequest) -> tuple[Charge, ...]:
     if not plan.wanted.persons:
         return ()
     rest = 1 - LABELS_SHARE if plan.uses.labels else 1
-    return (_stated("person sums", "returns-of-persons", plan.epsilon * rest * plan.wanted.persons, Fraction(0)),)
+    return (
+        _stated_charge("person sums", "returns-of-persons", plan.epsilon * rest * plan.wanted.persons, Fraction(0)),
+    )
 
 
-def _stated(question: str, purpose: str, epsilon: Fraction, delta: Fraction) -> Charge:
+def _stated_charge(question: str, purpose: str, epsilon: Fraction, delta: Fraction) -> Charge:
     sensitivity = Sensitivity.of(1, "L1", "split")
     return Charge(question, Message(purpose), Stated("discrete Laplace"), sensitivity, epsilon, delta)
 
 
 def _so_many(number: int) -> tuple[str, ...]:
     """Return this many activities, with as many of the synthetic patients' as fit."""
-    labels = tuple(_made_up().variants.labels)[:number]
+    labels = tuple(_synthetic_log().variants.labels)[:number]
     return labels + tuple(f"activity {place}" for place in range(len(labels), number))
 
 
 @lru_cache(maxsize=1)
-def _made_up() -> EventLog:
+def _synthetic_log() -> EventLog:
     made = hospital(PATIENTS, seed=1)
     return replace(made, events=made.events.append_column(START, made.events.column(TIMESTAMP)))
 
@@ -355,7 +357,7 @@ def expectation(
         halves = None if plan.prior is None else plan.prior.halves(sizes.cases, told, number)
         made = twin_of(sizes, number, told, plan.declared.longest) if halves is None else halves[0]
         like = plan if halves is None else replace(plan, prior=halves[1])
-        released, values = _one(_for_twin(like, made, number), made, number, wanted, seen)
+        released, values = _release_twin(_twin_request(like, made, number), made, number, wanted, seen)
         kept.append(least_cases(made, released.variants))
         for name, value in values.items():
             found.setdefault(name, []).append(value)
@@ -373,7 +375,7 @@ def expectation(
     )
 
 
-def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
+def _twin_request(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
     """Return the plan without attributes, starts and persons, which the log lacks."""
     wanted, trial = plan.wanted, on_made_up(plan)
     times = wanted.times * (1 - wanted.of_starts)
@@ -386,7 +388,7 @@ def _for_twin(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest
     )
 
 
-def _one(
+def _release_twin(
     plan: ReleaseRequest, made: Variants, seed: int, wanted: tuple[str, ...], seen: Seen | None
 ) -> tuple[Release, dict[str, float]]:
     """Return a release of one synthetic log, and its utility."""

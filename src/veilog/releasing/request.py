@@ -450,7 +450,7 @@ class ReleaseRequest:
     @cached_property
     def cost(self) -> Guarantee:
         """Upper bound on its guarantee, from a dry run on a small synthetic log."""
-        return cast("Guarantee", _made_by("preview:guarantee_of")(self))
+        return cast("Guarantee", _lazy_maker("preview:guarantee_of")(self))
 
     def expected(
         self,
@@ -472,8 +472,8 @@ class ReleaseRequest:
         if alphabet is not None and said not in (None, len(alphabet)):
             raise ParameterError("plan-activities-differ", parameter="activities", number=len(alphabet), said=said)
         twins = {"twins": declared.pop("twins")} if "twins" in declared else {}
-        known = _made_by("preview:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
-        found = _made_by("preview:expectation")
+        known = _lazy_maker("preview:sizes_of")(**declared) if sizes is None else replace(sizes, **declared)
+        found = _lazy_maker("preview:expectation")
         return found(self, known, use_cases=use_cases, owner_only=owner_only, progress=progress, **twins)
 
     def losses(self, log: AnyLog | StoredLog) -> tuple[Loss, ...]:
@@ -484,11 +484,11 @@ class ReleaseRequest:
         """
         held = as_log(log)
         looked_at = held if self.subset is None else self.subset.of_log(held)
-        return cast("tuple[Loss, ...]", _made_by("owner:losses_before")(looked_at, self))
+        return cast("tuple[Loss, ...]", _lazy_maker("owner:losses_before")(looked_at, self))
 
     def run(self, log: AnyLog | StoredLog, *, ledger: LedgerChoice = None, progress: Progress | None = None) -> Release:
         """Release a log as requested and enter that in a ledger (:func:`veilog.release`)."""
-        return cast("Release", _made_by("run:release")(log, self, ledger=ledger, progress=progress))
+        return cast("Release", _lazy_maker("run:release")(log, self, ledger=ledger, progress=progress))
 
     def check(self, log: EventLog | StoredLog | Variants) -> None:
         """Refuse a log of which this release cannot be made.
@@ -540,13 +540,13 @@ class ReleaseRequest:
         """
         found: dict[str, Any] = {}
         for field in fields(self):
-            found |= self._told(field.name, getattr(self, field.name), field.default)
+            found |= self._field_options(field.name, getattr(self, field.name), field.default)
         # Apart and last: one may be called as an option is, such as max_length.
         usual = self.method.settings().to_json()
         settings = {name: value for name, value in self.settings.to_json().items() if value != usual.get(name)}
         return found | ({"parameters": settings} if settings else {})
 
-    def _told(self, name: str, value: Any, usual: Any) -> dict[str, Any]:
+    def _field_options(self, name: str, value: Any, usual: Any) -> dict[str, Any]:
         """Return one field as options."""
         found: dict[str, Any] = {name: value}
         if isinstance(value, Method | Settings):
@@ -615,7 +615,7 @@ class ReleaseRequest:
             if value is True:
                 flags.append(OPTIONS[name].option)
             else:
-                words += [word for text in _spelled(name, value) for word in (OPTIONS[name].option, text)]
+                words += [word for text in _option_values(name, value) for word in (OPTIONS[name].option, text)]
         words += [word for pair in options for word in pair]
         for name, value in parameters.items():
             words += ["-p", f"{name}={str(value).lower() if isinstance(value, bool) else value}"]
@@ -652,7 +652,7 @@ class ReleaseRequest:
         return "\n".join(lines)
 
 
-def _made_by(place: str) -> Callable[..., Any]:
+def _lazy_maker(place: str) -> Callable[..., Any]:
     """Return a function of a module that knows requests, loaded when first needed."""
     module, _, name = place.partition(":")
     return cast("Callable[..., Any]", getattr(importlib.import_module(f"veilog.releasing.{module}"), name))
@@ -669,7 +669,7 @@ def _short(end: str) -> str:
     return end.removesuffix("+00:00").removesuffix("T00:00:00")
 
 
-def _spelled(name: str, value: Any) -> list[str]:
+def _option_values(name: str, value: Any) -> list[str]:
     """Return the values of an option as the command takes them; several if repeated."""
     if isinstance(value, dict):
         return [f"{of}={_values(some)}" for of, some in value.items()]
@@ -731,7 +731,7 @@ def plan(method: str | Method, **options: Unpack[Keywords]) -> ReleaseRequest:
     check_parameters(chosen, told)
     epsilon, delta, as_published = given["epsilon"], given["delta"], bool(given["as_published"])
     if given["guessing_advantage"] is not None:
-        epsilon, told = _by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
+        epsilon, told = _epsilon_by_advantage(chosen, given["guessing_advantage"], epsilon, delta, told)
     check_certified(chosen, as_published)
     wanted = Wanted.of(*(given[name] for name in _BEYOND))
     declared = facts_declared(given["domain"], given["activities"])
@@ -807,7 +807,7 @@ def _budget(request: ReleaseRequest, epsilon: Number | None, delta: Number) -> t
     return eps, failure
 
 
-def _by_advantage(
+def _epsilon_by_advantage(
     method: Method, advantage: Number, epsilon: Number | None, delta: Number, parameters: Mapping[str, Any]
 ) -> tuple[Number | None, Mapping[str, Any]]:
     """Return the epsilon of a guessing advantage, or the parameters with it.

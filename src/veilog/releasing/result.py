@@ -283,18 +283,18 @@ class Release:
             files.write_named(self.log, path, lossy=lossy, **how)
         else:
             empty = eventless(self.variants, self.order, self.details)
-            pieces = self._written(self._assembled(), say)
+            pieces = self._write_pieces(self._assemble_pieces(), say)
             without_events = empty if empty.num_rows else None
             files.write_pieces(pieces, path, lossy=lossy, eventless=without_events, **how)
 
-    def _assembled(self) -> Iterator[EventLog]:
+    def _assemble_pieces(self) -> Iterator[EventLog]:
         done = 0
         for piece in pieces_of(self.variants, self.order, self.details):
             log = assembled(piece, Metadata(), before=done)
             yield log
             done += log.cases.num_rows
 
-    def _written(self, pieces: Iterable[EventLog], progress: Progress) -> Iterator[EventLog]:
+    def _write_pieces(self, pieces: Iterable[EventLog], progress: Progress) -> Iterator[EventLog]:
         metadata, done, cases = _metadata(self), 0, self.variants.cases
         for log in pieces:
             yield as_released(log, metadata)
@@ -356,7 +356,9 @@ def _metadata(released: Release) -> Metadata:
         Attribute(f"privacy:operation{i}", operation.method, "string", tuple(_facts(operation, released.guarantee)))
         for i, operation in enumerate(released.operations, 1)
     )
-    remarks = tuple(_said(f"privacy:remark{i}", remark) for i, remark in enumerate(released.remarks_for_all, 1))
+    remarks = tuple(
+        _message_attribute(f"privacy:remark{i}", remark) for i, remark in enumerate(released.remarks_for_all, 1)
+    )
     models = _models(released.guarantee)
     attributes = [Attribute("privacy:anonymizations", models, "string", (*anonymizations, *remarks))]
     timeless = details is None or details.times is None
@@ -391,7 +393,7 @@ def _conditions(guarantee: Guarantee) -> Iterable[Attribute]:
     told: dict[str, Attribute] = {}
     for c in guarantee.conditions:
         key, before = f"privacy:condition-{c.code}", told.get(c.code)
-        found = _said(key, c.text)
+        found = _message_attribute(key, c.text)
         text = f"{c.said_by}: {c.text.english}" if before is None else f"{before.value} {c.text.english}"
         told[c.code] = replace(found if before is None else before, value=text)
     return told.values()
@@ -415,23 +417,24 @@ def _facts(operation: Operation, guarantee: Guarantee) -> Iterable[Attribute]:
         ("privacy:nominal_delta", guarantee.nominal_delta),
     )
     if guarantee.charges:
-        level = _said("privacy:level", guarantee.neighbours)
+        level = _message_attribute("privacy:level", guarantee.neighbours)
         said.append(replace(level, value=f"{guarantee.unit}: {guarantee.neighbours.english}"))
     facts += [] if guarantee.subset is None else [("privacy:subset", str(guarantee.subset), "string")]
     facts += [(key, value, "float") for key, value in pairs if value is not None]
     facts.append(("privacy:software", f"veilog {__version__}", "string"))
     said += _conditions(guarantee)
     said += [
-        _said(f"privacy:holds-{letter}", statement.holds)
+        _message_attribute(f"privacy:holds-{letter}", statement.holds)
         for letter, statement in zip(_LETTERS, guarantee.statements, strict=False)
     ]
     said += [
-        _said(f"privacy:reason-{letter}", reason) for letter, reason in zip(_LETTERS, guarantee.reasons, strict=False)
+        _message_attribute(f"privacy:reason-{letter}", reason)
+        for letter, reason in zip(_LETTERS, guarantee.reasons, strict=False)
     ]
     return (*(Attribute(*fact) for fact in facts), *said)
 
 
-def _said(key: str, message: Message) -> Attribute:
+def _message_attribute(key: str, message: Message) -> Attribute:
     """Return a message as an attribute with its sentence, code and values."""
     told = message.to_json()
     values = json.dumps(told["values"], ensure_ascii=False)

@@ -166,7 +166,7 @@ def run_plan(
     before = losses_before(looked_at, request)
     started = time.perf_counter()
     claimed, derive = claims(request, curator)
-    entry = None if ledger is None else _reserved(request, log, ledger, units)
+    entry = None if ledger is None else _reserve_budget(request, log, ledger, units)
     if entry is not None:
         curator.before_first(entry.begin)
     cases: int | None = None
@@ -189,14 +189,14 @@ def run_plan(
         findings=() if isinstance(log, Variants) else log.findings,
     )
     noise_only = None if request.as_published or request.method.package else curator.noise_only
-    released = _released(
+    released = _make_release(
         request, made, guarantee, found, None if entry is None else entry.entered, noise_only=noise_only
     )
     ours = guarantee.charges and watched is None and not (request.as_published or request.method.package or made.full)
     return replace(released, recording=Recording(request, recorder.record)) if ours and recorder.record else released
 
 
-def _released(
+def _make_release(
     request: ReleaseRequest,
     made: Made,
     guarantee: Guarantee,
@@ -217,12 +217,12 @@ def _released(
         owner_only=owner_only,
         noise_only=noise_only,
         remarks=(
-            *_nothing(request, made.variants),
+            *_empty_messages(request, made.variants),
             *((NOISE_ONLY,) if noise_only and made.variants.cases else ()),
             *(() if request.subset is None else (Message("only-looked", in_words=request.subset.in_words),)),
             *request.unit.remarks,
             *advised_once(made.said),
-            *(() if request.rules is None else _of_rules(request.rules)),
+            *(() if request.rules is None else _rule_messages(request.rules)),
             *remarks_on(made.variants),
         ),
         order=made.order,
@@ -231,7 +231,7 @@ def _released(
         full=made.full,
         entry=entry,
     )
-    return _with_others(released, made.beside)
+    return _join_siblings(released, made.beside)
 
 
 def load_libraries(request: ReleaseRequest) -> None:
@@ -277,7 +277,7 @@ def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, un
     return Curator(held, domain=request.public, randomness=source)
 
 
-def _with_others(released: Release, others: dict[str, tuple[Variants, Int32Array]]) -> Release:
+def _join_siblings(released: Release, others: dict[str, tuple[Variants, Int32Array]]) -> Release:
     """Return the release with others of the same answers; one guarantee holds for all."""
     if not others:
         return released
@@ -311,7 +311,7 @@ def claims(request: ReleaseRequest, curator: Curator) -> tuple[Claim, Claim]:
         found = curator.guarantee(
             nominal_epsilon=request.epsilon or None, nominal_delta=spends_delta, at_least=at_least
         )
-        conditions = (*found.conditions, *_of_another_package(request))
+        conditions = (*found.conditions, *_plugin_conditions(request))
         return replace(found, conditions=(*conditions, *conditions_of_public(request, conditions)))
 
     if request.as_published:
@@ -328,7 +328,7 @@ def conditions_of_public(request: ReleaseRequest, others: Iterable[Condition]) -
     return (*(() if request.prior is None else request.prior.conditions(own)), *rules)
 
 
-def _of_another_package(request: ReleaseRequest) -> tuple[Condition, ...]:
+def _plugin_conditions(request: ReleaseRequest) -> tuple[Condition, ...]:
     """Return the condition that a method of another package keeps to the curator.
     veilog cannot check that: the functions of the method see raw cases, and no charge covers what they store of
     these."""
@@ -344,7 +344,7 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
     return {
         "parameters": {
             **request.settings.to_json(),
-            **_beyond(request.wanted),
+            **_extras_summary(request.wanted),
             **_public(request),
             **request.unit.in_ledger,
         },
@@ -354,7 +354,7 @@ def entry_of(request: ReleaseRequest) -> dict[str, Any]:
     }
 
 
-def _reserved(
+def _reserve_budget(
     request: ReleaseRequest, log: EventLog | StoredLog | Variants, ledger: Ledger, units: Units | None
 ) -> Reservation:
     """Set aside the cost of the release in the ledger, or refuse it."""
@@ -417,12 +417,12 @@ def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None
         prior=_prior_of(request, said),
         rules=request.rules,
         prior_of_model=request.prior is not None and request.prior.of_models,
-        beside=lambda name, variants: others.__setitem__(name, _obeying(request, variants)),
+        beside=lambda name, variants: others.__setitem__(name, _obey_rules(request, variants)),
     )
     deltas = part if uses.values else Fraction(0), for_times
     with with_a_share(request.epsilon / epsilon if epsilon else Fraction(1)):
         made = (
-            _with_extras(curator, request, budgeted, deltas, said)
+            _add_extras(curator, request, budgeted, deltas, said)
             if request.wanted
             else _alone(curator, request, budgeted, said)
         )
@@ -432,7 +432,7 @@ def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None
     return replace(made, beside={name: (variants, shuffled(variants, rng)) for name, variants in others.items()})
 
 
-def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> Variants | EventLog:
+def _run_method(request: ReleaseRequest, curator: Curator, budgeted: Request) -> Variants | EventLog:
     """Return what the method releases.
     An error of a method of another package names the package, without the error's words, which may contain data."""
     method = request.method
@@ -446,7 +446,7 @@ def _answered(request: ReleaseRequest, curator: Curator, budgeted: Request) -> V
         raise _not_ours(method, f"failed ({type(error).__name__})") from error
     if method.package and not isinstance(released, Variants | EventLog):
         raise _not_ours(method, f"released {type(released).__name__}, which is no log")
-    return released if isinstance(released, EventLog) else _obeying(request, released)
+    return released if isinstance(released, EventLog) else _obey_rules(request, released)
 
 
 def _prior_of(request: ReleaseRequest, said: list[Message]) -> Variants | None:
@@ -459,7 +459,7 @@ def _prior_of(request: ReleaseRequest, said: list[Message]) -> Variants | None:
     return obeying if obeying.cases else None
 
 
-def _obeying(request: ReleaseRequest, released: Variants) -> Variants:
+def _obey_rules(request: ReleaseRequest, released: Variants) -> Variants:
     """Return the release with all cases at variants that obey the rules.
     This is post-processing by public rules."""
     return released if request.rules is None else request.rules.repaired(released, request.declared.longest)
@@ -473,7 +473,7 @@ def _not_ours(method: Method, problem: str) -> ParameterError:
 
 def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: list[Message]) -> Made:
     """Return the release of the method, with its cases in random order."""
-    method, flow, before = request.method, partial(_answered, request, curator, budgeted), len(curator.charges)
+    method, flow, before = request.method, partial(_run_method, request, curator, budgeted), len(curator.charges)
     released = flow()
     after = len(curator.charges)
     rng = noise.generator(curator.randomness)
@@ -488,7 +488,7 @@ def _alone(curator: Curator, request: ReleaseRequest, budgeted: Request, said: l
     return Made(full.variants, full, None, _NO_ORDER, [done], said, flow, ours)
 
 
-def _with_extras(
+def _add_extras(
     curator: Curator, request: ReleaseRequest, budgeted: Request, deltas: tuple[Fraction, Fraction], said: list[Message]
 ) -> Made:
     """Return the release of a method of variants, with times and attributes.
@@ -496,7 +496,7 @@ def _with_extras(
     flows: list[Callable[[], Variants | EventLog]] = []
 
     def flow(epsilon: Fraction) -> Variants:
-        flows.append(partial(_answered, request, curator, replace(budgeted, epsilon=epsilon)))
+        flows.append(partial(_run_method, request, curator, replace(budgeted, epsilon=epsilon)))
         released = flows[0]()
         assert isinstance(released, Variants), "a plan refuses times and attributes for other methods"
         return released
@@ -532,7 +532,7 @@ def _public(request: ReleaseRequest) -> dict[str, object]:
     return prior | ({} if request.rules is None else {"rules": request.rules.to_json()})
 
 
-def _beyond(wanted: Wanted) -> dict[str, object]:
+def _extras_summary(wanted: Wanted) -> dict[str, object]:
     """Return what was requested beyond variants, for the ledger."""
     times: dict[str, object] = {"times": float(wanted.times)} if wanted.times else {}
     if wanted.processing:
@@ -561,13 +561,13 @@ def _operations(made: Made, guarantee: Guarantee) -> tuple[Operation, ...]:
     )
 
 
-def _of_rules(rules: ReleaseRules) -> tuple[Message, ...]:
+def _rule_messages(rules: ReleaseRules) -> tuple[Message, ...]:
     """Return the remarks on the rules, which are public."""
     open_ = () if rules.settled else (Message("rules-perhaps-contradict"),)
     return (Message("rules-obeyed", rules=rules.message), *open_)
 
 
-def _nothing(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]:
+def _empty_messages(request: ReleaseRequest, released: Variants) -> tuple[Message, ...]:
     """Return the first remark on an empty release; its method gives the reason."""
     if released.cases:
         return ()

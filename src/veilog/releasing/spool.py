@@ -50,7 +50,7 @@ def kept_until_written(
     place, before = _place(entry), None if target is None else mark(target)
     with contextlib.suppress(VeilogError), unstopped() as begin:  # it is written to its target all the same
         begin()  # Ctrl-C waits: until this is there the release is in memory alone
-        _made(place.parent)
+        _create_folder(place.parent)
         write(place)
         for file in _files_of(place):
             file.chmod(0o600)
@@ -75,7 +75,7 @@ def kept_until_written(
 def place_elsewhere() -> Path:
     """Return a new file for a release without a ledger whose target cannot be written."""
     place = data_folder() / "kept" / f"{secrets.token_hex(4)}{_SUFFIX}"
-    _made(place.parent)
+    _create_folder(place.parent)
     return place
 
 
@@ -144,7 +144,7 @@ def _files_of(place: Path) -> list[Path]:
     return [file for file in (place, files.named_after(place, BESIDE)) if file.exists()]
 
 
-def _made(folder: Path) -> None:
+def _create_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

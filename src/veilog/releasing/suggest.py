@@ -128,7 +128,7 @@ class Ranking:
                 use_case=use_case,
                 names=", ".join((SIMILARITY, *USE_CASES)),
             )
-        told = _kept() if told is None else told
+        told = _load_rankings() if told is None else told
         served = USE_CASES[use_case]
         numbers = {name: told.get("use_cases", {}).get(name, {}) for name in served.shown}
         if not all(numbers[name] for name in served.measures):
@@ -166,25 +166,25 @@ class Ranking:
             if asked["delta"] and not delta:
                 left_out[name] = Message("not-ranked-needs-delta")
                 continue
-            missing = [place for place in places if not self._known(name, place)]
+            missing = [place for place in places if not self._is_known(name, place)]
             if missing:
                 log, epsilon = missing[0]
                 left_out[name] = Message("not-ranked-not-measured", log=log, epsilon=epsilon)
                 continue
-            found.append(self._one(name, places))
+            found.append(self._rank_method(name, places))
         best: Callable[[Ranked], tuple[float, str]] = lambda one: (  # noqa: E731
             -one.value if self.served.kept else one.value,
             one.name,
         )
         return tuple(sorted(found, key=best)), left_out
 
-    def _known(self, name: str, place: Place) -> bool:
+    def _is_known(self, name: str, place: Place) -> bool:
         return all(self._number(measure, name, place) is not None for measure in self.served.measures)
 
     def _number(self, measure: str, name: str, place: Place) -> float | None:
         return self.numbers[measure].get(name, {}).get(place[0], {}).get(place[1])
 
-    def _one(self, name: str, places: tuple[Place, ...]) -> Ranked:
+    def _rank_method(self, name: str, places: tuple[Place, ...]) -> Ranked:
         served, asked = self.served, self.asked[name]
         values = []
         for place in places:
@@ -200,7 +200,7 @@ class Ranking:
 
 
 @lru_cache(maxsize=1)
-def _kept() -> Mapping[str, Any]:
+def _load_rankings() -> Mapping[str, Any]:
     told: Mapping[str, Any] = json.loads((files("veilog.methods") / "measured.json").read_text())
     return told
 
@@ -217,7 +217,7 @@ _SMALL, _COVERED = 300.0, 0.2
 _TWINS = 2
 
 
-def _in_english(reasons: Iterable[tuple[str, Message]]) -> dict[str, str]:
+def _english_reasons(reasons: Iterable[tuple[str, Message]]) -> dict[str, str]:
     return {name: reason.english for name, reason in reasons}
 
 
@@ -256,7 +256,7 @@ class Suggestion(ToJson):
     """Settings of the method."""
     ranking: Annotated[tuple[Ranked, ...], InJson(left_out="at its default")] = ()
     """For other use cases than similarity, all methods that could be ranked, best first."""
-    not_ranked: Annotated[tuple[tuple[str, Message], ...], InJson(as_=_in_english, left_out="at its default")] = ()
+    not_ranked: Annotated[tuple[tuple[str, Message], ...], InJson(as_=_english_reasons, left_out="at its default")] = ()
     """Methods that could not be ranked, with the reason."""
     sizes: Annotated[Sizes | None, InJson(left_out="always")] = None
     """Approximate sizes of the log, for synthetic logs; None for a ranking."""
@@ -379,7 +379,7 @@ def suggest(
     ranking = None if for_ == SIMILARITY else Ranking.of(for_)
     held, protected = as_log(log), Unit.of(unit, max_cases, without_person)
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    domain, number = _declared(domain, activities)
+    domain, number = _split_activities(domain, activities)
     public = PublicPrior.of(prior, prior_map)
     curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
     counted = ranking is not None or public is not None
@@ -393,10 +393,12 @@ def suggest(
         picked = _Pick("evolve", Message("suggested-from-prior", scale=scale), True, spends_delta=False)
         found = found._replace(sizes=replace(Sizes.of(public.variants), cases=max(1, found.cases)))
     else:
-        picked = _chosen(scale, found) if ranking is None else _ranked(ranking, scale, delta=failure > 0)
+        picked = (
+            _pick_by_answers(scale, found) if ranking is None else _pick_by_scale(ranking, scale, delta=failure > 0)
+        )
     return Suggestion(
         method=picked.method,
-        reason=_of_whom(protected, picked.reason),
+        reason=_unit_message(protected, picked.reason),
         by_rule=picked.promising,
         epsilon_left=left,
         delta_left=left_delta,
@@ -419,7 +421,7 @@ def suggest(
     )
 
 
-def _declared(domain: Domain | None, activities: int | Iterable[str] | str | None) -> tuple[Domain, int | None]:
+def _split_activities(domain: Domain | None, activities: int | Iterable[str] | str | None) -> tuple[Domain, int | None]:
     """Return the public facts, and the number of activities if only that is declared."""
     if isinstance(activities, Iterable) or activities is None:
         return facts_declared(domain, activities), None
@@ -427,7 +429,7 @@ def _declared(domain: Domain | None, activities: int | Iterable[str] | str | Non
     return facts_declared(domain, None), activities
 
 
-def _of_whom(unit: Unit, reason: Message) -> Message:
+def _unit_message(unit: Unit, reason: Message) -> Message:
     """Return the reason, with the bound on cases of a person.
     Noise, and so the utility of a method, follows from the epsilon of one case."""
     most = unit.most_cases
@@ -476,7 +478,7 @@ class _Pick:
     not_ranked: tuple[tuple[str, Message], ...] = ()
 
 
-def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
+def _pick_by_scale(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     """Return the best method for a use case at about this epsilon times cases."""
     order, left_out = ranking.ranked(scale, delta=delta)
     if not order:
@@ -497,7 +499,7 @@ def _ranked(ranking: Ranking, scale: float, *, delta: bool) -> _Pick:
     return _Pick(best.method, reason, promising, best.delta, best.settings, order, tuple(left_out.items()))
 
 
-def _chosen(scale: float, found: _Answers) -> _Pick:
+def _pick_by_answers(scale: float, found: _Answers) -> _Pick:
     """Return the method by the answers; ``scale`` is remaining epsilon times cases."""
     if found.covered is None:
         if scale < _HOPELESS:

@@ -139,30 +139,30 @@ def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: 
         rate_in_words(success.original),
         rate_in_words(success.released),
         rate_in_words(success.baseline),
-        "" if gain is None else _signed(gain),
+        "" if gain is None else _format_signed(gain),
         more,
     )
 
 
 def rate_in_words(rate: Rate) -> str:
     """Return a share with its interval."""
-    value = tied(percent(_in_percent(rate.value)))
+    value = tied(percent(_format_percent(rate.value)))
     if rate.high - rate.low < 1e-9:
         return value
-    low, high = localised(_in_percent(rate.low)), percent(_in_percent(rate.high))
-    return _together(value, low, high)
+    low, high = localised(_format_percent(rate.low)), percent(_format_percent(rate.high))
+    return _format_interval(value, low, high)
 
 
-def _in_percent(share: float) -> str:
+def _format_percent(share: float) -> str:
     """Return a share in percent, to three digits; below a thousandth of one it is 0."""
     return f"{100 * share:.3g}" if share >= 1e-5 else "0"
 
 
-def _signed(rate: Rate) -> str:
-    return _together(*(localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high)))
+def _format_signed(rate: Rate) -> str:
+    return _format_interval(*(localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high)))
 
 
-def _together(value: str, low: str, high: str) -> str:
+def _format_interval(value: str, low: str, high: str) -> str:
     """Return a number with its interval, in which no line breaks."""
     number, bracket, interval = gettext("{value} ({low} to {high})", value=value, low=low, high=high).partition("(")
     return tied(number.rstrip()) + " " + bracket + tied(interval).replace(" ", "\u00a0")
@@ -194,17 +194,24 @@ def attributes_shown(released: EventLog | None, original: EventLog | None) -> tu
     if released is None:
         return ()
     return (
-        *_of(released.cases, None if original is None else original.cases, pgettext("attribute of", "cases")),
-        *_of(released.events, None if original is None else original.events, pgettext("attribute of", "events")),
+        *_attribute_rows(
+            released.cases, None if original is None else original.cases, pgettext("attribute of", "cases")
+        ),
+        *_attribute_rows(
+            released.events, None if original is None else original.events, pgettext("attribute of", "events")
+        ),
     )
 
 
-def _of(released: pa.Table, original: pa.Table | None, of: str) -> list[AttributeShown]:
+def _attribute_rows(released: pa.Table, original: pa.Table | None, of: str) -> list[AttributeShown]:
     names = [name for name in released.column_names if name not in OF_EVERY_LOG and not _is_start(released, name)]
-    before = {} if original is None else _by_written_name(original)
+    before = {} if original is None else _columns_by_name(original)
     return [
         AttributeShown(
-            short(name, 80), of, _in_words(released.column(name)), _in_words(before[name]) if name in before else ""
+            short(name, 80),
+            of,
+            _value_summary(released.column(name)),
+            _value_summary(before[name]) if name in before else "",
         )
         for name in names[:_MOST]
     ]
@@ -215,13 +222,13 @@ def _is_start(table: pa.Table, name: str) -> bool:
     return name == START and pa.types.is_temporal(table.column(name).type)
 
 
-def _by_written_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+def _columns_by_name(table: pa.Table) -> dict[str, pa.ChunkedArray]:
     """Return the columns by their names, and by those that they have in a file."""
     written = legal_keys(table.slice(0, 0)).column_names
     return {name: table.column(i) for names in (written, table.column_names) for i, name in enumerate(names)}
 
 
-def _in_words(column: pa.ChunkedArray) -> str:
+def _value_summary(column: pa.ChunkedArray) -> str:
     """Return an attribute's values: the range of numbers and dates, or frequent ones."""
     known = column.drop_null()
     if not len(known):

@@ -116,7 +116,7 @@ def owner_side(original: EventLog | Variants, standing: LedgerStatus | None, *, 
         name=short(source or ("" if account is None else account.name), 120),
         cases=variants.cases,
         activities=len(variants.labels),
-        alone=_in_one_case(variants),
+        alone=_lone_activities(variants),
         persons=found[0] if found else None,
         standing=None if standing is None else replace(standing, account=account),
         columns=not isinstance(original, Variants),
@@ -185,24 +185,24 @@ def of_person(g: Guarantee, cases: int) -> Strength:
 def _checks(told: Told, owner: OwnerSide | None) -> tuple[ShownCheck, ...]:
     """Return the checks of the release, with facts from the owner's log and ledger."""
     checks: list[ShownCheck] = []
-    for check in map(_shown, checks_of(told.guarantee, told.activities, from_file=told.from_file)):
+    for check in map(_show_check, checks_of(told.guarantee, told.activities, from_file=told.from_file)):
         if check.code == "activities-from-log" and owner is not None:
             check = replace(check, why=f"{check.why} {_looked_at(owner)}")
         elif check.code == "unit" and told.guarantee.unit == "case":
             check = _unit(check, told.guarantee, owner)
         elif check.code == "releases-elsewhere" and owner is not None:
-            checks.append(_in_account(owner.standing))
+            checks.append(_account_check(owner.standing))
             others = "" if owner.standing is None else of_other_accounts(owner.standing)
             check = replace(check, why=f"{check.why} {others}".strip())
         checks.append(check)
     return tuple(checks)
 
 
-def _shown(check: Check) -> ShownCheck:
+def _show_check(check: Check) -> ShownCheck:
     return ShownCheck(check.code, check.state, str(check.asks), short(str(check.why or ""), _LONGEST_WHY))
 
 
-def _in_account(standing: LedgerStatus | None) -> ShownCheck:
+def _account_check(standing: LedgerStatus | None) -> ShownCheck:
     """Return the check of other releases of the same data, by the ledger."""
     state, why = said_of_others(standing)
     account = None if standing is None else standing.account
@@ -210,7 +210,7 @@ def _in_account(standing: LedgerStatus | None) -> ShownCheck:
         asks = Message("check-other-releases-none")
     else:
         asks = Message("check-other-releases")
-    return replace(_shown(Check("other-releases", state, asks)), why=why)
+    return replace(_show_check(Check("other-releases", state, asks)), why=why)
 
 
 def _looked_at(owner: OwnerSide) -> str:
@@ -283,7 +283,7 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
     return tuple(said)
 
 
-def _in_one_case(variants: Variants) -> tuple[str, ...]:
+def _lone_activities(variants: Variants) -> tuple[str, ...]:
     """Return the activities that occur in one case only."""
     number = max(1, len(variants.labels))
     owners = np.repeat(np.arange(len(variants), dtype=np.int64), variants.lengths)

@@ -278,7 +278,7 @@ def dossier(
     elif others is not None:
         raise ParameterError("control-without-original", parameter="control")
     with spoken(language):
-        return _made(
+        return _build_dossier(
             dossier_facts(held, beside, files=files, account=account, control=others, person=person, progress=progress)
         )
 
@@ -313,7 +313,7 @@ def check_dossier(path: str | os.PathLike[str]) -> str:
 def as_html(made: Dossier) -> str:
     """Return one page that loads nothing from anywhere."""
     with spoken(made.language):
-        return _filled(
+        return _fill_template(
             "dossier.html",
             dossier=made,
             style=Markup(style()),
@@ -324,7 +324,7 @@ def as_html(made: Dossier) -> str:
 def as_markdown(made: Dossier) -> str:
     """Return the same as Markdown, in which no text of a log is markup."""
     with spoken(made.language):
-        return _filled("dossier.md.jinja", dossier=made).rstrip() + "\n"
+        return _fill_template("dossier.md.jinja", dossier=made).rstrip() + "\n"
 
 
 def signed(made: Dossier, signature: Signature) -> Dossier:
@@ -359,11 +359,11 @@ def part(name: str, facts: Mapping[str, Any]) -> DossierPart:
     """Return the part that a template makes of these facts."""
     writer = BlockWriter()
     pieces = ("part", "section", "text", "point", "table", "row", "field", "yours", "code")
-    _filled(f"{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
+    _fill_template(f"{name}.jinja", **{piece: getattr(writer, piece) for piece in pieces}, **facts)
     return writer.written()
 
 
-def _made(facts: dict[str, Any]) -> Dossier:
+def _build_dossier(facts: dict[str, Any]) -> Dossier:
     attacked, method = facts["attacked"], facts["method"]
     title = words.capital(gettext("dossier of an event log, released with {method}", method=method))
     mark = gettext("This dossier reveals nothing about the original log except the release itself and its guarantee.")
@@ -394,10 +394,10 @@ def _record(facts: Mapping[str, Any]) -> str | None:
     slug = re.sub(r"[^a-z0-9]+", "-", facts["told"].method.lower()).strip("-") or "release"
     values = {"mechanisms": mechanisms, "slug": slug, "schema": SCHEMA, "counted": counted}
     with spoken(ENGLISH):
-        return _filled("record.yaml.jinja", **facts, **values) + "\n"
+        return _fill_template("record.yaml.jinja", **facts, **values) + "\n"
 
 
-def _filled(template: str, **values: Any) -> str:
+def _fill_template(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(kind=lambda block: type(block).__name__, **values)
 
 

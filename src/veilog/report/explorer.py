@@ -170,11 +170,11 @@ def _row(
         original=original,
         released_share=released / sizes[0],
         original_share=None if original is None else original / sizes[1],
-        search=_searched(sequence),
+        search=_search_text(sequence),
     )
 
 
-def _searched(sequence: Sequence[str]) -> str:
+def _search_text(sequence: Sequence[str]) -> str:
     return clean(" > ".join(name[:200] for name in sequence[:100])[:_LONGEST_SEARCH]).lower()
 
 

@@ -164,22 +164,22 @@ def gathered(
         owner = owner_side(original, written_today(account, released))
         first = steps_of(before, original if isinstance(original, EventLog) else None)
         both = drawn(first, arranged([first, steps]), steps)
-        inside = _inside(released, before, comparison, use_cases, owner, both, person=person is True)
+        inside = _confidential_facts(released, before, comparison, use_cases, owner, both, person=person is True)
     return Facts(
-        **_of_release(told, variants, None if inside is None else inside.owner, files),
+        **_release_facts(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
         map=drawn(steps, arranged([steps])),
         durations=lasts,
         durations_of=of_cases,
         no_durations=reason,
         attributes=attributes_shown(
-            _with_attributes(released, log), original if isinstance(original, EventLog) else None
+            _attribute_log(released, log), original if isinstance(original, EventLog) else None
         ),
         inside=inside,
     )
 
 
-def _inside(
+def _confidential_facts(
     released: Release | EventLog,
     before: Variants,
     comparison: Comparison | None,
@@ -208,7 +208,7 @@ def _inside(
     )
 
 
-def _of_release(
+def _release_facts(
     told: Told, variants: Variants, owner: OwnerSide | None, files: Sequence[str | os.PathLike[str]]
 ) -> dict[str, Any]:
     """Return the facts of every page about a release."""
@@ -246,12 +246,12 @@ def dossier_facts(
         (progress or (lambda text, fraction: None))("Attacking original and release", None)
         owner = owner_side(original, written_today(account, released))
         told = told.among(owner.cases)
-        attacked = {"owner": owner, **_attacked(told, released, original, control, person)}
+        attacked = {"owner": owner, **_attack_facts(told, released, original, control, person)}
     g = told.guarantee
     proven = g.proven and g.strength != STRENGTHS[-1]
     shown = "; ".join(f"{name} = {short(value, 80)}" for name, value in told.parameters[:40])
     return {
-        **_of_release(told, variants, owner, files),
+        **_release_facts(told, variants, owner, files),
         "g": g,
         "proven": proven,
         "meaning": meaning_of(g),
@@ -284,7 +284,7 @@ def _several_releases(g: Guarantee) -> list[tuple[str, ...]]:
     return rows
 
 
-def _attacked(
+def _attack_facts(
     told: Told,
     released: Release | EventLog,
     original: EventLog | Variants,
@@ -329,7 +329,7 @@ def _attribute_names(released: Release | EventLog) -> list[str]:
     return list(dict.fromkeys(name for name in names if name not in OF_EVERY_LOG))
 
 
-def _with_attributes(released: Release | EventLog, timed: EventLog | None) -> EventLog | None:
+def _attribute_log(released: Release | EventLog, timed: EventLog | None) -> EventLog | None:
     """Return the released log if it may have attributes; else it need not be made."""
     if isinstance(released, EventLog):
         return released

@@ -94,7 +94,7 @@ def _flat(nested: Mapping[str, Mapping[str, N]]) -> dict[Edge, N]:
     return {(a, b): number for a, then in nested.items() for b, number in then.items()}
 
 
-def _nested(flat: Mapping[Edge, N]) -> dict[str, dict[str, N]]:
+def _nest(flat: Mapping[Edge, N]) -> dict[str, dict[str, N]]:
     found: dict[str, dict[str, N]] = {}
     for (a, b), number in flat.items():
         found.setdefault(a, {})[b] = number
@@ -189,7 +189,7 @@ def steps_of(variants: Variants, timed: EventLog | None = None) -> FlowSteps:
     activities, depth = {START: variants.cases, END: variants.cases}, {START: -1.0, END: 2.0}
     for label, count, deep in named:
         activities[label], depth[label] = count, deep
-    return FlowSteps(activities, _nested(edges), depth, {} if timed is None else _nested(step_durations(timed)))
+    return FlowSteps(activities, _nest(edges), depth, {} if timed is None else _nest(step_durations(timed)))
 
 
 def arranged(logs: Iterable[FlowSteps]) -> Arrangement:
@@ -253,7 +253,7 @@ class _Candidates:
         opening = [*main, *itertools.islice(more, max(0, 2 * len(names) - len(main)))]
         every = [*opening, *itertools.islice(more, max(0, 3 * len(names) - 6 - len(opening)))]
         joined = {name for edge in every for name in edge}
-        plan = _laid_out(sorted(joined, key=lambda n: (self.depth[n], n)), every)
+        plan = _lay_out(sorted(joined, key=lambda n: (self.depth[n], n)), every)
         return replace(plan, opening=len(opening), aside=frozenset(joined - names))
 
     def _main_of(self, name: str) -> list[Edge]:
@@ -301,7 +301,7 @@ def _lines(
     bends = {
         (a, b): curve(plan.ways[a, b], plan.places[a][1] > plan.places[b][1], plan.half) for a, b in there if a != b
     }
-    sampled = [_at(bend, t / 12) for own in bends.values() for bend in own for t in range(13)]
+    sampled = [_point_at(bend, t / 12) for own in bends.values() for bend in own for t in range(13)]
     points = np.array(sampled, dtype=np.float64).reshape(-1, 2)
     lines: dict[Edge, FlowLine] = {}
     for edge in sorted(there, key=lambda edge: edge[0] != edge[1]):
@@ -326,7 +326,7 @@ def _words_of_times(hours: float | None, after: float | None) -> tuple[str, ...]
     return (*words, gap)
 
 
-def _laid_out(names: list[str], edges: list[Edge]) -> Arrangement:
+def _lay_out(names: list[str], edges: list[Edge]) -> Arrangement:
     """Return the places of ``names``, given by depth; a step against them is turned."""
     rank = {name: i for i, name in enumerate(names)}
     down = {(min(e, key=rank.__getitem__), max(e, key=rank.__getitem__)) for e in edges if e[0] != e[1]}
@@ -367,7 +367,7 @@ def _laid_out(names: list[str], edges: list[Edge]) -> Arrangement:
             beside[b].append(a)
     looped = {a for a, b in edges if a == b}
     room = {n: (BOX / 2, BOX / 2 + LOOP * (n in looped)) if n in rank else (_PASSING / 2,) * 2 for n in layer}
-    x = _across(rows, beside, layer, room)
+    x = _place_columns(rows, beside, layer, room)
     low = min((x[n] - room[n][0] for n in x), default=0.0)
     high = max((x[n] + room[n][1] for n in x), default=0.0)
     half = _TALL if any(len(name) > _LONG for name in names) else _HALF
@@ -381,7 +381,7 @@ def _laid_out(names: list[str], edges: list[Edge]) -> Arrangement:
     return Arrangement({n: points[n] for n in names}, ways, high - low + 2 * _MARGIN, height, half)
 
 
-def _across(
+def _place_columns(
     rows: list[list[str]],
     beside: Mapping[str, list[str]],
     layer: Mapping[str, int],
@@ -459,13 +459,13 @@ def number_at(bends: Sequence[Bend], letters: int, taken: list[Room], lines: Flo
     Otherwise it is where it covers least of what is ``taken``, and of the points of ``lines``. Its own room is added to
     ``taken``.
     """
-    places = [_at(bends[0], _FIRST[len(bends) == 1]), *(_at(bend, t) for bend in bends for t in _THEN)]
+    places = [_point_at(bends[0], _FIRST[len(bends) == 1]), *(_point_at(bend, t) for bend in bends for t in _THEN)]
     side = _AWAY + _LETTER * letters / 2
     rooms = [_room_of_number(x + sign * side, y, letters) for x, y in places for sign in (1, -1)]
     (left, top), (right, bottom) = np.array(rooms)[:, :2].T[:, :, None], np.array(rooms)[:, 2:].T[:, :, None]
     x, y = lines.T
     under = ((left - 2 < x) & (x < right + 2) & (top < y) & (y < bottom)).sum(axis=1)
-    covered = [sum(_shared(r, other) for other in taken) + _LINE * n for r, n in zip(rooms, under, strict=True)]
+    covered = [sum(_shared_area(r, other) for other in taken) + _LINE * n for r, n in zip(rooms, under, strict=True)]
     best = rooms[covered.index(min(covered))]  # the first of those that cover least
     taken.append(best)
     return (best[0] + best[2]) / 2, (best[1] + best[3]) / 2 + 4
@@ -482,11 +482,11 @@ def _room_of_number(x: float, y: float, letters: int) -> Room:
     return x - half, y - _LINE / 2, x + half, y + _LINE / 2
 
 
-def _shared(a: Room, b: Room) -> float:
+def _shared_area(a: Room, b: Room) -> float:
     return max(0.0, min(a[2], b[2]) - max(a[0], b[0])) * max(0.0, min(a[3], b[3]) - max(a[1], b[1]))
 
 
-def _at(bend: Bend, t: float) -> Point:
+def _point_at(bend: Bend, t: float) -> Point:
     mix = ((1 - t) ** 3, 3 * (1 - t) ** 2 * t, 3 * (1 - t) * t**2, t**3)
     x, y = (sum(m * point[axis] for m, point in zip(mix, bend, strict=True)) for axis in (0, 1))
     return x, y

@@ -109,7 +109,7 @@ def environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=pass_eval_context(_tied),
+        finalize=pass_eval_context(_bind_numbers),
     )
     return furnish(made)
 
@@ -144,9 +144,9 @@ def furnish(environment: Environment) -> Environment:
         STRENGTHS=STRENGTHS,
         MARKS=MARKS,
         CONFIRMED=CONFIRMED,
-        _=_said,
+        _=_translate,
         _p=pgettext,
-        ngettext=_counted,
+        ngettext=_translate_count,
         by_delta=words.by_delta,
         chances=words.chances,
         factor=words.factor,
@@ -174,24 +174,24 @@ def static(name: str) -> str:
     return resources.files("veilog.report").joinpath("templates", name).read_text(encoding="utf-8")
 
 
-def _tied(context: EvalContext, value: object) -> object:
+def _bind_numbers(context: EvalContext, value: object) -> object:
     """Return a value for a page, without line breaks inside its numbers."""
     if context.autoescape and isinstance(value, str):
         return Markup(tied(value)) if isinstance(value, Markup) else tied(value)
     return value
 
 
-def _said(text: str, /, **values: str | int) -> Markup:
+def _translate(text: str, /, **values: str | int) -> Markup:
     """Return a template's sentence, translated: values are text, the rest markup."""
-    return Markup(gettext(text, **_escaped(values)))
+    return Markup(gettext(text, **_escape_values(values)))
 
 
-def _counted(one: str, many: str, n: int, /, **values: str | int) -> Markup:
+def _translate_count(one: str, many: str, n: int, /, **values: str | int) -> Markup:
     """Return the same in the form that fits a number."""
-    return Markup(ngettext(one, many, n, **_escaped(values)))
+    return Markup(ngettext(one, many, n, **_escape_values(values)))
 
 
-def _escaped(values: Mapping[str, str | int]) -> dict[str, str | int]:
+def _escape_values(values: Mapping[str, str | int]) -> dict[str, str | int]:
     return {name: value if isinstance(value, int) else str(escape(value)) for name, value in values.items()}
 
 

@@ -81,7 +81,9 @@ def told_by_release(released: Release) -> Told:
     return Told(
         method=released.method + (" (as published)" if released.as_published else ""),
         paper=None if known is None else known.paper,
-        parameters=tuple((name, _shown(value)) for name, value in released.parameters.items() if value is not None),
+        parameters=tuple(
+            (name, _show_value(value)) for name, value in released.parameters.items() if value is not None
+        ),
         operations=released.operations,
         guarantee=released.guarantee,
         remarks=released.remarks,
@@ -155,7 +157,7 @@ def _message(told: Attribute) -> Message:
     return Message(short(str(told.value), 2000))
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     return (
         f"{value:g}" if isinstance(value, float) else "yes" if value is True else "no" if value is False else str(value)
     )

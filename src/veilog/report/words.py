@@ -129,13 +129,13 @@ def said_of_others(standing: LedgerStatus | None) -> tuple[State, str]:
         return "to-confirm", gettext("No ledger was used. If there are other releases, their ε add up.")
     if not standing.readable:
         return "to-confirm", gettext("The ledger cannot be read. If there are others, their ε add up.")
-    state, why = _of_these_data(standing.account)
+    state, why = _account_state(standing.account)
     if standing.as_of:
         why = gettext("As of {date} (UTC): {known}", date=dated(standing.as_of), known=why)
     return state, why
 
 
-def _of_these_data(account: Account | None) -> tuple[State, str]:
+def _account_state(account: Account | None) -> tuple[State, str]:
     if account is not None and account.uncounted:
         return "against", ngettext(
             "The ledger lists {n} release that it does not count: its ε is in no sum.",
@@ -197,7 +197,7 @@ def figure(value: Fraction | float | None, digits: int = 6) -> str:
     """Return a number that is rounded up: 10⁻⁶ in place of 1e-06."""
     if value is None:
         return pgettext("number", "none")
-    return localised(_POWER.sub(_raised, up(value, digits)))
+    return localised(_POWER.sub(_raised_text, up(value, digits)))
 
 
 def share_of(number: str) -> str:
@@ -213,7 +213,7 @@ def tied(text: str) -> str:
     return re.sub(r"(?<=[εδ]) = (?=\S)", "\u202f=\u202f", re.sub(r"(?<=\d)[ \u00a0]%", "\u202f%", text))
 
 
-def _raised(found: re.Match[str]) -> str:
+def _raised_text(found: re.Match[str]) -> str:
     power = "10" + (found[2].replace("+", "") + found[3]).translate(_RAISED)
     return power if found[1] is None else f"{found[1]}·{power}"
 

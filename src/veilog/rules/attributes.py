@@ -38,7 +38,7 @@ class ColumnValues:
     @staticmethod
     def of(column: pa.Array | pa.ChunkedArray) -> ColumnValues:
         """Return the values of a column."""
-        if _dated(column.type):
+        if _is_date(column.type):
             column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None))).cast(pa.int64())
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
             numbers = as_array(column.cast(pa.float64(), safe=False))
@@ -73,7 +73,7 @@ class ColumnValues:
         return ~np.isnan(self.numbers), np.isin(self.numbers, wanted_numbers)
 
 
-def _dated(kind: pa.DataType) -> bool:
+def _is_date(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
@@ -218,7 +218,7 @@ class AttributeTable:
         of_case = self.of_case(rule)
         number = len(self.starts) if of_case else len(self.owners)
         rows = np.arange(number) if rows is None else rows
-        found = rule.broken(lambda name: self._at(name, rows, of_case=of_case))
+        found = rule.broken(lambda name: self._values_at(name, rows, of_case=of_case))
         if rule.activity is not None:
             there = np.array([label == rule.activity for label in self.labels] + [False])[self.codes]
             found &= (np.bincount(self.owners[there], minlength=number) > 0 if of_case else there)[rows]
@@ -232,7 +232,7 @@ class AttributeTable:
     def _column(self, name: str) -> pa.Array | pa.ChunkedArray:
         return self.of_events[name] if name in self.of_events else self.of_cases[name]
 
-    def _at(self, name: str, rows: IntArray, *, of_case: bool) -> ColumnValues:
+    def _values_at(self, name: str, rows: IntArray, *, of_case: bool) -> ColumnValues:
         found = self._name(name) or name
         if found not in self._values:
             self._values[found] = ColumnValues.of(self._column(found))
@@ -276,7 +276,7 @@ class AttributeTable:
                 left = self.broken(rule)
                 if left.any():
                     self._source[self._target(rule)][left] = -1
-        return {name: self._drawn(name) for name in self._source}
+        return {name: self._draw_values(name) for name in self._source}
 
     def _target(self, rule: AttributeRule) -> str:
         """Return the attribute whose values are exchanged, one of events if possible."""
@@ -307,28 +307,28 @@ class AttributeTable:
         once = alone.reshape(-1, 2).all(axis=1)  # no row twice
         rows, other = rows[once], other[once]
         both = np.concatenate([rows, other])
-        before = self._counted(level, both)
+        before = self._count_broken(level, both)
         old = source[both].copy(), shift[both].copy()
         days = self._days(name, other) - self._days(name, rows)
         source[rows], shift[rows] = old[0][len(rows) :], old[1][len(rows) :] - days
         if mutual:
             source[other], shift[other] = old[0][: len(rows)], old[1][: len(rows)] + days
-        gain = (before - self._counted(level, both)).reshape(2, -1).sum(axis=0)
+        gain = (before - self._count_broken(level, both)).reshape(2, -1).sum(axis=0)
         back = np.tile(gain <= 0, 2)
         source[both[back]], shift[both[back]] = old[0][back], old[1][back]
 
-    def _counted(self, level: Sequence[AttributeRule], rows: IntArray) -> IntArray:
+    def _count_broken(self, level: Sequence[AttributeRule], rows: IntArray) -> IntArray:
         """Return the number of rules that each row breaks."""
         return np.asarray(np.sum([self.broken(rule, rows) for rule in level], axis=0), dtype=np.int64)
 
     def _days(self, name: str, rows: IntArray) -> IntArray:
         """Return the start day of these rows' cases, from which dates keep their distance."""
-        if not _dated(self._column(name).type):
+        if not _is_date(self._column(name).type):
             return np.zeros(len(rows), dtype=np.int64)
         cases = self.owners[rows] if name in self.of_events else rows
         return np.asarray(self.starts[cases] // _DAY * _DAY)
 
-    def _drawn(self, name: str) -> pa.Array:
+    def _draw_values(self, name: str) -> pa.Array:
         source, shift = self._source[name], self._shift[name]
         column = self._column(name)
         found = column.take(pa.array(source, mask=source < 0))

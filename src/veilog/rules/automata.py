@@ -94,10 +94,10 @@ class Automata:
         """``left[r, s]``: fewest events until automaton r accepts, or infinity."""
         found = np.where(self.accepting, 0.0, np.inf)
         for _ in range(self.after.shape[1]):
-            found = np.minimum(found, 1 + self._least(found))
+            found = np.minimum(found, 1 + self._least_following(found))
         return found
 
-    def _least(self, of_states: FloatArray) -> FloatArray:
+    def _least_following(self, of_states: FloatArray) -> FloatArray:
         """Return the least number of the states that can follow each state."""
         rows = np.arange(len(of_states))[:, None, None]
         return np.asarray(of_states[rows, self.after].min(axis=2, initial=np.inf))
@@ -249,9 +249,9 @@ class Automata:
         result = [found.tolist()]
         for code in reversed(trace):
             kept = found[rows[:, None], self.after[:, :, code]]
-            found = np.minimum(kept, 1 + np.minimum(found, self._least(found)))
+            found = np.minimum(kept, 1 + np.minimum(found, self._least_following(found)))
             for _ in range(self.after.shape[1]):  # events put in
-                better = np.minimum(found, 1 + self._least(found))
+                better = np.minimum(found, 1 + self._least_following(found))
                 if (better == found).all():
                     break
                 found = better

@@ -114,7 +114,7 @@ def check_activities(rules: ReleaseRules, activities: Iterable[str] | None) -> N
         unknown = [name for name in rule.activities if name not in known]
         if unknown:
             near = meant(unknown[0], known)
-            raise _refused("rule-activity-unknown", rule, name=unknown[0], meant=near)
+            raise _refusal("rule-activity-unknown", rule, name=unknown[0], meant=near)
 
 
 def check_columns(rules: ReleaseRules, columns: Iterable[str]) -> None:
@@ -124,10 +124,10 @@ def check_columns(rules: ReleaseRules, columns: Iterable[str]) -> None:
         names = () if rule.attribute is None else rule.attribute.attributes
         unknown = [name for name in names if name.removeprefix("case:") not in known]
         if unknown:
-            raise _refused("rule-attribute-unknown", rule, name=unknown[0], meant=meant(unknown[0], known))
+            raise _refusal("rule-attribute-unknown", rule, name=unknown[0], meant=meant(unknown[0], known))
 
 
-def _refused(code: str, rule: ReleaseRule, **values: object) -> ParameterError:
+def _refusal(code: str, rule: ReleaseRule, **values: object) -> ParameterError:
     return ParameterError(code, parameter="rules", number=rule.number, rule=rule.message, **values)
 
 
@@ -140,9 +140,9 @@ def _contradiction(rules: Sequence[ReleaseRule]) -> ParameterError:
 def _check_alone(rule: ReleaseRule, domains: Domains, searches: _Searches) -> None:
     """Refuse a rule that no case can obey, or with values that are not declared."""
     if rule.constraints and searches.case(rule.constraints, None) == (None, True):
-        raise _refused("rule-impossible", rule)
+        raise _refusal("rule-impossible", rule)
     if rule.time is not None and rule.time.least > rule.time.most:
-        raise _refused("rule-impossible", rule)
+        raise _refusal("rule-impossible", rule)
     if rule.attribute is None:
         return
     for condition in filter(None, (rule.attribute.then, rule.attribute.when)):
@@ -151,9 +151,9 @@ def _check_alone(rule: ReleaseRule, domains: Domains, searches: _Searches) -> No
         unknown = [value for value in condition.values if texts and value not in texts]
         if unknown:
             near = meant(unknown[0], texts)
-            raise _refused("rule-value-undeclared", rule, name=unknown[0], attribute=condition.attribute, meant=near)
-    if not _satisfied([rule], rule.attribute.when, domains):
-        raise _refused("rule-impossible", rule)
+            raise _refusal("rule-value-undeclared", rule, name=unknown[0], attribute=condition.attribute, meant=near)
+    if not _can_satisfy([rule], rule.attribute.when, domains):
+        raise _refusal("rule-impossible", rule)
 
 
 def _contradict(rules: Sequence[ReleaseRule], domains: Domains, searches: _Searches) -> bool:
@@ -175,7 +175,7 @@ def _never(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
 
 def _orders_contradict(rules: Sequence[ReleaseRule], searches: _Searches) -> bool:
     ours = [rule for rule in rules if rule.constraints]
-    if len(ours) < 2 or (len(ours) == 2 and not _related(*ours)):
+    if len(ours) < 2 or (len(ours) == 2 and not _are_related(*ours)):
         return False
     if _never(ours, searches):
         return True
@@ -190,7 +190,7 @@ def _orders_contradict(rules: Sequence[ReleaseRule], searches: _Searches) -> boo
     return False
 
 
-def _related(one: ReleaseRule, other: ReleaseRule) -> bool:
+def _are_related(one: ReleaseRule, other: ReleaseRule) -> bool:
     """Return True if two rules share an activity or template, and so can interact."""
     templates = ({constraint.template for constraint in rule.constraints} for rule in (one, other))
     return bool({*one.activities} & {*other.activities} or set.intersection(*templates))
@@ -215,12 +215,13 @@ def _pair_contradicts(one: ReleaseRule, other: ReleaseRule, domains: Domains) ->
         return False
     conditions = {one.attribute.when, other.attribute.when}
     return any(
-        not _satisfied([one, other], when, domains) and all(_satisfied([rule], when, domains) for rule in (one, other))
+        not _can_satisfy([one, other], when, domains)
+        and all(_can_satisfy([rule], when, domains) for rule in (one, other))
         for when in conditions
     )
 
 
-def _satisfied(rules: Sequence[ReleaseRule], when: ValueCondition | None, domains: Domains) -> bool:
+def _can_satisfy(rules: Sequence[ReleaseRule], when: ValueCondition | None, domains: Domains) -> bool:
     """Return True if values can obey rules on attributes while a condition holds.
 
     All combinations are tried of the values at which a rule changes, and of some between them.
@@ -229,26 +230,24 @@ def _satisfied(rules: Sequence[ReleaseRule], when: ValueCondition | None, domain
     conditions = [one for rule in ours for one in (rule.then, rule.when) if one is not None]
     conditions += [] if when is None else [when]
     names = list(dict.fromkeys(name for one in conditions for name in one.attributes))
-    tried = [_tried(name, conditions, domains) for name in names]
+    tried = [_trial_values(name, conditions, domains) for name in names]
     grid = np.meshgrid(*(np.arange(len(one)) for one in tried), indexing="ij")
     values = {name: one.take(place.ravel()) for name, one, place in zip(names, tried, grid, strict=True)}
     good = np.ones(grid[0].size, dtype=bool)
     if when is not None:
         good &= np.logical_and(*when.holds(values.__getitem__))
     for rule in ours:
-        good &= ~_broken_or_missing(rule.then, rule.when, values)
+        good &= ~_rows_broken(rule.then, rule.when, values)
     return bool(good.any())
 
 
-def _broken_or_missing(
-    then: ValueCondition, when: ValueCondition | None, values: Mapping[str, ColumnValues]
-) -> BoolArray:
+def _rows_broken(then: ValueCondition, when: ValueCondition | None, values: Mapping[str, ColumnValues]) -> BoolArray:
     known, holds = then.holds(values.__getitem__)
     wrong = ~(known & holds)
     return np.asarray(wrong if when is None else wrong & np.logical_and(*when.holds(values.__getitem__)))
 
 
-def _tried(name: str, conditions: Sequence[ValueCondition], domains: Domains) -> ColumnValues:
+def _trial_values(name: str, conditions: Sequence[ValueCondition], domains: Domains) -> ColumnValues:
     """Return the values of an attribute that are tried."""
     declared = domains.get(name, domains.get(name.removeprefix("case:")))
     if declared and isinstance(declared[0], str):

@@ -172,18 +172,18 @@ class ReleaseRules:
         For a raw log, only the data owner may see them.
         """
         if isinstance(log, Variants):
-            broken = self._broken_flow(log.labels, log.codes, log.offsets)
+            broken = self._broken_order(log.labels, log.codes, log.offsets)
             counted = zip(self.items, (broken @ log.counts).tolist(), strict=True)
             own = tuple(cases if rule.constraints else None for rule, cases in counted)
             return BrokenRules(log.cases, own, int(broken.any(axis=0) @ log.counts))
-        found = list(log.each(lambda piece, _first: self._broken_events(piece)))
+        found = list(log.each(lambda piece, _first: self._broken_in_events(piece)))
         each = tuple(
             None if any(of is None for of in several) else sum(of or 0 for of in several)
             for several in zip(*(one.each for one in found), strict=True)
         )
         return BrokenRules(sum(one.cases for one in found), each, sum(one.any for one in found))
 
-    def _broken_flow(self, labels: Sequence[str], codes: Any, offsets: IntArray) -> BoolArray:
+    def _broken_order(self, labels: Sequence[str], codes: Any, offsets: IntArray) -> BoolArray:
         """Return for each rule the traces that break its constraints."""
         kept = self.automata(labels).kept(codes, offsets)
         broken, place = np.zeros((len(self.items), len(offsets) - 1), dtype=bool), 0
@@ -192,10 +192,10 @@ class ReleaseRules:
             place += len(rule.constraints)
         return broken
 
-    def _broken_events(self, log: EventLog) -> BrokenRules:
+    def _broken_in_events(self, log: EventLog) -> BrokenRules:
         labels, codes = log.activity_codes
         table, times, timed = AttributeTable.of_log(log), _microseconds(log), not log.artificial_times
-        broken = self._broken_flow(labels, codes, log.offsets)
+        broken = self._broken_order(labels, codes, log.offsets)
         each: list[int | None] = []
         for row, rule in enumerate(self.items):
             if rule.time is not None and timed:

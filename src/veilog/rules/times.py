@@ -98,13 +98,13 @@ def obeying(rules: Sequence[TimeRule], cases: Repeated, times: IntArray) -> IntA
         one = distinct.rows(row, row + 1)
         ours = order[ends[row] - cases.counts[row] : ends[row]]
         place = cases.offsets[ours][:, None] + np.arange(len(one.codes))
-        moved = _moved(rules, one.labels, one.codes, found[place].astype(np.float64))
+        moved = _move_times(rules, one.labels, one.codes, found[place].astype(np.float64))
         if moved is not None:
             found[place] = moved.astype(np.int64)
     return found
 
 
-def _moved(rules: Sequence[TimeRule], labels: Sequence[str], codes: Codes, times: FloatArray) -> FloatArray | None:
+def _move_times(rules: Sequence[TimeRule], labels: Sequence[str], codes: Codes, times: FloatArray) -> FloatArray | None:
     """Return times of cases of one sequence, a row each, that obey; None if they do."""
     owners, wrong = np.zeros(len(codes), dtype=np.int64), np.zeros(len(times), dtype=bool)
     for rule in rules:

@@ -41,7 +41,7 @@ def check_measure(measure: Measure) -> None:
     broken: dict[str, str] = {}
     valued = {"variants": False, "whole logs": False}
     for name, first, second in _pairs():
-        for rule, how in _broken(measure, first, second, valued):
+        for rule, how in _broken_laws(measure, first, second, valued):
             broken.setdefault(rule, f"{rule}: of {name} {how}.")
     if not broken and not valued[measure.needs]:
         broken["needs"] = f"It has a value for none of the logs tried, though it needs {measure.needs} only."
@@ -76,17 +76,17 @@ def _pairs() -> Iterator[tuple[str, _Log, _Log]]:
     yield "a hospital and a log of variants", log, hospital(25, seed=2).variants
 
 
-def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]) -> Iterator[tuple[str, str]]:
+def _broken_laws(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]) -> Iterator[tuple[str, str]]:
     """Yield the rules that a measure breaks, and how; ``valued`` learns of values."""
     before = _content(first), _content(second)
-    found = _taken(measure, first, second)
+    found = _run_measure(measure, first, second)
     if (_content(first), _content(second)) != before:
         yield "It changes a log that it is given", "one is another afterwards"
         return
     if isinstance(found, Exception):
         yield "Its errors are no VeilogError", f"it made a {type(found).__name__}: {found}"
         return
-    again = _taken(measure, first, second)
+    again = _run_measure(measure, first, second)
     if isinstance(again, Exception) or [*_numbers(again.value)] != [*_numbers(found.value)]:
         yield "It is not deterministic", "it found something else the second time"
     if found.value is None:
@@ -106,10 +106,10 @@ def _broken(measure: Measure, first: _Log, second: _Log, valued: dict[str, bool]
         return
     yield from _out_of_range(measure, found, first is second or first == second)
     if measure.symmetric:
-        yield from _asymmetric(measure, found, _taken(measure, second, first))
+        yield from _asymmetric(measure, found, _run_measure(measure, second, first))
 
 
-def _taken(measure: Measure, first: _Log, second: _Log) -> Found | Exception:
+def _run_measure(measure: Measure, first: _Log, second: _Log) -> Found | Exception:
     """Return the measure's result, or its error if that is none of veilog's family."""
     pair = Pair(first, second)
     with pair.closing():

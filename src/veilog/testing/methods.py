@@ -62,7 +62,7 @@ class Tape:
         """Return the answer, which while replaying is the recorded one."""
         if isinstance(holder, Training):
             return self._step(holder, *given, **named)
-        asked = self._asked(holder, name, given, named)
+        asked = self._query_key(holder, name, given, named)
         paid = isinstance(holder, Rounds | EventRounds)  # each of these was charged together with the others
         asked = asked if paid else (type(holder).__name__, *asked)
         if self.position is None:
@@ -75,7 +75,7 @@ class Tape:
             answer, charges = self._next(asked)
             _totals(holder).extend(self.totals[number])
             if paid:
-                holder._asked += 1
+                holder._query_key += 1
             else:
                 holder._account.carry(charges)
         if name == "find_activities":  # it narrows the domain, also for a curator without this query
@@ -85,7 +85,7 @@ class Tape:
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Return what is opened; it is opened again while replaying."""
-        asked = self._asked(holder, name, given, named)
+        asked = self._query_key(holder, name, given, named)
         if self.position is None:
             self.entries.append((asked, None, []))
         else:
@@ -138,7 +138,7 @@ class Tape:
         finally:
             holder._randomness = own
 
-    def _asked(self, holder: Any, name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    def _query_key(self, holder: Any, name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """Return the name and arguments, functions replaced by results on recorded cases."""
         bound = inspect.signature(getattr(holder, name)).bind(*given, **named)
         bound.apply_defaults()
@@ -147,15 +147,15 @@ class Tape:
             if isinstance(value, KindRule):
                 assert isinstance(self.probe, EventLog)
                 each = RawCases(self.probe, self.domain).blocks(bound.arguments["alphabet"])
-                arguments[argument] = [value.number, *(_of_each_case(value.of, block) for block in each)]
+                arguments[argument] = [value.number, *(_apply_by_case(value.of, block) for block in each)]
             elif name == "sums_of_persons" and callable(value):
-                arguments[argument] = _of_each_case(value, self._histories(holder, self.probe, bound.arguments))
+                arguments[argument] = _apply_by_case(value, self._histories(holder, self.probe, bound.arguments))
                 if self.position is not None:
                     value(self._histories(holder, self.other, bound.arguments))
             elif callable(value):
                 of_events = isinstance(holder, EventQuestions | EventRounds)
                 blocks = self._blocks(self.probe, arguments, of_events=of_events)
-                arguments[argument] = [_of_each_case(value, block) for block in blocks]
+                arguments[argument] = [_apply_by_case(value, block) for block in blocks]
                 if self.position is not None:
                     for block in self._blocks(self.other, arguments, of_events=of_events):
                         value(block)
@@ -211,7 +211,7 @@ def same(first: Release, second: Release) -> bool:
     )
 
 
-def _of_each_case(function: Callable[[Any], Any], block: Any) -> Any:
+def _apply_by_case(function: Callable[[Any], Any], block: Any) -> Any:
     """Return a function's result on a block, checked to be the same case by case."""
     whole = function(block)
     for i in range(len(block)):
@@ -272,14 +272,14 @@ def check_method(method: Method, **settings: Any) -> None:
 
     """
     broken: dict[str, str] = {}
-    for check in (_declared, _sources, _asked_alone, _accounted, _on_tiny_logs):
+    for check in (_check_declarations, _sources, _check_replay, _check_account, _check_tiny_logs):
         for rule, how in check(method, settings):
             broken.setdefault(rule, f"{rule}: {how}.")
     if broken:
         raise AssertionError(f"Method {method.name!r} breaks its contract. {' '.join(broken.values())}")
 
 
-def _planned(method: Method, settings: Mapping[str, Any]) -> ReleaseRequest:
+def _plan_release(method: Method, settings: Mapping[str, Any]) -> ReleaseRequest:
     """Return a release of the method with all facts of synthetic logs declared."""
     budget: dict[str, Any] = {"epsilon": _EPSILON} if method.takes_epsilon else {}
     if method.needs_delta:
@@ -294,14 +294,14 @@ def _log() -> EventLog:
     return hospital(60, seed=1)
 
 
-def _without_one(log: EventLog) -> EventLog:
+def _drop_one_case(log: EventLog) -> EventLog:
     return log.only(np.delete(np.arange(log.cases.num_rows), 2))
 
 
 Broken = Iterator[tuple[str, str]]
 
 
-def _declared(method: Method, settings: Mapping[str, Any]) -> Broken:
+def _check_declarations(method: Method, settings: Mapping[str, Any]) -> Broken:
     """Yield missing words and settings, by which people and programs choose."""
     if not method.name or method.name != method.name.lower() or " " in method.name:
         yield "Its name is no name", f"{method.name!r} is not in small letters without spaces"
@@ -358,13 +358,13 @@ def _trees(run: Callable[..., Any]) -> Iterator[tuple[ast.AST, str]]:
                 waiting.append(named)
 
 
-def _asked_alone(method: Method, settings: Mapping[str, Any]) -> Broken:
+def _check_replay(method: Method, settings: Mapping[str, Any]) -> Broken:
     """Yield a release that differs on a neighbouring log with the same answers."""
     if not (method.certified and method.takes_epsilon):
         return
-    planned = _planned(method, settings)
+    planned = _plan_release(method, settings)
     try:
-        first, second, tape = recorded_and_replayed(planned, _log(), _without_one(_log()))
+        first, second, tape = recorded_and_replayed(planned, _log(), _drop_one_case(_log()))
     except AssertionError as error:
         said = str(error).split("\n")[0]
         yield (_NOT_PER_CASE if said.startswith(NOT_PER_CASE) else _LOOKS), said
@@ -409,11 +409,11 @@ class _Noted:
         return getattr(holder, name)(*given)
 
 
-def _accounted(method: Method, settings: Mapping[str, Any]) -> Broken:
+def _check_account(method: Method, settings: Mapping[str, Any]) -> Broken:
     """Yield a guarantee that differs from the recorded charges, or exceeds the budget."""
     if not (method.certified and method.takes_epsilon):
         return
-    planned = _planned(method, settings)
+    planned = _plan_release(method, settings)
     noted = _Noted()
     try:
         released = run_plan(planned, _log(), watched=noted.beside)
@@ -444,12 +444,12 @@ def _repeatable(planned: ReleaseRequest) -> Broken:
         yield "It draws randomness of its own", "with the same seed it makes another release"
 
 
-def _on_tiny_logs(method: Method, settings: Mapping[str, Any]) -> Broken:
+def _check_tiny_logs(method: Method, settings: Mapping[str, Any]) -> Broken:
     """Yield errors on tiny logs that are no VeilogError."""
     whole = hospital(1, seed=1)
     logs: dict[str, EventLog | Variants] = {"a log of one case": whole, "a log without cases": whole.only(np.arange(0))}
     for name, log in logs.items():
-        planned = _planned(method, settings)
+        planned = _plan_release(method, settings)
         try:
             released = run_plan(planned.seeded(1), log)
         except VeilogError:

@@ -57,9 +57,9 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
     for given in files:
         what = os.fspath(given) if isinstance(given, str | os.PathLike) else f"a {type(given).__name__}"
         try:
-            logs.append(_read(reader, Source(given)))
+            logs.append(_read_log(reader, Source(given)))
         except Exception as error:  # noqa: BLE001 - every error of a reader is reported
-            broken.setdefault("", f"It cannot read a log that it is given: {what} made a {_said(error)}.")
+            broken.setdefault("", f"It cannot read a log that it is given: {what} made a {_error_text(error)}.")
             continue
         readable.append(given)
         for rule, how in (*_badly_read(reader, given, logs[-1]), *_badly_batched(reader, given, logs[-1])):
@@ -73,7 +73,7 @@ def check_reader(reader: Reader, files: Sequence[Given]) -> None:
         raise AssertionError(f"Reader {reader.name!r} breaks its contract. {' '.join(broken.values())}")
 
 
-def _read(reader: Reader, source: Source, declared: ReadOptions = DEFAULT_OPTIONS) -> EventLog:
+def _read_log(reader: Reader, source: Source, declared: ReadOptions = DEFAULT_OPTIONS) -> EventLog:
     findings = Findings(path=source.name, collect_all=True)
     intervals = wants_intervals(declared.lifecycle)
     if intervals:
@@ -85,7 +85,7 @@ def _read(reader: Reader, source: Source, declared: ReadOptions = DEFAULT_OPTION
     return as_intervals(log, findings, (roles and roles.transition) or LIFECYCLE) if intervals else log
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -106,7 +106,7 @@ def _badly_read(reader: Reader, given: Given, log: EventLog) -> Iterator[tuple[s
     source = Source(given)
     if log.source != (None if source.name is None else str(source.path)):
         yield "The log does not name its source", f"its source is {log.source!r}"
-    again = _read(reader, source)
+    again = _read_log(reader, source)
     if not (again.events.equals(log.events) and again.cases.equals(log.cases) and again.findings == log.findings):
         yield "It is not deterministic", "it read something else the second time"
 
@@ -154,12 +154,12 @@ def _badly_refused(reader: Reader, path: Path) -> Iterator[tuple[str, str]]:
             if data is not None:
                 place.write_bytes(data)
             try:
-                log = _read(reader, Source(place))
+                log = _read_log(reader, Source(place))
             except InputError as error:
                 if place.name not in str(error):
                     yield "An error does not name the file", f"{what} made {error}"
             except Exception as error:  # noqa: BLE001 - the check searches for it
-                yield "An error is no InputError", f"{what} made a {_said(error)}"
+                yield "An error is no InputError", f"{what} made a {_error_text(error)}"
             else:
                 if data is None or not isinstance(log, EventLog):
                     yield "It reads what is not there", f"{what} was read"
@@ -179,17 +179,20 @@ def _read_together(reader: Reader, files: Sequence[Given], logs: list[EventLog])
         found = True
         for declared in _WAYS:
             try:
-                both = [_read(reader, Source(given), declared) for given in (of_small, of_large)]
+                both = [_read_log(reader, Source(given), declared) for given in (of_small, of_large)]
             except (InputError, ParameterError):
                 continue
             changed = _cases(both[0], whole=reader.typed) - _cases(both[1], whole=reader.typed)
             if changed:
-                yield "One case more changes how another one is read", f"{_first(changed)} differs{_said_of(declared)}"
+                yield (
+                    "One case more changes how another one is read",
+                    f"{_first(changed)} differs{_declaration_text(declared)}",
+                )
     if not found:
         yield "It was not tried whether one case changes how others are read", "no two files differ by one case"
 
 
-def _said_of(declared: ReadOptions) -> str:
+def _declaration_text(declared: ReadOptions) -> str:
     said = {"lifecycle": declared.lifecycle, "classifier": declared.classifier}
     given = ", ".join(f"{name}={value!r}" for name, value in said.items() if value is not None)
     return f" with {given}" if given else ""

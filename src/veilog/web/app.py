@@ -80,7 +80,7 @@ class LogUploads(Visits):
         def keep(came: Upload) -> str:
             return self._bring(session, came.path, came.name, came.size, came.digest(self.key))
 
-        return await self._received(request, keep, keeps=True)
+        return await self._receive_file(request, keep, keeps=True)
 
     async def prior(self, request: Request) -> Response:
         """Bring a public file, from which a release of a log can start.
@@ -99,9 +99,9 @@ class LogUploads(Visits):
             self.store.keep_draft(log.session, log.id, {**draft, FIELD: job})
             return f"/logs/{log.id}/release#prior"
 
-        return await self._received(request, keep, keeps=False)
+        return await self._receive_file(request, keep, keeps=False)
 
-    async def _received(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
+    async def _receive_file(self, request: Request, keep: Callable[[Upload], str], *, keeps: bool) -> Response:
         """Receive a file after every check that does not need it."""
         session = self.session(request)
         target = self.settings.folder / "incoming" / secrets.token_hex(16)
@@ -247,7 +247,7 @@ class ReleaseForm(Visits):
     def _preview(self, log: LogRecord, values: Mapping[str, str], *, dry_run: bool = True) -> FormPreview | Refused:
         return preview_form(log, values, self.settings, dry_run=dry_run, prior=self._prior(log, values))
 
-    def _left(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
+    def _remaining_fields(self, log: LogRecord, fields: Mapping[str, str]) -> dict[str, str]:
         """Return the values of a form, and keep them for the next visit to it."""
         values = fields_in(fields)
         self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
@@ -257,7 +257,7 @@ class ReleaseForm(Visits):
     def plan(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the values of the form and start their forecast, which spends nothing."""
         log = self.log(request)
-        values = self._left(log, fields)
+        values = self._remaining_fields(log, fields)
         self._forecast(log, values)
         if request.headers.get("hx-request") != "true":
             return leading_to(f"/logs/{log.id}/release")
@@ -278,7 +278,7 @@ class ReleaseForm(Visits):
         """Keep the expert options; another method keeps all but its own parameters."""
         log, chosen = self.log(request), fields.get("method", "")
         before = fields.get("method_before") or chosen
-        values = self._left(log, {**fields, "method": before})
+        values = self._remaining_fields(log, {**fields, "method": before})
         if chosen != before:
             self.store.keep_draft(log.session, log.id, {**self.store.draft(log.session, log.id), "method": chosen})
             return leading_to(f"/logs/{log.id}/expert")
@@ -291,7 +291,7 @@ class ReleaseForm(Visits):
     def checked(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the settings and lead to the check, unless they have an error."""
         log = self.log(request)
-        values = self._left(log, fields)
+        values = self._remaining_fields(log, fields)
         self._forecast(log, values)
         plan = self._preview(log, values)
         if isinstance(plan, Refused) or plan.lacking is not None:
@@ -306,7 +306,7 @@ class ReleaseForm(Visits):
         if before is not None:
             return leading_to(before)
         log = self.log(request)
-        values = self._left(log, fields)
+        values = self._remaining_fields(log, fields)
         if log.measured is None:
             raise Problem(409, "log-still-unread")
         plan = self._preview(log, values)
@@ -322,7 +322,7 @@ class ReleaseForm(Visits):
             if self.store.log(session, log.id) is None:
                 raise HTTPException(404)
             # checked here, where no other tab can queue it meanwhile
-            same.extend(() if "again" in sure else self._made_before(log, made))
+            same.extend(() if "again" in sure else self._recent_jobs(log, made))
             if same:
                 raise _MadeBefore
             return f"/jobs/{self.jobs.submit(session, log.id, 'release', made)}"
@@ -332,7 +332,7 @@ class ReleaseForm(Visits):
         except _MadeBefore:
             return self._check(request, log, values, plan, 409, sure=sure, same=same[0])
 
-    def _made_before(self, log: LogRecord, asked: JobRequest) -> list[JobRecord]:
+    def _recent_jobs(self, log: LogRecord, asked: JobRequest) -> list[JobRecord]:
         """Return recent, unfailed jobs with the same release of this log, read as now."""
         return [
             self.jobs.now(job)
@@ -340,7 +340,7 @@ class ReleaseForm(Visits):
             if time.time() - job.created < _RECENT
             and job.state in ("queued", "running", "done")
             and (job.request.write, job.request.plan) == (None, asked.plan)
-            and _reading(self.log_of(job).columns) == _reading(log.columns)
+            and _reading_columns(self.log_of(job).columns) == _reading_columns(log.columns)
         ]
 
 
@@ -485,10 +485,10 @@ class _Site(ReleaseForm):
         log = self.log(request)
         inside = {name: fields[name] for name in ("sheet", "object_type") if fields.get(name)}
         if inside != {name: value for name, value in log.columns.items() if name in ("sheet", "object_type")}:
-            return self._read(log, inside)  # another table, so the columns of the form are not its own
+            return self._submit_reading(log, inside)  # another table, so the columns of the form are not its own
         columns = columns_said(fields, log)
-        if _reading(columns) != _reading(log.columns) or log.measured is None:
-            return self._read(log, columns)
+        if _reading_columns(columns) != _reading_columns(log.columns) or log.measured is None:
+            return self._submit_reading(log, columns)
         self.store.set_columns(log.id, columns)
         draft = self.store.draft(log.session, log.id)
         if draft:
@@ -496,15 +496,15 @@ class _Site(ReleaseForm):
             plain = {name: value for name, value in draft.items() if name not in anew}
             self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
         if log.measured.person != columns.get("person", ""):
-            self._read(log, columns)
+            self._submit_reading(log, columns)
         return f"/logs/{log.id}/exposure"
 
     @form()
     def read_again(self, request: Request, fields: dict[str, str]) -> str:
         log = self.log(request)
-        return self._read(log, log.columns)
+        return self._submit_reading(log, log.columns)
 
-    def _read(self, log: LogRecord, columns: Mapping[str, str]) -> str:
+    def _submit_reading(self, log: LogRecord, columns: Mapping[str, str]) -> str:
         self.jobs.check_room(log.session, keeps=False)  # before the previous reading is deleted
         if log.reading is not None:
             self.jobs.delete(log.reading.id)
@@ -563,6 +563,6 @@ _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}
 """Policy for a download that is opened in the browser: nothing may run or load."""
 
 
-def _reading(columns: Mapping[str, str]) -> dict[str, str]:
+def _reading_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a log's reading that were chosen."""
     return {name: value for name, value in columns.items() if value and of_reading(name)}

@@ -27,7 +27,7 @@ _GRANTED = 1800.0
 """Seconds for which the token opens the list of all logs: its address stays in the history."""
 
 
-def _shared() -> Problem:
+def _shared_problem() -> Problem:
     return Problem(403, "server-shared")
 
 
@@ -54,7 +54,7 @@ class Owner(Visits):
     def account(self, request: Request) -> Response:
         log, mine = self.log(request), self.store.logs(self.session(request))
         seen = account_seen(log, self.settings, mine)
-        jobs = self._made(seen, log)
+        jobs = self._jobs_of_account(seen, log)
         notes = self.store.notes(log.session)
         return HTMLResponse(pages.account(log, seen, jobs, notes, self.once(request)))
 
@@ -63,10 +63,10 @@ class Owner(Visits):
         log = self.log(request)
         seen = account_seen(log, self.settings)
         asked = [n[:20] for n in request.query_params.getlist("release")[:2] if n.isascii() and n.isdecimal()]
-        page = pages.comparison(log, seen, self._made(seen, log), [int(n) for n in asked])
+        page = pages.comparison(log, seen, self._jobs_of_account(seen, log), [int(n) for n in asked])
         return HTMLResponse(page)
 
-    def _made(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
+    def _jobs_of_account(self, seen: AccountSeen, log: LogRecord) -> dict[int, JobRecord]:
         """Return the jobs of this browser that made an account's releases, from any log."""
         times = {} if seen.account is None else {entry.number: entry.time for entry in seen.account.entries}
         found = (job for job in reversed(self.store.jobs(log.session)) if job.kind == "release")
@@ -132,7 +132,7 @@ class Owner(Visits):
         check_once(self.key, session, fields.get("once", ""))
         given = fields.get("token", "").strip()
         if self.settings.lasting_token:
-            raise _shared()
+            raise _shared_problem()
         if not hmac.compare_digest(given.encode("utf-8", "replace"), self.settings.token.encode()):
             raise Problem(403, "server-token-wrong")
         return leading_to(f"/stored?grant={new_once(self.key, session + _OWNER)}")
@@ -140,13 +140,13 @@ class Owner(Visits):
     @form(forget=True)
     def take(self, request: Request, fields: dict[str, str]) -> str:
         """Give a log of another browser to this one."""
-        return self._of_any(request, fields, lambda log, session: self.store.take_over(log.id, session))
+        return self._call_on_any(request, fields, lambda log, session: self.store.take_over(log.id, session))
 
     @form(forget=True)
     def delete(self, request: Request, fields: dict[str, str]) -> str:
-        return self._of_any(request, fields, lambda log, session: self.jobs.delete_log(log.id))
+        return self._call_on_any(request, fields, lambda log, session: self.jobs.delete_log(log.id))
 
-    def _of_any(self, request: Request, fields: dict[str, str], do: Callable[[LogRecord, str], object]) -> str:
+    def _call_on_any(self, request: Request, fields: dict[str, str], do: Callable[[LogRecord, str], object]) -> str:
         session = self.session(request)
         grant = self._check_grant(session, fields.get("grant", ""))
         for log in self.store.every_log():
@@ -157,7 +157,7 @@ class Owner(Visits):
     def _check_grant(self, session: str, grant: str) -> str:
         """Return the mark of a recently typed token; :class:`Problem` on a shared server."""
         if self.settings.lasting_token:
-            raise _shared()
+            raise _shared_problem()
         return check_once(self.key, session + _OWNER, grant, _GRANTED)
 
     @answered

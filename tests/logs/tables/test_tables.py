@@ -22,7 +22,7 @@ from veilog.logs.input.roles import guess_roles
 from veilog.logs.input.source import Source
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import csv as dialects
-from veilog.logs.tables.events import _by_appearance, _of_cases
+from veilog.logs.tables.events import _case_values, _encode_by_appearance
 
 HEADER = "case,activity,time\n"
 
@@ -417,7 +417,7 @@ def test_of_a_case_a_column_says_the_value_that_its_rows_have_or_the_first(
     case = np.array([owner for owner, _ in rows], dtype=np.int64)
     table = pa.table({"case:x": pa.chunked_array([values[:cut], values[cut:]], kind), "case:": values})
     findings = Findings({"case-attribute-differs": policy})
-    column = _of_cases(table, (), case, 3, findings)["case:x"]
+    column = _case_values(table, (), case, 3, findings)["case:x"]
     held = [[v.as_py() for (owner, _), v in zip(rows, values, strict=True) if owner == one] for one in range(3)]
     known = [[value for value in mine if value is not None] for mine in held]
     taken = [mine if policy == "keep" or len(set(mine)) == 1 else [] for mine in known]
@@ -431,7 +431,7 @@ def test_of_a_case_a_column_says_the_value_that_its_rows_have_or_the_first(
 def test_cases_are_numbered_as_they_appear_whether_or_not_their_rows_come_together(runs: list, cut: int) -> None:
     names = [name for name, times in runs for _ in range(times)]
     column = pa.chunked_array([names[:cut], names[cut:]], pa.string())
-    codes, count = _by_appearance(column)
+    codes, count = _encode_by_appearance(column)
     order = list(dict.fromkeys(names))
     assert codes.tolist() == [order.index(name) for name in names]
     assert count == len(order)

@@ -162,7 +162,7 @@ def test_where_every_case_is_risky_only_certain_steps_are_filtered() -> None:
 def test_equation_4s_part_of_the_noise_is_added_to_the_original_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """Starts 90 days apart and noise of 10 days give a factor of 90 / (10 + 90) / 2."""
     view = view_of(log_of([[("a", 0), ("b", 100)], [("a", 90 * DAY), ("b", 90 * DAY + 300)]]))
-    monkeypatch.setattr(sampling_times, "_drawn", lambda events, source, sampler: np.ones(events))
+    monkeypatch.setattr(sampling_times, "_draw_noise", lambda events, source, sampler: np.ones(events))
     scales = np.where(view.opens, 10 * DAY, 1_000) * SECOND
     cases, times = program_cases(view, np.array([1, 2]), scales, noise.seeded(0))
     assert cases.lengths.tolist() == [2, 2, 2]

@@ -14,7 +14,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.privacy.domain import Domain
 from veilog.testing.methods import recorded_and_replayed
-from veilog.web.work.release_job import _written
+from veilog.web.work.release_job import _write_files
 
 LOG = hospital(150, seed=3).variants
 LONGEST = 400_000
@@ -44,7 +44,7 @@ def test_neighbouring_logs_give_equal_bytes_whoever_takes_longer(
     assert released[0].owner_only != released[1].owner_only, "the owner is told of what took long and was left out"
     for number, one in enumerate(released):
         (tmp_path / str(number)).mkdir()
-        assert _written(one, tmp_path / str(number), _silent, _silent) == ([], [])
+        assert _write_files(one, tmp_path / str(number), _silent, _silent) == ([], [])
     for name in GIVEN_AWAY:
         assert (tmp_path / "0" / name).read_bytes() == (tmp_path / "1" / name).read_bytes(), name
     certificate = (tmp_path / "0" / "certificate.json").read_text()

@@ -16,7 +16,7 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.directly_follows import frequency_emd
-from veilog.methods._prefix_tree.counts import _by_level, _parents, _reconciled, _released, _shared
+from veilog.methods._prefix_tree.counts import _parents, _reconcile, _released_cases, _share_cases, _values_by_level
 from veilog.methods._prefix_tree.expand import split_budget
 from veilog.methods._prefix_tree.tree import (
     NoisyPrefixTree,
@@ -243,7 +243,7 @@ def test_the_longest_surviving_prefixes_make_up_the_log_cut_at_the_depth(
     tree = whole_tree(cases, depth)
     variants = log(cases)
     counts = np.bincount(assign_deepest(tree)(variants.sequences), variants.counts, minlength=tree.size + 1)
-    parts = [part.astype(np.int64) for part in _by_level(tree, counts)]
+    parts = [part.astype(np.int64) for part in _values_by_level(tree, counts)]
     assert to_variants(tree, parts[1:], int(parts[0][0])) == log([case[:depth] for case in cases])
 
 
@@ -258,7 +258,7 @@ def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str,
     tree = whole_tree(cases, depth)
     budgets = tuple(Fraction(int(n), 10) for n in random.integers(1, 30, depth))
     own = Fraction(7, 10)
-    here = _by_level(tree, random.integers(-5, 40, tree.size + 1).astype(float))
+    here = _values_by_level(tree, random.integers(-5, 40, tree.size + 1).astype(float))
 
     def deviation(epsilon: Fraction) -> float:
         a = np.exp(-float(epsilon))
@@ -276,7 +276,7 @@ def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str,
         values.append(level.counts / deviation(budgets[i]))
     expected = np.linalg.lstsq(np.vstack(rows), np.concatenate(values), rcond=None)[0]
     assert np.concatenate(
-        _reconciled(tree, here, tuple(Laplace(1 / b) for b in budgets), Laplace(1 / own))
+        _reconcile(tree, here, tuple(Laplace(1 / b) for b in budgets), Laplace(1 / own))
     ) == pytest.approx(expected, abs=1e-6)
 
 
@@ -284,10 +284,10 @@ def test_reconciled_counts_are_the_least_squares_solution(cases: list[tuple[str,
 @given(cases=traces, seed=st.integers(0, 999), depth=st.integers(1, 5))
 def test_sharing_keeps_the_number_of_cases(cases: list[tuple[str, ...]], seed: int, depth: int) -> None:
     tree = whole_tree(cases, depth)
-    here = _by_level(tree, np.random.default_rng(seed).integers(0, 9, tree.size + 1).astype(float))
-    complete = _released(tree, here, LaplaceSettings(rest="share"))
+    here = _values_by_level(tree, np.random.default_rng(seed).integers(0, 9, tree.size + 1).astype(float))
+    complete = _released_cases(tree, here, LaplaceSettings(rest="share"))
     if sum(part.sum() for part in complete):
-        shared = _shared(tree, here, complete)
+        shared = _share_cases(tree, here, complete)
         assert sum(part.sum() for part in shared) == pytest.approx(sum(part.sum() for part in here))
 
 

@@ -13,7 +13,7 @@ from openly import release
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
-from veilog.methods._prefix_tree.counts import _without_prior
+from veilog.methods._prefix_tree.counts import _tree_without_prior
 from veilog.methods._prefix_tree.expand import TreePrior, projected
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree, assign_deepest
 
@@ -119,6 +119,6 @@ def test_without_the_prefixes_of_a_prior_cases_are_at_their_longest_other_one(
     log = Variants.from_sequences(cases)
     places = np.bincount(assign_deepest(tree)(log.sequences), log.counts, minlength=tree.size + 1)
     bounds = np.cumsum([1, *(len(level.bins) for level in tree.levels)])[:-1]
-    grown, here = _without_prior(tree, np.split(places.astype(float), bounds))
+    grown, here = _tree_without_prior(tree, np.split(places.astype(float), bounds))
     expected = np.bincount(assign_deepest(grown)(log.sequences), log.counts, minlength=grown.size + 1)
     assert np.concatenate(here).tolist() == expected.tolist()

@@ -11,7 +11,7 @@ from openly import release
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.sapa import _within_steps, within_distance
+from veilog.methods.sapa import _pairs_within, within_distance
 
 ABC = ("a", "b", "c")
 traces = st.lists(st.lists(st.sampled_from(ABC), max_size=6).map(tuple), min_size=1, max_size=12)
@@ -45,7 +45,7 @@ def test_pairs_within_k_steps_of_a_graph(near: np.ndarray, k: int) -> None:
             reached |= edge
         expected[a, list(reached)] = True
     expected[3, 3] = near[3, 3]
-    assert (_within_steps(near, k) == expected).all()
+    assert (_pairs_within(near, k) == expected).all()
 
 
 def test_as_published_nothing_can_be_derived() -> None:

@@ -149,7 +149,7 @@ def test_the_whole_batch_is_clipped_and_noised_but_not_the_encoder(monkeypatch: 
         lambda network, w, m, sums, rate, **more: given.update({network.name: (sums, rate, more)}),
     )
     drawn: list[float] = []
-    monkeypatch.setattr(published_training, "_noised", lambda sums, deviation, rng: drawn.append(deviation))
+    monkeypatch.setattr(published_training, "_add_noise", lambda sums, deviation, rng: drawn.append(deviation))
     configuration = shortened(autoencoder_steps=1, critic_steps=1, autoencoder_clip=1e-4)
     trained_by(configuration)
     sums, rate, _ = given["decoder"]
@@ -195,7 +195,7 @@ def test_the_critic_is_clipped_case_by_case_and_its_weights_are_cut(monkeypatch:
     def record(sums: Any, deviation: float, rng: Any) -> None:
         noised.append((float(np.sqrt(sum(float((part**2).sum()) for layer in sums for part in layer))), deviation))
 
-    monkeypatch.setattr(published_training, "_noised", record)
+    monkeypatch.setattr(published_training, "_add_noise", record)
     states: list[TrainingState] = []
     trained_by(shortened(autoencoder_steps=1, critic_steps=4, critic_clip=1e-3), checkpoint=states.append)
     of_critic = noised[1:]

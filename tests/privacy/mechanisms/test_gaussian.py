@@ -67,7 +67,7 @@ def test_the_quick_decisions_of_a_coin_never_differ_from_the_exact_one(variance:
             x = Fraction(r * (2 * (cell << cells.bits) + r)) / (2 * variance)
             exact = 2**31 * exponential(x)
             assert int(cells.sure[cell]) * 2**16 <= exact
-            low, high = (int(b[0]) for b in gaussian._enclosing(cells, np.array([cell]), np.array([r])))
+            low, high = (int(b[0]) for b in gaussian._enclose_exponential(cells, np.array([cell]), np.array([r])))
             assert low <= exact <= high
             assert high - low < 2**17  # and are so narrow that the slow way is rare
 
@@ -160,7 +160,7 @@ def test_what_lies_beyond_the_cells_has_the_law_too() -> None:
     variance = Fraction(40) ** 2
     cells = gaussian._cells(variance)
     start = cells.number << cells.bits
-    value, keep = gaussian._beyond(cells, 20_000, noise.seeded(13))
+    value, keep = gaussian._draw_tail_proposals(cells, 20_000, noise.seeded(13))
     drawn = value[keep] - start
     weights = np.exp(-((start + np.arange(200)) ** 2 - start**2) / (2 * 40**2))
     expected = len(drawn) * weights / weights.sum()
@@ -223,7 +223,7 @@ def proposed_from(variance: Fraction, n: int, *words: int) -> tuple[list[int], l
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gaussian, "_coins", coins)
-        value, keep = gaussian._proposed(gaussian._cells(variance), n, noise.Randomness(Worded(*words).words, 0))
+        value, keep = gaussian._draw_proposals(gaussian._cells(variance), n, noise.Randomness(Worded(*words).words, 0))
     return value.tolist(), keep.tolist(), asked
 
 

@@ -117,7 +117,7 @@ def test_a_worker_that_is_killed_while_it_writes_loses_no_release(
         raise SystemExit(137)  # before the first file of the release has its name
 
     with monkeypatch.context() as patch:
-        patch.setattr("veilog.web.work.release_job._secured", killed)
+        patch.setattr("veilog.web.work.release_job._secure_release", killed)
         with pytest.raises(SystemExit):
             released(path, EVOLVE, settings, first)
     kept = tmp_path / "all.ledger.kept" / "1.parquet"
@@ -207,13 +207,13 @@ def test_files_of_which_a_lost_ledger_knows_nothing_are_said_to_be_there_and_not
         settings.ledger.unlink()
         result = write_again(unfinished, second, settings, silent)
     else:
-        secured = release_job._secured
+        secured = release_job._secure_release
 
         def lost(*given: Any) -> None:
             secured(*given)
             settings.ledger.unlink()
 
-        monkeypatch.setattr(release_job, "_secured", lost)
+        monkeypatch.setattr(release_job, "_secure_release", lost)
         result = released(path, EVOLVE, settings, second)
     assert {"release.xes", "release.csv"} <= set(result.files) and result.unwritten == ()
     said = [words for words in result.missing if words.startswith(("release.xes", "release.csv"))]

@@ -54,8 +54,8 @@ def test_the_page_is_shown_with_one_read_of_the_ledger(
 ) -> None:
     path = ward(tmp_path / "klinik-03.csv", 400)
     first, reads = made_of(path, "1", settings), []
-    reading = Ledger._reading
-    monkeypatch.setattr(Ledger, "_reading", lambda self: reads.append(self) or reading(self))
+    reading = Ledger._read_book
+    monkeypatch.setattr(Ledger, "_read_book", lambda self: reads.append(self) or reading(self))
     assert state_of("other-releases", page_of(first, path, settings)) == "checked"
     assert len(reads) == 1
 

@@ -42,7 +42,7 @@ def _small(message: Message) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _in_words(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
+def _guessing_rows(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
     """Yield the two composed numbers, each with its condition."""
     if found is None:
         return
@@ -94,7 +94,7 @@ def account_table(account: Account, together: ComposedCost | None) -> Group:
             state,
             " ".join(digest[:12] for digest in entry.outputs),
         )
-    heading = key_values([*_facts(account), *_in_words(together)])
+    heading = key_values([*_facts(account), *_guessing_rows(together)])
     return Group(heading, *_account_remarks(account), *([table] if listed else []), "")
 
 
@@ -118,11 +118,11 @@ def _facts(account: Account) -> list[tuple[str, str]]:
         )
     if account.budget is not None and left is not None:
         facts.append(("left", f"{figures_of(left, down=True)} of {figures_of(account.budget)}"))
-        facts.extend(_counted(account))
+        facts.extend(_composition_rows(account))
     return facts
 
 
-def _counted(account: Account) -> Iterable[tuple[str, str]]:
+def _composition_rows(account: Account) -> Iterable[tuple[str, str]]:
     """Yield the way releases are counted, if it is not the sum."""
     match account.counting:
         case FixedSchedule(releases=releases, each=each):

@@ -173,7 +173,7 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: st
             lines.append(Text(like_who(exposed.example, persons=persons) + " (Confidential.)", style="yellow"))
         if exposed.without_start is not None:
             lines.append(Text(f"The effect of the day was not measured: {exposed.without_start}", style="dim"))
-    told = [Text(sentence) for sentence in _told([r for r in results if r.case_disclosure is not None])]
+    told = [Text(sentence) for sentence in _activity_sentences([r for r in results if r.case_disclosure is not None])]
     if told:
         counted_by = ", by cases" if exposed is not None and exposed.person is not None else ""
         timed = "" if time is None else f" and their times in {time}"
@@ -181,7 +181,7 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: st
     return Group(*lines)
 
 
-def _told(results: Sequence[RiskResult]) -> Iterator[str]:
+def _activity_sentences(results: Sequence[RiskResult]) -> Iterator[str]:
     """Yield a sentence on the most revealing activities for each distinct effect."""
     outcomes: dict[str, list[tuple[int, str]]] = {}
     for found in results:
@@ -216,7 +216,7 @@ def attack_lines(linked: Linkability | None, inferred: Inference | None, *, publ
 
 def attack_tables(singled: SinglingOut | None, linked: Linkability | None, inferred: Inference | None) -> list[Group]:
     """Return the attack tests before and after, a table for each attack."""
-    tables = [] if singled is None else [_singled(singled)]
+    tables = [] if singled is None else [_singling_out_group(singled)]
     if linked is not None:
         rows = [
             (
@@ -233,7 +233,7 @@ def attack_tables(singled: SinglingOut | None, linked: Linkability | None, infer
             "Two lists of so many people, the first activities of each in the one, the last ones or attributes in the "
             "other; by chance one match in so many is right."
         )
-        tables.append(_attacked("linking", "events listed", linked.control, rows, note))
+        tables.append(_attack_group("linking", "events listed", linked.control, rows, note))
     if inferred is not None:
         rows = [
             (
@@ -248,22 +248,22 @@ def attack_tables(singled: SinglingOut | None, linked: Linkability | None, infer
         note = (
             "The first activities are known, and of an attribute also the others; the most frequent value is guessed."
         )
-        tables.append(_attacked("inferring", "secret", inferred.control, rows, note))
+        tables.append(_attack_group("inferring", "secret", inferred.control, rows, note))
     return tables
 
 
-def _attacked(
+def _attack_group(
     title: str, known: str, control: Control, rows: Iterable[tuple[str, str, Success, Rate, bool]], note: str
 ) -> Group:
     numbers = ("people", "original", "release", _CONTROLS[control], "release beyond these")
     table = listing(known, *numbers, right=numbers, title=title)
     for name, people, success, beyond, more in rows:
         rates = (_rate(rate) for rate in (success.original, success.released, success.baseline))
-        table.add_row(escape(name), people, *rates, _beyond(beyond, more))
+        table.add_row(escape(name), people, *rates, _gain_text(beyond, more))
     return Group(table, Text(note, style="dim"))
 
 
-def _singled(result: SinglingOut) -> Group:
+def _singling_out_group(result: SinglingOut) -> Group:
     """Return singling out before and after; a release that reveals more is red."""
     names = (
         "events known",
@@ -278,7 +278,7 @@ def _singled(result: SinglingOut) -> Group:
         known = f"{row.size} and the start" if row.with_start else str(row.size)
         g, s = row.guessed, row.singled_out
         rates = (_rate(r) for r in (g.original, g.released, g.baseline))
-        table.add_row(known, "guessed", *rates, _beyond(row.beyond, row.more))
+        table.add_row(known, "guessed", *rates, _gain_text(row.beyond, row.more))
         table.add_row("", "singled out", *(_rate(r) for r in (s.original, s.released, s.baseline)), "")
     drawn = max((row.attacks for row in result.results if not row.exact), default=0)
     how = f"at most {drawn:,} people, drawn for each size" if drawn else "all people, with all possible knowledge"
@@ -291,7 +291,7 @@ def _singled(result: SinglingOut) -> Group:
     return Group(table, *(Text(note, style="dim") for note in notes))
 
 
-def _beyond(gain: Rate, more: bool) -> Text:
+def _gain_text(gain: Rate, more: bool) -> Text:
     return Text(f"{100 * gain.value:+.1f} %" + _reach(gain), style="bold red" if more else "")
 
 
@@ -356,7 +356,7 @@ def audit_view(result: AuditResult) -> Group:
             ("seen", f"{result.score} {t.event}: {chances}"),
             ("runs", f"{result.runs:,} on each log, {result.seconds:.0f} s"),
         ]
-        + _inside(result)
+        + _whitebox_rows(result)
         + [
             (f"beyond it ({found.breaks})", f"{found.attack}: at least {found.audited_epsilon:.4g}")
             for found in result.beyond
@@ -370,7 +370,7 @@ def audit_view(result: AuditResult) -> Group:
     return Group(table, Text(result.verdict, style="bold green" if fine else "bold red"), tried)
 
 
-def _inside(result: AuditResult) -> list[tuple[str, str]]:
+def _whitebox_rows(result: AuditResult) -> list[tuple[str, str]]:
     """Return the findings of a white-box audit beside its epsilon."""
     white = result.white_box
     if white is None:

@@ -145,7 +145,7 @@ def check_places(arguments: Mapping[str, Any]) -> None:
         if name in (*WRITTEN, "checkpoint") and _same(place, beside):
             what = {"log": "the log itself", "ledger": "the ledger itself"}.get(other, "another file of this command")
             raise OutputError("file-would-be-overwritten", path=place, what=what)
-        if name in ("target", "out") and other in ("log", "original") and _inside(place, beside):
+        if name in ("target", "out") and other in ("log", "original") and _is_inside(place, beside):
             raise OutputError("file-inside-log-folder", path=place)
     dry = getattr(arguments.get("preview"), "dry_run", False)  # then nothing but the JSON is written
     written = ("json",) if dry else WRITTEN if "log" in arguments else set(WRITTEN) - {"model"}  # sample reads it
@@ -190,7 +190,7 @@ def _same(one: Path, other: Path) -> bool:
         return False
 
 
-def _inside(target: Path, log: Path) -> bool:
+def _is_inside(target: Path, log: Path) -> bool:
     """Return True if a file would be read with the log, a folder or a pattern.
 
     In a folder, this holds if it has others of the file's suffix.

@@ -187,7 +187,7 @@ def _brief(released: Release, kept: Comparison | None, log: str) -> Iterator[tup
             yield "attack test", briefly_in_words(kept.singling_out)
     # Whole, as the last words of a warning are its advice.
     yield from _first("warning", _remarks(released), "yellow")
-    yield from _first("confidential", _for_the_owner(released, log), "magenta")
+    yield from _first("confidential", _confidential_lines(released, log), "magenta")
 
 
 def _remarks(released: Release) -> list[str]:
@@ -234,7 +234,7 @@ def _durations(found: CaseDurations) -> str:
     return f"of {counted(new.cases, 'released case')}{few}: {halves}; {means}"
 
 
-def _for_the_owner(released: Release, log: str) -> list[str]:
+def _confidential_lines(released: Release, log: str) -> list[str]:
     """Return the notes for the data owner alone."""
     found = [f for f in released.owner_only.findings if f.severity != "info"]
     read = [f"Reading the log, {f.rule}: {f.count:,} {f.policy}. For details: veilog validate {log}." for f in found]
@@ -258,5 +258,5 @@ def release_view(released: Release, target: str, log: str = "LOG") -> Group:
     )
     losses = key_values(found) if (found := list(_losses(released))) else Text()
     remarks = [Text(remark, style="yellow") for remark in _remarks(released)]
-    notes = [Text(f"Confidential: {note}", style="magenta") for note in _for_the_owner(released, log)]
+    notes = [Text(f"Confidential: {note}", style="magenta") for note in _confidential_lines(released, log)]
     return Group(losses, top, guarantee_panel(released.guarantee, as_published=released.as_published), *remarks, *notes)

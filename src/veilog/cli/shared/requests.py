@@ -67,7 +67,7 @@ def _time(text: str) -> datetime.datetime:
 def declared_list(text: str) -> tuple[str, ...]:
     """Return the names in ``a,b,c``, or in ``@FILE`` with one on each line."""
     if not text.startswith("@"):
-        return _stripped(text.split(","))
+        return _strip_names(text.split(","))
     path = Path(text[1:])
     try:
         lines = text_of(path).splitlines()
@@ -75,7 +75,7 @@ def declared_list(text: str) -> tuple[str, ...]:
         raise ParameterError("list-not-readable", parameter="@FILE", file=path, reason=reason(error)) from error
     except UnicodeDecodeError as error:
         raise InputError("list-not-utf8", path=path) from error
-    return _stripped(lines)
+    return _strip_names(lines)
 
 
 def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ def activity_names(text: str, words: Sequence[str] = (FROM_LOG, PRIVATELY)) -> t
     raise ParameterError("activities-list-of-one", parameter="activities", names=names[0], meant=meant(names[0], words))
 
 
-def _stripped(names: Iterable[str]) -> tuple[str, ...]:
+def _strip_names(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
@@ -108,7 +108,7 @@ def options_of(work: Work, *names: str, **helps: str) -> Callable[[type[OptionsC
         kind.__annotations__ = {}
         for option in OPTIONS.values():
             if option.name in names or (not names and work in option.works):
-                kind.__annotations__[option.name] = _annotated(option, helps.get(option.name, option.help))
+                kind.__annotations__[option.name] = _option_type(option, helps.get(option.name, option.help))
                 setattr(kind, option.name, _usual(option))
         kind.__annotations__ |= own
         return Parameter(name="*")(dataclass(frozen=True)(kind))
@@ -116,7 +116,7 @@ def options_of(work: Work, *names: str, **helps: str) -> Callable[[type[OptionsC
     return made
 
 
-def _annotated(option: Option, words: str) -> Any:
+def _option_type(option: Option, words: str) -> Any:
     """Return the type of an option, and its form in the command."""
     shown = isinstance(option.default, str | int) and not isinstance(option.default, bool)
     parameter = Parameter(
@@ -180,7 +180,7 @@ class RequestOptions:
         given = {field.name: getattr(self, field.name) for field in fields(cast("Any", self)) if field.name in OPTIONS}
         text, length = given.pop("activities", None), _length(given.pop("max_length", None))
         activities = text if text is None or text in (FROM_LOG, PRIVATELY) else activity_names(text)
-        names = None if given.get("attributes") is None else _stripped(given["attributes"].split(","))
+        names = None if given.get("attributes") is None else _strip_names(given["attributes"].split(","))
         domains = _domains(given.pop("domain", ()), None if any_domain else names or ())
         given |= {"domain": replace(Domain.of(activities, length), attributes=domains)}
         if names is not None:

@@ -64,7 +64,7 @@ class SafeConsole(Console):
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
-            yield segment if segment.control else _shown(segment)
+            yield segment if segment.control else _show_segment(segment)
 
     def print(self, *objects: Any, **options: Any) -> None:
         try:
@@ -80,7 +80,7 @@ class SafeConsole(Console):
         nowhere(self.file)
 
 
-def _shown(segment: Segment) -> Segment:
+def _show_segment(segment: Segment) -> Segment:
     text: Any = segment.text
     return segment._replace(text=text.translate(_VISIBLE))
 

@@ -134,7 +134,9 @@ class Reproduction:
         known_hours = next(own, {})
         return known_hours.get(cell.log, max(known_hours.values(), default=0.0))
 
-    def _shown(self, rows: Sequence[Row]) -> Iterator[tuple[PaperFigure, str, str, list[tuple[PaperCell, list[Row]]]]]:
+    def _paired_cells(
+        self, rows: Sequence[Row]
+    ) -> Iterator[tuple[PaperFigure, str, str, list[tuple[PaperCell, list[Row]]]]]:
         """Yield for each figure, measure and log the paper's cells with veilog's rows."""
         found: dict[object, list[Row]] = {}
         for row in rows:
@@ -152,18 +154,20 @@ class Reproduction:
     def tables(self, rows: Sequence[Row]) -> list[Table]:
         """Return a table of each figure and measure: both values, deviation, and reason."""
         lines_: dict[tuple[str, str], list[tuple[str, ...]]] = {}
-        for figure, measure, log, beside in self._shown(rows):
+        for figure, measure, log, beside in self._paired_cells(rows):
             title = f"{figure.number}: {figure.title}", measure.replace("_", " ")
             for cell, own in beside:
                 place = (cell.axes[axis] for axis in self.axes)
-                lines_.setdefault(title, []).append((log, cell.series.name, *place, *_beside(cell, own, measure)))
+                lines_.setdefault(title, []).append(
+                    (log, cell.series.name, *place, *_comparison_columns(cell, own, measure))
+                )
         head = ("log", "series", *self.axes, "paper", "here", "deviation", "why")
         return [Table(", ".join(title), head, tuple(found)) for title, found in lines_.items()]
 
     def plots(self, rows: Sequence[Row]) -> list[Plot]:
         """Return a drawing for each figure, measure and log that has one or two axes."""
         drawn = []
-        for figure, measure, log, beside in self._shown([row for row in rows if row.values]):
+        for figure, measure, log, beside in self._paired_cells([row for row in rows if row.values]):
             names = list(dict.fromkeys(cell.series.name for cell, _ in beside))
             own = {name: [(c, known(r, measure)) for c, r in beside if c.series.name == name] for name in names}
             own = {name: cells for name, cells in own.items() if any(values for _, values in cells)}
@@ -207,7 +211,7 @@ def _grid(name: str, axes: Sequence[str], measure: str, cells: _Found) -> HeatMa
     return HeatMap(name, rows, columns, values, paper)
 
 
-def _beside(cell: PaperCell, rows: Sequence[Row], measure: str) -> tuple[str, str, str, str]:
+def _comparison_columns(cell: PaperCell, rows: Sequence[Row], measure: str) -> tuple[str, str, str, str]:
     """Return the paper's value, veilog's with its spread, the deviation, and a reason."""
     paper, ours = cell.published.get(measure), known(rows, measure)
     numbers = [abs(value) for value in (*ours, *(() if paper is None else (paper,)))]
@@ -231,7 +235,7 @@ def _elsewhere(settings: Settings) -> Settings:
     return tuple((name, value) for name, value in settings if name != "variants")
 
 
-def _setting(name: str, text: str) -> Value:
+def _parse_setting(name: str, text: str) -> Value:
     for kind in (int, float):
         try:
             return text if name in _EXACT else kind(text)
@@ -255,7 +259,7 @@ def _cell(
         raise ParameterError(
             "experiment-setting-unknown", parameter="manifest", name=own.name, names=", ".join(sorted(unknown))
         )
-    asked = [(name, _setting(name, text)) for name, text in settings.items() if text != "-"]
+    asked = [(name, _parse_setting(name, text)) for name, text in settings.items() if text != "-"]
     place = {axis: given.get(axis, "") for axis in axes}
     return PaperCell(own, log, place, (*own.settings.items(), *asked), published)
 

@@ -58,9 +58,9 @@ def utilities(given: Given, cell: Cell) -> Measured:
     original = given.log.variants
     known: dict[str, Any] = {}
     if cell.get("settings") == "program":
-        made, known = _generated(given, cell)
+        made, known = _generate_as_published(given, cell)
     elif cell.get("variants"):
-        made, known = _drawn_again(given, cell)
+        made, known = _redraw_release(given, cell)
     else:
         made = released(given, cell).variants
     if made.events == 0:
@@ -74,7 +74,7 @@ def utilities(given: Given, cell: Cell) -> Measured:
     return Measured(values, problem)
 
 
-def _drawn_again(given: Given, cell: Cell) -> tuple[Variants, dict[str, Any]]:
+def _redraw_release(given: Given, cell: Cell) -> tuple[Variants, dict[str, Any]]:
     """Return the first release with a number of variants in the cell's range.
 
     TraVaS's authors draw theirs so. It comes with its similarity as their program computes it. Traces of one activity
@@ -96,7 +96,7 @@ def _length(variant: tuple[Sequence[str], int]) -> int:
     return len(variant[0])
 
 
-def _generated(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
+def _generate_as_published(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
     """Train TraVaG as its authors' program does; return the draws and similarities."""
     log, configuration = given.log, PROGRAM[str(cell.get("configuration"))]
     epsilon, delta = configuration.nominal

@@ -68,7 +68,7 @@ class ActivityMapping:
     def of_log(self, log: EventLog) -> EventLog:
         """Return the log with its activities mapped."""
         labels, codes = log.activity_codes
-        names, mapped = self._mapped(labels, codes, log.source)
+        names, mapped = self._map_labels(labels, codes, log.source)
         column = pa.DictionaryArray.from_arrays(pa.array(mapped), pa.array(names or [""], pa.string()))
         at = log.events.column_names.index(ACTIVITY)
         events = log.events.set_column(at, log.events.schema.field(at), pa.chunked_array([column]))
@@ -84,12 +84,12 @@ class ActivityMapping:
 
     def of_variants(self, variants: Variants) -> Variants:
         """Return the variants of the log with its activities mapped."""
-        names, codes = self._mapped(variants.labels, variants.codes, None)
+        names, codes = self._map_labels(variants.labels, variants.codes, None)
         found = Variants.from_arrays(names, codes, variants.offsets, variants.counts)
         told = (*variants.mapped, self.told)
         return replace(found, read_together=variants.read_together, mapped=told, read_as=variants.read_as)
 
-    def _mapped(
+    def _map_labels(
         self, labels: Iterable[str], codes: IntArray | Int32Array, source: str | None
     ) -> tuple[list[str], Int32Array]:
         """Return the groups of these labels, and the group of each event.
@@ -113,7 +113,7 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
     a group in it; all others are one group, :data:`OTHER`.
     """
     _check("level", level)
-    rows = _rows(given.items()) if isinstance(given, Mapping) else _read(path_of(given, "map"))
+    rows = _rows(given.items()) if isinstance(given, Mapping) else _read_file(path_of(given, "map"))
     name = "a list" if isinstance(given, Mapping) else path_of(given, "map").name
     if not rows:
         raise InputError("map-empty", path=name)
@@ -163,7 +163,7 @@ def _rows(given: Iterable[tuple[object, object]], path: Path | None = None) -> d
     return found
 
 
-def _read(path: Path) -> dict[str, tuple[str, ...]]:
+def _read_file(path: Path) -> dict[str, tuple[str, ...]]:
     try:
         text = text_of(path)
     except OSError as error:

@@ -137,10 +137,10 @@ def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
     if spreadsheet_safe:
         if suffix not in _TEXT:
             raise ParameterError("spreadsheet-safe-not-possible", parameter="spreadsheet_safe", names=", ".join(_TEXT))
-        return cast(Writer, _loaded(_FOR_SPREADSHEETS))
+        return cast(Writer, _load_reader(_FOR_SPREADSHEETS))
     if suffix == ".xlsx" and importlib.util.find_spec("openpyxl") is None:
         raise MissingExtraError(Message("writing-of-workbooks"), extra="excel")
-    return cast(Writer, _loaded(_place_of(suffix) or "")) if suffix in SUFFIXES else None
+    return cast(Writer, _load_reader(_place_of(suffix) or "")) if suffix in SUFFIXES else None
 
 
 def known_suffixes() -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def _place_of(suffix: str) -> str | None:
     return next((place for suffixes, place in _BY_SUFFIX.items() if suffix in suffixes), None)
 
 
-def _loaded(place: str) -> Reader:
+def _load_reader(place: str) -> Reader:
     module, name = place.split(":")
     return cast(Reader, getattr(importlib.import_module(module), name))
 
@@ -161,9 +161,9 @@ def _loaded(place: str) -> Reader:
 def _ours(source: Source) -> Reader | None:
     if source.name is not None:
         place = _place_of(source.suffix)
-        return None if place is None else _loaded(place)
+        return None if place is None else _load_reader(place)
     packages = dict.fromkeys(kind.__module__.partition(".")[0] for kind in type(source.given).__mro__)
-    readers = (_loaded(_OF_TABLES[package]) for package in packages if package in _OF_TABLES)
+    readers = (_load_reader(_OF_TABLES[package]) for package in packages if package in _OF_TABLES)
     return next((reader for reader in readers if reader.recognises(source)), None)
 
 
@@ -179,13 +179,13 @@ def _theirs(source: Source) -> AddOn | None:
     return None
 
 
-def _found(source: Source) -> Reader | None:
+def _find_reader(source: Source) -> Reader | None:
     other = _theirs(source)
     return _ours(source) if other is None else cast(Reader, other.value)
 
 
 def _reader_of_table(source: Source) -> Reader:
-    found = _found(source)
+    found = _find_reader(source)
     if found is None:
         from veilog.logs.eventlog import EventLog  # loaded with numbers, for which a start does not wait
 
@@ -207,7 +207,7 @@ def _reader_of_file(source: Source) -> Reader:
         raise InputError("file-not-readable", path=str(path), reason=reason(error)) from error
     if not exists:
         raise InputError("file-missing", path=source.name)
-    found = _found(source)
+    found = _find_reader(source)
     if found is None:
         known = ", ".join(known_suffixes())
         if source.zipped:

@@ -99,7 +99,7 @@ class Transitions:
                 )
             return
         others = [(step, n) for step, n in totals.most_common() if step and step.strip().casefold() != COMPLETE]
-        if told_apart or not others or not self._repeated():
+        if told_apart or not others or not self._repeats_activities():
             return
         (first, most), *more = [(step[:_SHOWN], n) for step, n in others]
         shown = Message("example-transition", n=most, total=totals.total(), step=first)
@@ -107,14 +107,14 @@ class Transitions:
             shown = Message("example-transitions", others=shown, n=n, step=step)
         shown = Message("example-and-more", first=shown) if len(more) > 2 else shown
         complete = any(step.strip().casefold() == COMPLETE for step in totals)
-        advice = None if complete else Message("lifecycle-instead", value=shlex.quote(_most_frequent(others)))
+        advice = None if complete else Message("lifecycle-instead", value=shlex.quote(_most_frequent_step(others)))
         findings.add("lifecycle-transitions", shown, count=sum(n for _, n in others), advice=advice)
 
     def wanted(self) -> list[str]:
         """Return the spellings of the requested transition in the log."""
         return sorted({step for _, step in self._counts if self._every or step.strip().casefold() == self._wanted})
 
-    def _repeated(self) -> bool:
+    def _repeats_activities(self) -> bool:
         """Return True if some activity has several transitions."""
         pairs = {(label, step.strip().casefold()) for label, step in self._counts if step}
         return len({label for label, _ in pairs}) < len(pairs)
@@ -148,8 +148,8 @@ def as_intervals(
         return log
     if transition not in events.column_names and start not in events.column_names:
         raise no_life_cycle(INTERVALS)
-    told, silent = _told(events, transition)
-    micros, known = _own_starts(log, start, findings, order)
+    told, silent = _classify_transitions(events, transition)
+    micros, known = _event_starts(log, start, findings, order)
     if start not in events.column_names:
         _refuse_without(told)
     whole = known | silent
@@ -175,7 +175,7 @@ def as_intervals(
     return replace(log, events=events, findings=findings.result())
 
 
-def _told(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
+def _classify_transitions(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
     """Return 1 for starts, -1 for ends, else 0, and a mask of missing transitions."""
     if transition not in events.column_names:
         return np.zeros(len(events), dtype=np.int64), np.ones(len(events), dtype=np.bool_)
@@ -185,7 +185,7 @@ def _told(events: pa.Table, transition: str) -> tuple[IntArray, BoolArray]:
     return told[steps.codes], np.array([not name for name in plain], dtype=np.bool_)[steps.codes]
 
 
-def _own_starts(log: EventLog, start: str, findings: Findings, order: DayOrder | None) -> tuple[IntArray, BoolArray]:
+def _event_starts(log: EventLog, start: str, findings: Findings, order: DayOrder | None) -> tuple[IntArray, BoolArray]:
     """Return each event's own start in microseconds, and a mask of those with one."""
     if start not in log.events.column_names:
         return np.zeros(len(log.events), dtype=np.int64), np.zeros(len(log.events), dtype=np.bool_)
@@ -230,7 +230,7 @@ def _starts_of(case: IntArray, code: IntArray, told: IntArray) -> IntArray:
     return found
 
 
-def _most_frequent(steps: Sequence[tuple[str, int]]) -> str:
+def _most_frequent_step(steps: Sequence[tuple[str, int]]) -> str:
     """Return the most frequent transition of these events, in its usual spelling."""
     totals: Counter[str] = Counter()
     for step, count in steps:

@@ -67,7 +67,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
         roles = None if tabular is None else roles_among(names, asked.options, source, asked.findings)
         if roles is not None:
             note(source, roles, asked.findings)
-        taken = _with_own_starts(roles, names, asked.findings) if intervals and roles is not None else roles
+        taken = _use_event_starts(roles, names, asked.findings) if intervals and roles is not None else roles
         log = reader.read(source, replace(asked, roles=taken))
         if intervals:
             transition, start = (LIFECYCLE, START) if taken is None else (taken.transition, taken.begun)
@@ -142,15 +142,15 @@ def used_columns(roles: Roles | None, declared: ReadOptions, classifiers: Classi
     return tuple(name for name in roles.named if name != roles.transition or name in (step, *roles.classifier))
 
 
-def _with_own_starts(roles: Roles, names: list[str], findings: Findings) -> Roles:
+def _use_event_starts(roles: Roles, names: list[str], findings: Findings) -> Roles:
     """Return the roles where a start and its end become one event.
     A start in a row is its event's own. A row without an end does not end, unless the rows are transitions."""
     begun = roles.start or (START if START in names and START not in roles.named else None)
     spare = roles.start if roles.transition is None else None
-    return replace(_with_spare(roles, spare, findings), start=None, begun=begun)
+    return replace(_use_spare_column(roles, spare, findings), start=None, begun=begun)
 
 
-def _with_spare(roles: Roles, spare: str | None, findings: Findings) -> Roles:
+def _use_spare_column(roles: Roles, spare: str | None, findings: Findings) -> Roles:
     """Return the roles with the spare one of start and end; policies decide its use."""
     return replace(roles, spare=spare, takes_spare=bool(spare) and findings.policy("one-time-missing") != "fail")
 
@@ -284,7 +284,7 @@ def roles_among(names: list[str], declared: ReadOptions, source: Source, finding
     try:
         classifiers = _classifiers(source) if declared.classifier is not None else ()
         roles = declared_roles(names, declared, classifiers, public=_declares(source))
-        return roles if findings is None else _with_spare(roles, roles.spare, findings)
+        return roles if findings is None else _use_spare_column(roles, roles.spare, findings)
     except InputError as error:
         reader = _table_reader_here(source) if error.code == "column-role-not-found" else None
         wide = None if reader is None or not reader.declares else wide_table_error(source, reader, names)
@@ -317,7 +317,7 @@ def engine_of(source: Source) -> VariantSource | None:
     if source.name is None or source.options.engine not in ("duckdb", "spark"):
         return source.once(_elsewhere)
     _no_index(source.options)
-    files = _of_one_format(source)
+    files = _files_of_one_format(source)
     if source.options.engine == "spark":
         from veilog.logs.engines.spark import SparkFiles
 
@@ -347,7 +347,7 @@ def _elsewhere(source: Source) -> VariantSource | None:
     )
 
 
-def _of_one_format(source: Source) -> tuple[Source, ...]:
+def _files_of_one_format(source: Source) -> tuple[Source, ...]:
     """Return the files of one log, all of one known format."""
     files = source.files()
     readers = {file.format: reader_of(file) for file in files}

@@ -169,7 +169,7 @@ def declared_roles(
     if lifecycle is None or roles.transition is not None:
         roles = replace(roles, lifecycle=lifecycle, spare=roles.start if public and lifecycle is None else None)
     elif public:
-        roles = _of_rows(roles, lifecycle)
+        roles = _row_roles(roles, lifecycle)
     elif lifecycle.strip().casefold() != EVERY:
         raise no_life_cycle(lifecycle)
     if lifecycle is not None and not public:  # a start in the same event is an attribute, always
@@ -183,7 +183,7 @@ def declared_roles(
     return replace(roles, classifier=keys, day_order=declared.day_order)
 
 
-def _of_rows(roles: Roles, lifecycle: str) -> Roles:
+def _row_roles(roles: Roles, lifecycle: str) -> Roles:
     """Return the roles of rows with a start and an end, for one of these or both."""
     wanted = lifecycle.strip().casefold()
     if roles.start is None or wanted not in ("start", "complete", EVERY):

@@ -64,7 +64,7 @@ def open_input(path: Path, *, limit: int | None = DEFAULT_LIMIT) -> BinaryIO:
     if path.suffix.lower() == ".zip":
         file: BinaryIO = cast(BinaryIO, io.BufferedReader(_Unzip(path, limit), _BUFFER))
     else:
-        file = _opened(path)
+        file = _open_file(path)
     try:
         magic = cast(io.BufferedReader, file).peek(2)[:2]
     except InputError:
@@ -90,7 +90,7 @@ def check_stored(path: Path) -> None:
         raise InputError("file-empty", path=path)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_file(path: Path) -> BinaryIO:
     try:
         if stat.S_ISFIFO(path.stat().st_mode):
             begun, pipe = opened_pipe(path)
@@ -114,10 +114,12 @@ def zipped(path: Path) -> str:
 def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
     """Return the open file, the zip in it, and the one file in that.
     The caller closes the file."""
-    file = _opened(path)
+    file = _open_file(path)
     try:
         archive = zipfile.ZipFile(file)
-        found = [member for member in archive.infolist() if not member.is_dir() and not _beside(member.filename)]
+        found = [
+            member for member in archive.infolist() if not member.is_dir() and not _is_system_file(member.filename)
+        ]
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         file.close()
         raise InputError("zip-not-readable", path=path, reason=error) from error
@@ -132,7 +134,7 @@ def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
     raise InputError("zip-with-several-files", path=path, number=len(found), names=names)
 
 
-def _beside(name: str) -> bool:
+def _is_system_file(name: str) -> bool:
     """Return True if a file in a zip is a system's by-product and no data."""
     *folders, last = name.split("/")
     return "__MACOSX" in folders or last in (".DS_Store", "Thumbs.db", "desktop.ini")
@@ -258,7 +260,7 @@ class _Gunzip(_Unpacked):
             if self._member.eof and not self._next_member():
                 break
             if not self._pending:
-                self._pending = self._read()
+                self._pending = self._read_block()
             starved = not self._pending
             try:
                 data = self._member.decompress(self._pending, size)
@@ -275,7 +277,7 @@ class _Gunzip(_Unpacked):
         """Go on to the next gzip member, and refuse trailing data.
         Zero bytes may pad the end; anything else would be lost."""
         while True:
-            self._pending = self._pending.lstrip(b"\0") or self._read()
+            self._pending = self._pending.lstrip(b"\0") or self._read_block()
             if not self._pending:
                 self._ended = True
                 return False
@@ -283,13 +285,13 @@ class _Gunzip(_Unpacked):
                 break
         self._pending = self._pending.lstrip(b"\0")
         if len(self._pending) < 2:
-            self._pending += self._read()
+            self._pending += self._read_block()
         if self._pending[:2] != GZIP_MAGIC:
             raise InputError("gzip-trailing-data", path=self._path)
         self._member = zlib.decompressobj(wbits=31)
         return True
 
-    def _read(self) -> bytes:
+    def _read_block(self) -> bytes:
         try:
             block = self._file.read(_COMPRESSED_BLOCK)
         except OSError as error:

@@ -95,12 +95,12 @@ def hospital(cases: int, seed: int = 0) -> EventLog:
         who, clock = _visit(rng, diary, who, clock, urgency[who], age[who])
         if not len(who):
             break
-    case, code, second = _in_order(diary, arrival)
+    case, code, second = _sort_events(diary, arrival)
     return EventLog(
         events=_event_table(rng, case, code, second),
         cases=pa.table(
             {
-                ACTIVITY: _numbered("P", cases),
+                ACTIVITY: _number_names("P", cases),
                 "age group": _labels(age, _AGES),
                 "urgency": pa.array(urgency + 1, pa.int64()),
             }
@@ -141,7 +141,7 @@ def _arrivals(rng: np.random.Generator, cases: int) -> FloatArray:
     return np.sort(when).astype(np.float64)
 
 
-def _after(rng: np.random.Generator, clock: FloatArray, minutes: float, spread: float = 0.6) -> FloatArray:
+def _draw_time_after(rng: np.random.Generator, clock: FloatArray, minutes: float, spread: float = 0.6) -> FloatArray:
     """Return a log-normal time after ``clock`` with this median."""
     return clock + minutes * _MINUTE * rng.lognormal(0.0, spread, size=len(clock))
 
@@ -153,19 +153,19 @@ def _visit(
     clock = _emergency(rng, diary, who, clock, urgency)
     admitted = rng.random(len(who)) < np.clip(_ADMITTED[urgency] * (0.6 + 0.2 * age), 0, 0.95)
     home = ~admitted
-    leave = _after(rng, clock, 25)
+    leave = _draw_time_after(rng, clock, 25)
     diary.note(who[home], "Discharge", leave[home])
     alive = np.ones(len(who), dtype=bool)
     alive[admitted], leave[admitted] = _ward(rng, diary, who[admitted], clock[admitted], urgency[admitted])
     back = alive & (rng.random(len(who)) < np.where(admitted, 0.14, 0.05))
-    return who[back], _after(rng, leave[back], 9 * _DAY / _MINUTE, 0.9)
+    return who[back], _draw_time_after(rng, leave[back], 9 * _DAY / _MINUTE, 0.9)
 
 
 def _emergency(
     rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray
 ) -> FloatArray:
     at_desk = clock
-    seen = _after(rng, clock, 8)
+    seen = _draw_time_after(rng, clock, 8)
     first = (urgency == 0) & (rng.random(len(who)) < 0.7)  # emergencies are seen before anyone asks their name
     diary.note(who, "Registration", np.where(first, seen, at_desk))
     diary.note(who, "Triage", np.where(first, at_desk, seen))
@@ -176,27 +176,27 @@ def _emergency(
     for column, test in enumerate(_TESTS):
         share = _TEST_SHARE[urgency, column]
         taken = rng.random(len(who)) < share
-        done = _after(rng, start[taken], 28 if column < 3 else 45, 0.45)
+        done = _draw_time_after(rng, start[taken], 28 if column < 3 else 45, 0.45)
         diary.note(who[taken], test, done)
         ready[taken] = np.maximum(ready[taken], done)
 
     early = rng.random(len(who)) < 0.15
-    consulted = np.where(early, _after(rng, start, 20), _after(rng, ready, 22))
+    consulted = np.where(early, _draw_time_after(rng, start, 20), _draw_time_after(rng, ready, 22))
     diary.note(who, "Consultation", consulted)
     clock = np.maximum(consulted, ready)
     treated = rng.random(len(who)) < np.array([0.9, 0.7, 0.45, 0.3, 0.2])[urgency]
-    diary.note(who[treated], "Medication", _after(rng, clock[treated], 12))
+    diary.note(who[treated], "Medication", _draw_time_after(rng, clock[treated], 12))
 
     # Doubtful results: test again, ask the physician again.
     again = np.flatnonzero(rng.random(len(who)) < np.array([0.3, 0.2, 0.12, 0.04, 0.01])[urgency])
     for _ in range(5):
         if not len(again):
             break
-        result = _after(rng, clock[again], 40, 0.3)
+        result = _draw_time_after(rng, clock[again], 40, 0.3)
         blood = rng.random(len(again)) < 0.7
         diary.note(who[again[blood]], "Blood test", result[blood])
         diary.note(who[again[~blood]], "X-ray", result[~blood])
-        clock[again] = _after(rng, result, 25, 0.3)
+        clock[again] = _draw_time_after(rng, result, 25, 0.3)
         diary.note(who[again], "Consultation", clock[again])
         again = again[rng.random(len(again)) < 0.35]
     return clock + 15 * _MINUTE
@@ -206,14 +206,14 @@ def _ward(
     rng: np.random.Generator, diary: _Diary, who: IntArray, clock: FloatArray, urgency: IntArray
 ) -> tuple[BoolArray, FloatArray]:
     """Simulate days on the ward; return who is alive at the end, and when they left."""
-    clock = _after(rng, clock, 50)
+    clock = _draw_time_after(rng, clock, 50)
     diary.note(who, "Admission", clock)
     count = len(who)
     surgery = rng.random(count) < 0.09
-    clock[surgery] = _after(rng, clock[surgery], 240)
+    clock[surgery] = _draw_time_after(rng, clock[surgery], 240)
     diary.note(who[surgery], "Surgery", clock[surgery])
     critical = rng.random(count) < np.where(surgery, 0.25, np.array([0.25, 0.08, 0.02, 0.01, 0.0])[urgency])
-    clock[critical] = _after(rng, clock[critical], 120)
+    clock[critical] = _draw_time_after(rng, clock[critical], 120)
     diary.note(who[critical], "Intensive care", clock[critical])
     clock[critical] += rng.exponential(2.0, size=int(critical.sum())) * _DAY
 
@@ -226,7 +226,7 @@ def _ward(
         diary.note(who[staying], "Ward round", clock[staying])
         draw = rng.random(len(staying))
         for activity, chosen in (("Blood test", draw < 0.14), ("Medication", (draw > 0.1) & (draw < 0.4))):
-            diary.note(who[staying[chosen]], activity, _after(rng, clock[staying[chosen]], 60))
+            diary.note(who[staying[chosen]], activity, _draw_time_after(rng, clock[staying[chosen]], 60))
         staying = staying[rng.random(len(staying)) < np.where(critical[staying], 0.75, 0.55)]
 
     end = clock + rng.integers(3 * _HOUR, 8 * _HOUR, size=count)
@@ -240,7 +240,7 @@ def _ward(
     return home, end
 
 
-def _in_order(diary: _Diary, arrival: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
+def _sort_events(diary: _Diary, arrival: FloatArray) -> tuple[IntArray, IntArray, IntArray]:
     case = np.concatenate(diary.case)
     second = np.concatenate(diary.second)
     # Case and time since arrival in one integer: one stable sort instead of two.
@@ -279,7 +279,7 @@ def _labels(codes: npt.NDArray[np.integer], labels: tuple[str, ...] | list[str])
     return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), pa.array(labels, pa.string()))
 
 
-def _numbered(prefix: str, count: int) -> pa.Array:
+def _number_names(prefix: str, count: int) -> pa.Array:
     digits = max(6, len(str(count)))
     names = pc.utf8_lpad(pa.array(np.arange(1, count + 1)).cast(pa.string()), digits, "0")
     return pc.binary_join_element_wise(pa.scalar(prefix), names, "")
@@ -338,7 +338,7 @@ def with_times(labels: tuple[str, ...], code: Int32Array, offsets: IntArray, see
                 TIMESTAMP: pa.array((second + _START) * 1_000_000, pa.int64()).cast(TIMESTAMP_TYPE),
             }
         ),
-        cases=pa.table({ACTIVITY: _numbered("C", cases)}),
+        cases=pa.table({ACTIVITY: _number_names("C", cases)}),
         source=source,
     )
 

@@ -414,7 +414,7 @@ def twin_of(sizes: Sizes, seed: int, labels: tuple[str, ...] | None = None, long
     number = sizes.activities or _unknown_activities(rng, sizes.length)
     names = _names(number) if labels is None else labels
     sizes = _as_may_be(rng, sizes, longest)
-    walks = _fitted(rng, sizes, len(names), longest, (0.5 + seed * _EVENLY) % 1)
+    walks = _fit_walks(rng, sizes, len(names), longest, (0.5 + seed * _EVENLY) % 1)
     return _as_told(walks.variants(names), sizes)
 
 
@@ -507,7 +507,7 @@ def _unknown_activities(rng: np.random.Generator, length: float) -> int:
     return round(math.exp(rng.uniform(low, high)))
 
 
-def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: float) -> IntArray:
+def _draw_lengths(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: float) -> IntArray:
     """Return how many cases have 0, 1, 2, ... events.
     Unknown lengths differ more, the more they ``vary`` (0 to 1)."""
     most = min(MOST_LENGTH, longest or MOST_LENGTH)
@@ -526,17 +526,17 @@ def _ending(rng: np.random.Generator, sizes: Sizes, longest: int | None, vary: f
     return np.bincount(np.minimum(lengths, most)).astype(np.int64)
 
 
-def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | None, shape: FloatArray) -> Walks:
+def _fit_walks(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | None, shape: FloatArray) -> Walks:
     """Return the cases of a process with about the given concentration.
     Its sharpness and its slips are fitted. The first that is tried has this shape."""
     enough = _COUNT_CASES if sizes.variants else _FIT_CASES
-    shares = _told(replace(sizes, variants=None)) if sizes.cases > enough else {}
-    told = shares or _told(sizes)
+    shares = _concentration_shares(replace(sizes, variants=None)) if sizes.cases > enough else {}
+    told = shares or _concentration_shares(sizes)
     best: tuple[float, RandomProcess, float, float, IntArray] | None = None
     for _ in range(_DRAWS):
         vary, onward, once = shape.tolist()
         shape = rng.random(len(shape))
-        ending = _ending(rng, sizes, longest, vary)
+        ending = _draw_lengths(rng, sizes, longest, vary)
         length = float((ending * np.arange(len(ending))).sum() / sizes.cases)
         process = RandomProcess.drawn(rng, number, length, onward, once)
         if not told:
@@ -559,7 +559,7 @@ def _fitted(rng: np.random.Generator, sizes: Sizes, number: int, longest: int | 
     return Walks.of(*best[1:])
 
 
-def _told(sizes: Sizes) -> dict[str, float]:
+def _concentration_shares(sizes: Sizes) -> dict[str, float]:
     """Return the known concentration, as shares of the cases."""
     known = {name: share for name in HEADS if (share := getattr(sizes, name)) is not None}
     return known | ({"variants": sizes.variants / sizes.cases} if sizes.variants else {})

@@ -50,7 +50,7 @@ _Starts = dict[int, list[str]]
 """Rows by the lines on which they start."""
 
 
-def _decoded(sample: bytes, path: Path) -> tuple[str, str]:
+def _decode_sample(sample: bytes, path: Path) -> tuple[str, str]:
     """Return the encoding by the first bytes of a file, and their text."""
     for mark, encoding in (
         (codecs.BOM_UTF8, "utf-8"),
@@ -115,7 +115,7 @@ def sniffed(source: Source) -> Dialect:
     preferred = ("\t", ",", ";", "|") if source.format == ".tsv" else (",", ";", "\t", "|")
     if not sample:
         raise InputError("file-empty", path=path)
-    encoding, text = _decoded(sample, path)
+    encoding, text = _decode_sample(sample, path)
     whole = len(sample) < _SAMPLE
     lines = list(io.StringIO(text.lstrip("\ufeff"), newline=""))
     if not whole:
@@ -163,14 +163,14 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
         for rows in found.values():
             if wanted not in rows:
                 raise InputError("header-row-missing", path=source.path, wanted=wanted, max=max(rows))
-        return {delimiter: _at(lines, rows, wanted) for delimiter, rows in found.items()}
+        return {delimiter: _header_at(lines, rows, wanted) for delimiter, rows in found.items()}
     firsts = {delimiter: _Cut(next(iter(rows.values()))) for delimiter, rows in found.items()}
     if wanted == 0:
         return firsts
     wide = {d: next((line for line, row in rows.items() if is_wide(row, text=True)), None) for d, rows in found.items()}
     line = min((line for line in wide.values() if line is not None), default=None)
     cuts = {
-        delimiter: _at(lines, rows, line)
+        delimiter: _header_at(lines, rows, line)
         for delimiter, rows in found.items()
         if line is not None and wide[delimiter] == line and headed(rows[line], line - min(rows))
     }
@@ -181,7 +181,7 @@ def _headers(lines: list[str], found: dict[str, _Starts], source: Source) -> dic
     return cuts or firsts
 
 
-def _at(lines: list[str], rows: _Starts, line: int) -> _Cut:
+def _header_at(lines: list[str], rows: _Starts, line: int) -> _Cut:
     """Return the header on this line.
 
     The lines before are skipped by their line feeds. Where lines end otherwise, the first row is the header.
@@ -247,12 +247,12 @@ class ValidatingStream(io.RawIOBase):
             data = self._decode(raw if self._started else raw.removeprefix(codecs.BOM_UTF8))
             self._started = True
             if self._titles:
-                data = self._below_titles(data)
+                data = self._skip_titles(data)
             if data or not raw:
                 self._watch(data)
                 return data
 
-    def _below_titles(self, data: bytes) -> bytes:
+    def _skip_titles(self, data: bytes) -> bytes:
         """Return the bytes after the lines that stand before the header."""
         while self._titles and (end := data.find(b"\n")) >= 0:
             data = data[end + 1 :]
@@ -262,7 +262,7 @@ class ValidatingStream(io.RawIOBase):
 
     def _decode(self, raw: bytes) -> bytes:
         if self._decoder is None:
-            return self._by_value(raw)
+            return self._whole_values(raw)
         try:
             text = self._decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
@@ -275,7 +275,7 @@ class ValidatingStream(io.RawIOBase):
             ) from None
         return text.encode("utf-8", "surrogatepass")
 
-    def _by_value(self, raw: bytes) -> bytes:
+    def _whole_values(self, raw: bytes) -> bytes:
         """Return the bytes up to the last whole value, with all values in UTF-8."""
         if raw.isascii() and not self._held:
             return raw
@@ -290,10 +290,10 @@ class ValidatingStream(io.RawIOBase):
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
-            return _VALUE.sub(lambda match: self._one(match, data), data)
+            return _VALUE.sub(lambda match: self._rewrite_value(match, data), data)
         return data
 
-    def _one(self, match: re.Match[bytes], data: bytes) -> bytes:
+    def _rewrite_value(self, match: re.Match[bytes], data: bytes) -> bytes:
         line = self._line
         try:
             value, foreign = _as_utf8(match[0])

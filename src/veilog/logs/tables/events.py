@@ -228,13 +228,13 @@ def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Ta
     """Return the rows with one time column and one event each, their roles and lines."""
     if roles.clock is not None:
         date, time = (_text(table[name], name) for name in (roles.timestamp, roles.clock))
-        both = _together(date, time, f"{roles.timestamp} and {roles.clock}")
+        both = _join_date_and_time(date, time, f"{roles.timestamp} and {roles.clock}")
         table = table.set_column(table.column_names.index(roles.timestamp), roles.timestamp, both)
         table, roles = table.drop_columns([roles.clock]), replace(roles, clock=None)
     if not roles.two_events:
         return table, roles, line_of
     rows = table.num_rows
-    table, roles, taken = _parted(table, roles)
+    table, roles, taken = _split_start_and_end(table, roles)
     if line_of is not None:
         line_of = line_of if isinstance(line_of, Origins) else Origins(line_of)
         line_of.add(taken, rows)
@@ -248,7 +248,7 @@ def _text(column: Any, name: str) -> Any:
         raise InputError("column-type-not-timestamps", name=name, type=column.type) from error
 
 
-def _together(date: Any, time: Any, names: str) -> Any:
+def _join_date_and_time(date: Any, time: Any, names: str) -> Any:
     """Return dates and times of day as texts of both.
 
     A value of the second column that has both is taken alone. It is refused if the first has a time of day of its own,
@@ -266,7 +266,7 @@ def _together(date: Any, time: Any, names: str) -> Any:
     return pa.chunked_array([pc.if_else(told, both, date)])
 
 
-def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
+def _split_start_and_end(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
     """Return the start and the end of each row as two events, and their rows.
 
     Where one of both is missing there is one event. Where both are missing there is the end, without a time.
@@ -277,7 +277,7 @@ def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
     times = [x.cast(x.type.value_type) if pa.types.is_dictionary(x.type) else x for x in times]
     if times[0].type != times[1].type:
         times = [pa.chunked_array([_text(column, name)]) for column, name in zip(times, names, strict=True)]
-    known = [_known(column) for column in times]
+    known = [_is_known(column) for column in times]
     there = np.column_stack([known[0], known[1] | ~known[0]])
     taken = np.repeat(np.arange(table.num_rows), there.sum(axis=1))
     step = np.tile([0, 1], table.num_rows)[there.ravel()]
@@ -292,7 +292,7 @@ def _parted(table: pa.Table, roles: Roles) -> tuple[pa.Table, Roles, IntArray]:
     return parted, replace(roles, transition=LIFECYCLE, start=None), taken
 
 
-def _known(column: Any) -> Any:
+def _is_known(column: Any) -> Any:
     known = pc.is_valid(column)
     if is_text(column.type):
         known = pc.fill_null(pc.not_equal(column, ""), False)
@@ -326,14 +326,14 @@ def log_from_table(
     if EVENT_INDEX in table.column_names and EVENT_INDEX not in roles.named:
         given = whole_numbers(table[EVENT_INDEX])
     key = None if case_key is None else table[case_key]
-    names, labels, times, keep = _checked(table, roles, RowFindings(findings, line_of), source, key)
+    names, labels, times, keep = _check_rows(table, roles, RowFindings(findings, line_of), source, key)
     table, names, labels = _rows_of(keep, table, names, labels)
-    case, count = _by_appearance(names if case_key is None else table[case_key])
+    case, count = _encode_by_appearance(names if case_key is None else table[case_key])
     stamps = _Stamps(np.flatnonzero(keep), times.micros[keep], times.known[keep], np.zeros(len(case), dtype=np.bool_))
     if given is not None:
-        stamps = _indexed(case, count, given[0][keep], given[1][keep], stamps, names, findings)
+        stamps = _apply_index(case, count, given[0][keep], given[1][keep], stamps, names, findings)
     used = {roles.case, roles.activity, roles.timestamp, case_key, EVENT_INDEX if given is not None else None}
-    of_cases = _of_cases(table, used, case, count, findings)
+    of_cases = _case_values(table, used, case, count, findings)
     order = _order(case, count, stamps)
     if order is not None:
         case, stamps = case[order], stamps.at(order)
@@ -373,7 +373,7 @@ def _check_text(table: pa.Table, source: str | None) -> None:
             raise InputError("column-value-damaged", path=source, name=name) from error
 
 
-def _checked(
+def _check_rows(
     table: pa.Table, roles: Roles, rows: RowFindings, source: str | None, key: Any
 ) -> tuple[Any, Any, Times, BoolArray]:
     """Return names of cases, activities and times of all rows, and True to keep one."""
@@ -416,7 +416,7 @@ class _Stamps:
         return _Stamps(self.index[rows], self.micros[rows], self.known[rows], self.given[rows])
 
 
-def _indexed(
+def _apply_index(
     case: IntArray, count: int, index: IntArray, placed: BoolArray, stamps: _Stamps, names: Any, findings: Findings
 ) -> _Stamps:
     """Return the stamps with each case's index if it has it throughout; note others."""
@@ -456,7 +456,7 @@ def is_of_cases(name: str) -> bool:
     return name.startswith(CASE_PREFIX) and name not in (CASE_PREFIX, CASE_INDEX)
 
 
-def _of_cases(
+def _case_values(
     table: pa.Table, used: Collection[str | None], case: IntArray, count: int, findings: Findings
 ) -> dict[str, pa.ChunkedArray | None]:
     """Return the columns of cases, with the value that the rows of each case have.
@@ -475,7 +475,7 @@ def _of_cases(
         known = np.flatnonzero(pc.is_valid(column).to_numpy())
         row = np.full(count, -1, dtype=np.int64)
         row[case[known[::-1]]] = known[::-1]
-        differing = _differing(column, case, known, row)
+        differing = _differing_cases(column, case, known, row)
         if several := len(differing):
             policy = findings.add("case-attribute-differs", in_cases(name, several), count=several)
             row[differing if policy == "drop" else []] = -1
@@ -488,14 +488,14 @@ def in_cases(name: str, n: int) -> Message:
     return Message("example-column-in-cases", name=name, n=n)
 
 
-def _differing(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> IntArray:
+def _differing_cases(column: pa.ChunkedArray, case: IntArray, known: IntArray, row: IntArray) -> IntArray:
     """Return the cases in which a row differs from the first known value."""
     codes = codes_of(column)
     others = codes[known] != codes[row[case[known]]]
     return np.unique(case[known[others]])
 
 
-def _by_appearance(names: Any) -> tuple[IntArray, int]:
+def _encode_by_appearance(names: Any) -> tuple[IntArray, int]:
     """Return codes 0, 1, ... by first appearance, each null its own, and their number."""
     if not len(names):
         return np.zeros(0, dtype=np.int64), 0
@@ -503,7 +503,7 @@ def _by_appearance(names: Any) -> tuple[IntArray, int]:
     changes = np.flatnonzero(pc.fill_null(differ, True).to_numpy())
     if 0 < 2 * len(changes) < len(names):  # rows that come together are looked at once
         starts = np.concatenate([[0], changes + 1])
-        codes, count = _by_appearance(names.take(pa.array(starts)))
+        codes, count = _encode_by_appearance(names.take(pa.array(starts)))
         return np.repeat(codes, np.diff(starts, append=len(names))), count
     codes = codes_of(names)
     count = int(codes.max()) + 1

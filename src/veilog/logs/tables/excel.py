@@ -109,39 +109,39 @@ class _Excel(TableReader):
     heeds = ("header", "sheet", "start")
 
     def columns(self, source: Source) -> list[str]:
-        return list(source.once(_read).names)
+        return list(source.once(_read_sheet).names)
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         """Return the table; columns that decide about events are text.
 
         The type of another column follows from all of its cells.
         """
-        sheet, roles = source.once(_read), asked.roles
+        sheet, roles = source.once(_read_sheet), asked.roles
         texts = {EVENT_INDEX}.union(() if roles is None else roles.named)
         times = () if roles is None else roles.times
         _check_names(sheet, texts.difference(times), source)
         made = [
-            _in_text(values, times=name in times, utc=sheet.types.get(name) == UTC_TIME)
+            _cells_to_text(values, times=name in times, utc=sheet.types.get(name) == UTC_TIME)
             if name in texts
-            else _typed(values, sheet.types.get(name))
+            else _type_column(values, sheet.types.get(name))
             for name, values in zip(sheet.names, sheet.columns, strict=True)
         ]
         return pa.Table.from_arrays(made, names=sheet.names)
 
     def rows(self, source: Source) -> int:
-        return len(source.once(_read).lines)
+        return len(source.once(_read_sheet).lines)
 
     def notes(self, source: Source) -> Notes:
-        sheet = source.once(_read)
+        sheet = source.once(_read_sheet)
         return Notes(sheet.metadata, noticed=sheet.noticed, among=sheet.tables)
 
     def in_pandas(self, source: Source) -> str:
-        sheet = source.once(_read)
+        sheet = source.once(_read_sheet)
         skipped = f", skiprows={sheet.header - 1}" if sheet.header > 1 else ""
         return f"pandas.read_excel({str(source.path)!r}, {sheet.title!r}{skipped}, engine='calamine', dtype=str)"
 
     def line_of(self, source: Source) -> LineOf:
-        lines = source.once(_read).lines
+        lines = source.once(_read_sheet).lines
         return lambda row: lines[row]
 
     def write(self, log: EventLog, file: BinaryIO, target: Path, *, lossy: bool) -> None:
@@ -157,9 +157,9 @@ class _Excel(TableReader):
 EXCEL = _Excel()
 
 
-def _read(source: Source) -> _Sheet:
+def _read_sheet(source: Source) -> _Sheet:
     """Return the chosen sheet; every fault of a workbook becomes an InputError."""
-    file = _checked(source)
+    file = _check_zip(source)
     try:
         import python_calamine
     except ImportError as error:
@@ -185,7 +185,7 @@ def _read(source: Source) -> _Sheet:
         ) from error
 
 
-def _checked(source: Source) -> Any:
+def _check_zip(source: Source) -> Any:
     """Return the file for calamine, once it is a zip that may be unpacked."""
     path = source.path
     file = io.BytesIO(source.content(_UNZIPPED)) if source.zipped else path
@@ -317,9 +317,9 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     with_cells = [sheet.name for sheet in book.sheets_metadata if str(sheet.typ).rpartition(".")[2] == "WorkSheet"]
     sheets = {title: book.get_sheet_by_name(title) for title in with_cells}
     begun: dict[str, list[_Row]] = {name: [*islice(_rows(sheet), _LOOKED_AT)] for name, sheet in sheets.items()}
-    metadata, types = _beside(sheets, begun, source)
+    metadata, types = _read_metadata_sheet(sheets, begun, source)
     wanted = source.options.sheet
-    tables = [name for name, rows in begun.items() if any(_filled(row) >= 3 for row in rows)]
+    tables = [name for name, rows in begun.items() if any(_count_cells(row) >= 3 for row in rows)]
     if wanted is None and len(tables) > 1:
         raise InputError(
             "sheet-not-chosen", path=source.path, among=tables, number=len(tables), names=", ".join(map(repr, tables))
@@ -336,20 +336,20 @@ def _sheet(book: Any, cells: Mapping[str, _Cells], source: Source) -> _Sheet:
     chosen = wanted if wanted is not None else next(iter(tables), None)
     if chosen is None:
         raise InputError("sheet-none-with-table", path=source.path, names=", ".join(map(repr, begun)))
-    if not any(map(_filled, begun[chosen])):
+    if not any(map(_count_cells, begun[chosen])):
         raise InputError("sheet-empty", path=source.path, chosen=chosen)
-    others = [name for name, rows in begun.items() if name != chosen and any(map(_filled, rows))]
+    others = [name for name, rows in begun.items() if name != chosen and any(map(_count_cells, rows))]
     said = [Note("other-sheets", ", ".join(map(repr, others)), count=len(others))] if others else []
     place = _header_of(begun[chosen], source)
     if place:
-        titles = sum(map(bool, map(_filled, begun[chosen][: place - 1])))
+        titles = sum(map(bool, map(_count_cells, begun[chosen][: place - 1])))
         said += [Note("title-lines", Message("example-header", n=place), 1, titles)] if titles else []
     if cells[chosen].unknown:
         raise ValueError(f"a formula in row {cells[chosen].unknown} has no value")
     sheet = sheets.pop(chosen)
     sheets.clear()
-    held = [(line, row) for line, row in enumerate(islice(_rows(sheet), place, None), place + 1) if _filled(row)]
-    names, columns = _named(begun[chosen][place - 1] if place else (), [row for _, row in held])
+    held = [(line, row) for line, row in enumerate(islice(_rows(sheet), place, None), place + 1) if _count_cells(row)]
+    names, columns = _name_columns(begun[chosen][place - 1] if place else (), [row for _, row in held])
     return _Sheet(
         names, columns, [line for line, _ in held], tuple(said), tuple(tables), chosen, place, metadata, types
     )
@@ -364,7 +364,7 @@ def _rows(sheet: Any) -> Iterator[_Row]:
         )
 
 
-def _beside(
+def _read_metadata_sheet(
     sheets: Mapping[str, Any], begun: dict[str, list[_Row]], source: Source
 ) -> tuple[Metadata, Mapping[str, str]]:
     """Return metadata and types from veilog's own sheet, and take it out of ``begun``."""
@@ -372,7 +372,7 @@ def _beside(
         return Metadata(), {}
     del begun[BESIDE]
     try:
-        facts = json.loads(_joined(_rows(sheets[BESIDE])))
+        facts = json.loads(_metadata_text(_rows(sheets[BESIDE])))
         types = {str(name): str(kind) for name, kind in facts["types"].items()}
         return metadata_from(facts["metadata"]), types
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -390,11 +390,11 @@ def _header_of(rows: list[_Row], source: Source) -> int:
     return declared
 
 
-def _filled(row: _Row) -> int:
+def _count_cells(row: _Row) -> int:
     return sum(value is not None for value in row)
 
 
-def _named(header: _Row, rows: list[_Row]) -> tuple[list[str], list[list[Any]]]:
+def _name_columns(header: _Row, rows: list[_Row]) -> tuple[list[str], list[list[Any]]]:
     """Return names and cells of the columns, without last columns that have neither."""
     names = [*map(_text, header)] or [""] * (len(rows[0]) if rows else 0)
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in names]
@@ -412,7 +412,7 @@ def _check_names(sheet: _Sheet, names: Collection[str], source: Source) -> None:
                 raise InputError("number-column-more-digits", path=source.path, line=line, name=name)
 
 
-def _typed(values: list[Any], declared: str | None) -> Any:
+def _type_column(values: list[Any], declared: str | None) -> Any:
     """Return a column in its declared type, or in that of all its cells, else as text."""
     made = None if declared is None else _as_declared(values, declared)
     if made is not None:
@@ -429,10 +429,10 @@ def _typed(values: list[Any], declared: str | None) -> Any:
             return pa.array(values, pa.int64() if whole else pa.float64())
     except (pa.ArrowException, OverflowError, ValueError):
         pass  # times out of range: as text
-    return _in_text(values)
+    return _cells_to_text(values)
 
 
-def _in_text(values: list[Any], *, times: bool = False, utc: bool = False) -> Any:
+def _cells_to_text(values: list[Any], *, times: bool = False, utc: bool = False) -> Any:
     """Return each cell as text, by itself.
 
     With ``times``, numbers are times, too; with ``utc``, the times of Excel are in UTC.
@@ -524,7 +524,7 @@ def facts_in(path: Path) -> bytes:
             rows = list(_rows(book.get_sheet_by_name(BESIDE))) if BESIDE in book.sheet_names else []
     except Exception:  # noqa: BLE001 - a damaged workbook fails wherever its XML is used
         return b""
-    return _joined(rows).encode() if _is_ours(rows) else b""
+    return _metadata_text(rows).encode() if _is_ours(rows) else b""
 
 
 def _as_declared(values: Sequence[Any], kind: str | None) -> Any:
@@ -544,7 +544,7 @@ def _as_declared(values: Sequence[Any], kind: str | None) -> Any:
     return None
 
 
-def _joined(rows: Iterable[Sequence[Any]]) -> str:
+def _metadata_text(rows: Iterable[Sequence[Any]]) -> str:
     return "".join(str(row[1]) for row in rows if len(row) > 1 and row[0] == _FACTS)
 
 

@@ -44,13 +44,13 @@ class _Polars(TableReader):
         return any(kind.__name__ in ("DataFrame", "LazyFrame") for kind in kinds)
 
     def columns(self, source: Source) -> list[str]:
-        return list(source.once(_collected).column_names)
+        return list(source.once(_collect).column_names)
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
-        return source.once(_collected)
+        return source.once(_collect)
 
 
-def _collected(source: Source) -> pa.Table:
+def _collect(source: Source) -> pa.Table:
     try:
         frame = source.given.collect() if hasattr(source.given, "collect") else source.given
         objects = next((name for name, kind in frame.schema.items() if str(kind) == "Object"), None)
@@ -193,7 +193,7 @@ def _metadata(log: Any) -> Metadata:
                 for name, said in dict(log.extensions).items()
             ),
             classifiers=tuple(
-                (str(name), " ".join(map(_quoted, keys)), "event") for name, keys in dict(log.classifiers).items()
+                (str(name), " ".join(map(_quote_key, keys)), "event") for name, keys in dict(log.classifiers).items()
             ),
             attributes=tuple(_attributes(log.attributes)),
         )
@@ -201,7 +201,7 @@ def _metadata(log: Any) -> Metadata:
         raise InputError("pm4py-properties-not-readable", reason=error) from error
 
 
-def _quoted(key: object) -> str:
+def _quote_key(key: object) -> str:
     return f"'{key}'" if " " in str(key) else str(key)
 
 

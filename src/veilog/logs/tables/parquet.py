@@ -90,10 +90,10 @@ def is_parquet(source: Source) -> bool:
 
 def opened(source: Source) -> pq.ParquetFile:
     """Return the file, opened once, or raise an :class:`InputError` with the reason."""
-    return source.once(_opened)
+    return source.once(_open_parquet)
 
 
-def _opened(source: Source) -> pq.ParquetFile:
+def _open_parquet(source: Source) -> pq.ParquetFile:
     path = source.path
     try:
         check_stored(path)
@@ -168,7 +168,7 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
             rows += table.num_rows
             # Whole row groups, so that a file does not depend on the pieces in which its log came.
             while rows >= _GROUP:
-                joined = _joined(waiting)
+                joined = _join_tables(waiting)
                 if written is not None:
                     written.result()
                 written = pool.submit(writer.write_table, joined.slice(0, _GROUP), row_group_size=_GROUP)
@@ -176,14 +176,14 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
         if written is not None:
             written.result()
         if writer is not None and (rows or not groups):
-            writer.write_table(_joined(waiting), row_group_size=_GROUP)
+            writer.write_table(_join_tables(waiting), row_group_size=_GROUP)
     finally:
         pool.shutdown()
         if writer is not None:
             writer.close()
 
 
-def _joined(tables: list[pa.Table]) -> pa.Table:
+def _join_tables(tables: list[pa.Table]) -> pa.Table:
     return tables[0] if len(tables) == 1 else pa.concat_tables(tables).combine_chunks()
 
 

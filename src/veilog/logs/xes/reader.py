@@ -90,9 +90,9 @@ class Assembler:
         for key, (rows, values) in block.case_columns.items():
             self._case_columns.setdefault(key, []).append((len(self._sizes), rows + first_case, values))
         for row, entry in block.event_nested:
-            _put(self._event_nested.setdefault(row + first_event, []), entry)
+            _put_attribute(self._event_nested.setdefault(row + first_event, []), entry)
         for row, entry in block.case_nested:
-            _put(self._case_nested.setdefault(row + first_case, []), entry)
+            _put_attribute(self._case_nested.setdefault(row + first_case, []), entry)
         self._log_elements.extend(block.log_elements)
         self._cases += block.cases
         self._events += len(block.event_lines)
@@ -252,7 +252,7 @@ class Assembler:
         if counted and not keep.any() and not self._findings.collect_all:
             raise InputError("events-without-activities", path=self._path)
         bad = np.concatenate(self._bad_times)
-        if len(bad) and self._dropping("bad-timestamp"):
+        if len(bad) and self._is_dropped("bad-timestamp"):
             keep[bad] = False
         untimed = np.setdiff1d(np.flatnonzero(to_numpy(times.is_null())), bad)
         # Events are left out only if the data owner chooses that, and then whatever the events of other cases have.
@@ -267,7 +267,7 @@ class Assembler:
             self._findings.add("mixed-time-zones", others[0][1], line=others[0][2], count=sum(z[0] for z in others))
         return keep
 
-    def _dropping(self, rule: str) -> bool:
+    def _is_dropped(self, rule: str) -> bool:
         """Return True if elements under a rule are left out, also if ``fail`` was noted."""
         return self._findings.policy(rule) != "keep"
 
@@ -360,14 +360,14 @@ def _drop(
     events: pa.Table, cases: pa.Table, index: IntArray, keep_events: BoolArray, keep_cases: BoolArray
 ) -> tuple[pa.Table, pa.Table]:
     renumbered = (np.cumsum(keep_cases) - 1)[index[keep_events]]
-    events = _without_unused(events.filter(from_numpy(keep_events)))
-    cases = _without_unused(cases.filter(from_numpy(keep_cases)))
+    events = _drop_unused_labels(events.filter(from_numpy(keep_events)))
+    cases = _drop_unused_labels(cases.filter(from_numpy(keep_cases)))
     for name, values in ((CASE_INDEX, renumbered), (EVENT_INDEX, np.arange(len(renumbered)))):
         events = events.set_column(events.column_names.index(name), name, from_numpy(values))
     return events, cases
 
 
-def _without_unused(table: pa.Table) -> pa.Table:
+def _drop_unused_labels(table: pa.Table) -> pa.Table:
     """Return the table without labels that only dropped rows had."""
     columns: Iterable[pa.ChunkedArray] = (
         c.cast(c.type.value_type).dictionary_encode() if pa.types.is_dictionary(c.type) else c for c in table.columns
@@ -375,7 +375,7 @@ def _without_unused(table: pa.Table) -> pa.Table:
     return pa.Table.from_arrays([c.combine_chunks() for c in columns], schema=table.schema)
 
 
-def _put(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
+def _put_attribute(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
     """Add a nested attribute; of equal keys and types the first one's value is used.
     The children of all become its children, so that none is lost."""
     if entry["type"] not in ("list", "container") and "value" not in entry:

@@ -67,7 +67,7 @@ def write_xes_pieces(logs: Iterable[EventLog], target: BinaryIO) -> None:
 def _write(logs: Iterable[EventLog], target: BinaryIO, lists: Callable[[EventLog], bool]) -> None:
     for number, log in enumerate(logs):
         if number == 0:
-            target.write(_opening(log, lists=lists(log)).encode("utf-8"))
+            target.write(_document_head(log, lists=lists(log)).encode("utf-8"))
         _write_cases(log, target)
     target.write(b"</log>\n")
 
@@ -214,7 +214,7 @@ def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.A
         if not text:
             continue
         parts = []
-        for attribute in _nested(text):
+        for attribute in _parse_nested(text):
             if attribute.type in SCALARS and attribute.value is None:
                 children = "".join(attribute_text(c, indent + "\t") for c in attribute.children)
                 for field in fields:
@@ -237,7 +237,7 @@ def _nested_lines(table: pa.Table, fields: list[_Field], columns: dict[str, pa.A
     return from_texts(result, _TEXT)
 
 
-def _nested(text: object) -> list[Attribute]:
+def _parse_nested(text: object) -> list[Attribute]:
     """Return the attributes in the nested column; refuse another column of its name."""
     try:
         return [from_json(entry) for entry in json.loads(text)]  # type: ignore[arg-type]
@@ -306,7 +306,7 @@ def _is_list(attribute: Attribute) -> bool:
     return attribute.type in NESTING or any(map(_is_list, attribute.children))
 
 
-def _opening(log: EventLog, *, lists: bool) -> str:
+def _document_head(log: EventLog, *, lists: bool) -> str:
     """Return the document up to the first trace."""
     metadata = log.metadata
     features, version, extensions = metadata.features, metadata.version, metadata.extensions
@@ -323,11 +323,11 @@ def _opening(log: EventLog, *, lists: bool) -> str:
         lines.append(
             f'\t<extension name="{escape(name, name)}" prefix="{escape(prefix, name)}" uri="{escape(uri, name)}"/>\n'
         )
-    lines.extend(_described(metadata))
+    lines.extend(_describe_metadata(metadata))
     return "".join(lines)
 
 
-def _described(metadata: Metadata) -> Iterator[str]:
+def _describe_metadata(metadata: Metadata) -> Iterator[str]:
     for scope, attributes in metadata.globals:
         yield _wrap(f'\t<global scope="{escape(scope, "global")}"', "global", attributes, "\t")
     for name, keys, scope in metadata.classifiers:

@@ -60,32 +60,32 @@ def count_variants(
     noisy = curator.histogram(assign_deepest(tree), tree.size + 1, epsilon, purpose="cases-by-longest-prefix")
     threshold = noise_threshold(tree.size + 1, settings.noise_prefixes, Laplace(1 / epsilon))
     least = max([threshold, *(level.least for level in tree.levels)])
-    here = _by_level(tree, noisy.astype(np.float64))
+    here = _values_by_level(tree, noisy.astype(np.float64))
     if prior is not None:
-        if _misplaced(tree, here, prior, float(1 / epsilon)) <= _open(tree, here, plan.reach):
+        if _misplaced_share(tree, here, prior, float(1 / epsilon)) <= _open(tree, here, plan.reach):
             request.remark(Message("tree-prior-used"))
         else:
             request.remark(Message("tree-prior-dropped"))
-            prior, (tree, here) = None, _without_prior(tree, here)
+            prior, (tree, here) = None, _tree_without_prior(tree, here)
     if least and (prior is None or settings.rest != "stop"):
         request.remark(Message(_RARE[settings.rest], least=least + 1))
     remark_cases(request, int(noisy.sum()), Laplace(1 / epsilon).variance * len(noisy), least)
     longest = curator.domain.longest
     if prior is not None:
-        return _with_prior(tree, here, threshold, prior, settings, generator(curator.randomness))
+        return _variants_with_prior(tree, here, threshold, prior, settings, generator(curator.randomness))
     if len(tree.levels) == len(plan.levels) and tree.frontier and (longest is None or len(plan.levels) < longest):
         code = "no-trace-beyond-one-event" if len(plan.levels) == 1 else "traces-cut-at-length"
         request.remark(Message(code, events=len(plan.levels)))
     if settings.consistency:
-        here = _reconciled(tree, here, plan.levels, Laplace(1 / epsilon))
+        here = _reconcile(tree, here, plan.levels, Laplace(1 / epsilon))
     here = [np.where(level > threshold, level, 0.0) for level in here]
-    complete = _released(tree, here, settings)
+    complete = _released_cases(tree, here, settings)
     if settings.rest != "drop":
-        complete = _shared(tree, here, complete)
+        complete = _share_cases(tree, here, complete)
     return to_variants(tree, [np.rint(level).astype(np.int64) for level in complete[1:]])
 
 
-def _by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
+def _values_by_level(tree: NoisyPrefixTree, values: FloatArray) -> list[FloatArray]:
     """Return values of all prefixes as one array a level, the empty prefix's first."""
     sizes = [1, *(len(level.bins) for level in tree.levels)]
     return np.split(values, np.cumsum(sizes)[:-1])
@@ -97,7 +97,7 @@ def _is_complete(tree: NoisyPrefixTree, index: int) -> BoolArray:
     return np.ones(len(level.bins), dtype=bool) if index == len(tree.levels) - 1 else ~level.is_open
 
 
-def _released(tree: NoisyPrefixTree, here: list[FloatArray], settings: TreeSettings) -> list[FloatArray]:
+def _released_cases(tree: NoisyPrefixTree, here: list[FloatArray], settings: TreeSettings) -> list[FloatArray]:
     """Return the cases of prefixes that are released as they are.
     All but the empty one are released with ``stop``."""
     stop = settings.rest == "stop"
@@ -112,7 +112,7 @@ def _parents(tree: NoisyPrefixTree, index: int) -> IntArray:
     return np.flatnonzero(tree.levels[index - 1].is_open)[level.parents]
 
 
-def _reconciled(
+def _reconcile(
     tree: NoisyPrefixTree, here: list[FloatArray], levels: tuple[Noise, ...], noise: Laplace
 ) -> list[FloatArray]:
     """Return the least-squares estimate of cases at each prefix, from both queries.
@@ -147,7 +147,7 @@ def _reconciled(
     return result
 
 
-def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, scale: float) -> float:
+def _misplaced_share(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, scale: float) -> float:
     """Return the share of cases not where a prior expects them, less that of noise.
     Laplace noise of this scale adds half of it to the positive part of a difference that is 0."""
     counts = np.concatenate(here)
@@ -159,14 +159,14 @@ def _misplaced(tree: NoisyPrefixTree, here: list[FloatArray], prior: TreePrior, 
 def _open(tree: NoisyPrefixTree, here: list[FloatArray], reach: float) -> float:
     """Return the share of cases that end at no complete trace, without the prior.
     Cases that are cut at the depth count in part."""
-    tree, here = _without_prior(tree, here)
+    tree, here = _tree_without_prior(tree, here)
     last = len(tree.levels) - 1
     shares = [np.where(level.is_open, reach * (i == last), 1.0) for i, level in enumerate(tree.levels)]
     complete = sum(float(level @ share) for level, share in zip(here[1:], shares, strict=True))
     return 1 - complete / max(sum(float(level.sum()) for level in here), 1.0)
 
 
-def _without_prior(tree: NoisyPrefixTree, here: list[FloatArray]) -> tuple[NoisyPrefixTree, list[FloatArray]]:
+def _tree_without_prior(tree: NoisyPrefixTree, here: list[FloatArray]) -> tuple[NoisyPrefixTree, list[FloatArray]]:
     """Return the tree of prefixes that survived by their counts, and its cases.
     Cases are counted by the longest of these prefixes."""
     less, owner, kept, size = NoisyPrefixTree(tree.activities), np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), 1
@@ -181,10 +181,10 @@ def _without_prior(tree: NoisyPrefixTree, here: list[FloatArray]) -> tuple[Noisy
         size += int(kept.sum())
         less = less.grown((opened[parents] * tree.width + level.symbols)[kept], level.counts[kept], level.least)
     cases = np.bincount(np.concatenate(owners), np.concatenate(here), minlength=size)
-    return less, _by_level(less, cases.astype(np.float64))
+    return less, _values_by_level(less, cases.astype(np.float64))
 
 
-def _with_prior(
+def _variants_with_prior(
     tree: NoisyPrefixTree,
     here: list[FloatArray],
     threshold: int,
@@ -199,12 +199,12 @@ def _with_prior(
     kept = np.concatenate([[True], *(level.uncounted for level in tree.levels if level.uncounted is not None)])
     numbers = np.where(counts > threshold, counts, 0.0)
     numbers[kept] = projected(counts[kept], float(counts[kept].sum()))
-    here, stops = _by_level(tree, numbers), _by_level(tree, prior.shares(tree))
-    below = _below(tree, stops)
-    released = _released(tree, here, settings)
+    here, stops = _values_by_level(tree, numbers), _values_by_level(tree, prior.shares(tree))
+    below = _sums_below(tree, stops)
+    released = _released_cases(tree, here, settings)
     complete = [np.where(share > 0, n, done) for share, n, done in zip(below, here, released, strict=True)]
     if settings.rest == "share":
-        complete = _shared(tree, here, complete)
+        complete = _share_cases(tree, here, complete)
     growth, of_prior, others = [np.zeros(1)], [], []
     for i, (n, stop, share) in enumerate(zip(complete, stops, below, strict=True)):
         if i:
@@ -221,7 +221,7 @@ def _with_prior(
     return added([prior.drawn(tree, np.concatenate(of_prior), rng), ended, unknown])
 
 
-def _below(tree: NoisyPrefixTree, values: list[FloatArray]) -> list[FloatArray]:
+def _sums_below(tree: NoisyPrefixTree, values: list[FloatArray]) -> list[FloatArray]:
     """Return for each prefix the sum of what it and all that continue it have."""
     sums = [level.copy() for level in values]
     for i in range(len(tree.levels), 0, -1):
@@ -229,10 +229,10 @@ def _below(tree: NoisyPrefixTree, values: list[FloatArray]) -> list[FloatArray]:
     return sums
 
 
-def _shared(tree: NoisyPrefixTree, here: list[FloatArray], complete: list[FloatArray]) -> list[FloatArray]:
+def _share_cases(tree: NoisyPrefixTree, here: list[FloatArray], complete: list[FloatArray]) -> list[FloatArray]:
     """Return the complete traces with a share of the cases that stopped above them.
     Cases without a complete trace below go to their parent prefix first."""
-    depth, below = len(tree.levels), _below(tree, complete)
+    depth, below = len(tree.levels), _sums_below(tree, complete)
     # A prefix without a complete trace below hands its cases to its parent before these are shared out.
     stopped = [level - done for level, done in zip(here, complete, strict=True)]
     for i in range(depth, 0, -1):

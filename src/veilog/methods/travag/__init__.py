@@ -126,7 +126,7 @@ def train(
     ``checkpoint`` gets the state before every noised step and after the last. Certified it costs exactly the request's
     (epsilon, delta). If no variant is frequent enough to be a column, there is nothing to train, which is an error.
     """
-    trained = _trained(curator, request, configuration, resume, checkpoint or (lambda state: None))
+    trained = _train_model(curator, request, configuration, resume, checkpoint or (lambda state: None))
     if trained is None:
         raise ParameterError("travag-no-variant-frequent", parameter="epsilon")
     return trained
@@ -135,13 +135,13 @@ def train(
 def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:
     """Train, and return as many cases as the log has: certified by its noisy count."""
     configuration = configured(settings, as_published=request.as_published)
-    trained = _trained(curator, request, configuration, None, lambda state: None)
+    trained = _train_model(curator, request, configuration, None, lambda state: None)
     if trained is None:
         return Variants.from_dict({})
     return trained.variants(sample(trained, trained.cases, noise.generator(curator.randomness)))
 
 
-def _trained(
+def _train_model(
     curator: Curator,
     request: Request,
     configuration: Configuration,

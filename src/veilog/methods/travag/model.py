@@ -63,13 +63,13 @@ class _StateFacts(_TrainedFacts):
 def trained_to(trained: Trained) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Return the facts and arrays of a generator; its guarantee is the caller's."""
     facts = _TrainedFacts(trained.configuration, trained.cases, trained.columns.labels)
-    return to_plain(facts), {**_columns_to(trained.columns), **_named("weights", trained.weights)}
+    return to_plain(facts), {**_columns_to(trained.columns), **_prefix_names("weights", trained.weights)}
 
 
 def trained_from(facts: Any, arrays: Arrays) -> Trained:
     """Return the generator of facts and arrays; ``Damaged`` or ``Misfit`` otherwise."""
     found = from_plain(_TrainedFacts, facts)
-    columns, weights = _columns_from(found.activities, arrays), _under("weights", arrays)
+    columns, weights = _columns_from(found.activities, arrays), _weights_under("weights", arrays)
     networks = _networks(columns, found.configuration)
     _check_weights(weights, [networks.generator, networks.decoder])
     if set(arrays) - {*_COLUMNS, *(f"weights.{name}" for name in weights)}:
@@ -83,8 +83,8 @@ def state_to(state: TrainingState) -> tuple[dict[str, Any], dict[str, AnyArray]]
     arrays = {
         **_columns_to(state.columns),
         "column_counts": np.asarray(state.column_counts, np.int64),
-        **_named("weights", state.weights),
-        **_named("moments", state.moments),
+        **_prefix_names("weights", state.weights),
+        **_prefix_names("moments", state.moments),
     }
     return to_plain(_StateFacts(activities=state.columns.labels, **same)), arrays
 
@@ -95,14 +95,14 @@ def state_from(facts: Any, arrays: Arrays) -> TrainingState:
         found = from_plain(_StateFacts, facts)
     except ParameterError as error:  # of steps that cannot be
         raise Misfit(str(error)) from None
-    columns, weights = _columns_from(found.activities, arrays), _under("weights", arrays)
+    columns, weights = _columns_from(found.activities, arrays), _weights_under("weights", arrays)
     _check_weights(weights, _networks(columns, found.configuration).all())
     counts = arrays.get("column_counts")
     if counts is None or counts.shape != (len(columns),) or counts.dtype != np.int64:
         raise Damaged("the counts are not those of the columns")
     same = {field.name: getattr(found, field.name) for field in fields(found) if field.name != "activities"}
     return TrainingState(
-        columns=columns, column_counts=counts, weights=weights, moments=_under("moments", arrays), **same
+        columns=columns, column_counts=counts, weights=weights, moments=_weights_under("moments", arrays), **same
     )
 
 
@@ -143,11 +143,11 @@ def _check_weights(weights: Weights, networks: Iterable[Network]) -> None:
         raise Damaged("the weights are not those of these networks")
 
 
-def _named(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+def _prefix_names(prefix: str, arrays: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return {f"{prefix}.{name}": np.asarray(array) for name, array in arrays.items()}
 
 
-def _under(prefix: str, arrays: Arrays) -> Weights:
+def _weights_under(prefix: str, arrays: Arrays) -> Weights:
     """Return the arrays of this prefix, as copies that can be trained on."""
     start = prefix + "."
     return {name.removeprefix(start): array.copy() for name, array in arrays.items() if name.startswith(start)}

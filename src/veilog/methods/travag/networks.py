@@ -163,7 +163,9 @@ def backward(
         else:
             error = flow
         if network.normalised:
-            factors.append(_normalised(weights[network.names(layer)[2]], trace, layer, error, network.widths[layer]))
+            factors.append(
+                _normalise_gradients(weights[network.names(layer)[2]], trace, layer, error, network.widths[layer])
+            )
             error = factors[-1].errors
         else:
             factors.append(Outer(trace.inputs[layer], error, network.widths[layer]))
@@ -173,7 +175,7 @@ def backward(
     return factors[::-1], flow
 
 
-def _normalised(gain: AnyArray, trace: Trace, layer: int, error: AnyArray, width: int) -> Normalised:
+def _normalise_gradients(gain: AnyArray, trace: Trace, layer: int, error: AnyArray, width: int) -> Normalised:
     """Return a layer's factors from each example's loss by its activation's input."""
     unit, by = trace.normal[layer]
     by_unit = error * gain

@@ -80,7 +80,7 @@ def _columns_share(delta: Fraction) -> Fraction:
     return Fraction(round(100 * min(0.9, max(0.4, share))), 100)
 
 
-def _uncalibrated(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
+def _proportional_steps(configuration: Configuration, cases: int) -> tuple[NoisedSteps, ...]:
     """Return the steps with noise in the right proportion.
     With much noise a part costs about ``rate**2 steps / noise**2`` of what all cost; the shares are of that. Rates
     follow from the noisy ``cases``."""
@@ -103,7 +103,7 @@ def refuse_unaffordable(epsilon: Fraction, delta: Fraction, configuration: Confi
     ``partitions``. Nor can it if the noise on the share of a single column is as large as the log.
     """
     budget, largest = Budget.of(epsilon, delta, configuration), configuration.largest_log
-    parts = _uncalibrated(configuration, largest)
+    parts = _proportional_steps(configuration, largest)
     critic = parts[-1]
     # noise multipliers at which a column's count would be known up to `largest`, all steps together
     limit = min(largest * critic.rate * critic.steps**0.5, LARGEST_NOISE)
@@ -156,7 +156,7 @@ def train_certified(
     budget = Budget.of(request.epsilon, request.delta, configuration)
     rng = noise.generator(curator.randomness)
     if resume is None:
-        state = _asked(curator, request, configuration, budget, rng)
+        state = _start_state(curator, request, configuration, budget, rng)
         if state is None:
             return None
     else:
@@ -180,7 +180,7 @@ def train_certified(
     return state
 
 
-def _asked(
+def _start_state(
     curator: Curator, request: Request, configuration: Configuration, budget: Budget, rng: np.random.Generator
 ) -> TrainingState | None:
     """Return the state that a run begins with; None without variants to draw.
@@ -199,7 +199,7 @@ def _asked(
         kept = np.zeros(len(found), dtype=bool)
         kept[found.by_frequency()[:most]] = True
         found = found.with_counts(np.where(kept, found.counts, 0))
-    plan = calibrated(_uncalibrated(configuration, cases), budget.gradients, budget.gradients_delta)
+    plan = calibrated(_proportional_steps(configuration, cases), budget.gradients, budget.gradients_delta)
     return TrainingState.new(configuration, request, found, cases, plan, rng, curator.charges)
 
 
@@ -258,11 +258,11 @@ def fit_autoencoder(trainer: Trainer) -> None:
         in_encoder, in_decoder = autoencoder_factors(networks, weights, batch, configuration.drawn)
         adam(networks.encoder, weights, moments, gradients(in_encoder), rate, scale=1 / rows)
         adam(networks.decoder, weights, moments, gradients(in_decoder), rate, scale=1 / rows)
-        if step % _CHECK == _CHECK - 1 and _reconstructed(trainer, columns).min() > _SURE:
+        if step % _CHECK == _CHECK - 1 and _reconstruct(trainer, columns).min() > _SURE:
             return
 
 
-def _reconstructed(trainer: Trainer, columns: IntArray) -> AnyArray:
+def _reconstruct(trainer: Trainer, columns: IntArray) -> AnyArray:
     """Return the probability that decoder and encoder give back each column."""
     networks, weights = trainer.networks, trainer.weights
     parts = []

@@ -170,7 +170,7 @@ def _program_autoencoder_step(trainer: Trainer, rows: IntArray) -> None:
     norm = np.sqrt(sum(float(np.vdot(part, part)) for layer in sums for part in layer)) / batch
     for part in (part for layer in sums for part in layer):
         part *= min(1.0, clip / (norm + 1e-6)) / batch
-    _noised(sums, clip * configuration.autoencoder_noise / batch, trainer.rng)
+    _add_noise(sums, clip * configuration.autoencoder_noise / batch, trainer.rng)
     adam(networks.decoder, weights, moments, sums, rate, corrected=True)
 
 
@@ -188,21 +188,21 @@ def _program_critic_step(trainer: Trainer, rows: IntArray) -> int:
     pairs = [[one, other] for one, other in zip(of_real, of_made_up, strict=True)]
     clip = configuration.critic_clip
     by = np.minimum(1.0, clip / (np.sqrt(squared_norms(pairs)) + 1e-6)).astype(np.float32)[:, None]
-    sums = _clipped(of_real, by)
-    for layer, others in zip(sums, _clipped(of_made_up, by), strict=True):
+    sums = _clip_sums(of_real, by)
+    for layer, others in zip(sums, _clip_sums(of_made_up, by), strict=True):
         for part, other in zip(layer, others, strict=True):
             part += other
-    _noised(sums, clip * configuration.critic_noise, trainer.rng)
+    _add_noise(sums, clip * configuration.critic_noise, trainer.rng)
     rate, bound = configuration.gan_learning_rate, configuration.critic_bound
     rmsprop(critic, weights, trainer.moments, sums, rate, scale=1 / batch, bound=bound)
     return number
 
 
-def _clipped(factors: list[Outer], by: AnyArray) -> Sums:
+def _clip_sums(factors: list[Outer], by: AnyArray) -> Sums:
     return gradients([replace(term, errors=term.errors * by) for term in factors])
 
 
-def _noised(sums: Sums, deviation: float, rng: np.random.Generator) -> None:
+def _add_noise(sums: Sums, deviation: float, rng: np.random.Generator) -> None:
     for layer in sums:
         for part in layer:
             part += rng.standard_normal(part.shape, dtype=np.float32) * np.float32(deviation)

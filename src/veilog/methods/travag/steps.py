@@ -79,7 +79,7 @@ class Trainer:
         return softmax(logits) if self.configuration.drawn else sigmoid(logits)
 
 
-def _by_logits(logits: AnyArray, columns: IntArray, drawn: bool, stepwise: bool) -> AnyArray:
+def _logit_gradients(logits: AnyArray, columns: IntArray, drawn: bool, stepwise: bool) -> AnyArray:
     """Return the derivative of each row's reconstruction loss by the decoder's logits.
 
     The loss is the mean binary cross-entropy over the columns (sigmoid), or the cross-entropy (softmax). ``stepwise``
@@ -112,7 +112,7 @@ def autoencoder_factors(
     """Return the factors of the encoder's and the decoder's layers for each row."""
     code = forward(networks.encoder, weights, columns)
     decoded = forward(networks.decoder, weights, code.output)
-    by_logits = _by_logits(decoded.output, columns, drawn, stepwise)
+    by_logits = _logit_gradients(decoded.output, columns, drawn, stepwise)
     in_decoder, by_code = backward(networks.decoder, weights, decoded, by_logits, to_input=True)
     in_encoder, _ = backward(networks.encoder, weights, code, by_code)
     return in_encoder, in_decoder

@@ -87,13 +87,13 @@ def renyi_of(epsilon: Fraction, order: Fraction) -> Fraction:
 
 def renyi_room(epsilon: Fraction, delta: Fraction, order: Fraction) -> Fraction:
     """Return the Rényi room of this order within (epsilon, delta), rounded down."""
-    bound = epsilon - _beyond(delta, order)
+    bound = epsilon - _excess_epsilon(delta, order)
     return Fraction(math.floor(bound * _FINEST), _FINEST)
 
 
 def renyi_epsilon(spent: Fraction, delta: Fraction, order: Fraction) -> Fraction:
     """Return the epsilon at this delta of a Rényi cost of this order, rounded up."""
-    return max(Fraction(0), _up(spent + _beyond(delta, order)))
+    return max(Fraction(0), _up(spent + _excess_epsilon(delta, order)))
 
 
 def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
@@ -101,7 +101,7 @@ def best_order(epsilon: Fraction, delta: Fraction) -> Fraction:
     return max(ORDERS, key=lambda order: renyi_room(epsilon, delta, order) / order)
 
 
-def _beyond(delta: Fraction, order: Fraction) -> Fraction:
+def _excess_epsilon(delta: Fraction, order: Fraction) -> Fraction:
     """Return the excess of the epsilon at a delta over a Rényi cost, rounded up."""
     a = float(order)
     found = math.log((a - 1) / a) - (_log(delta) + math.log(a)) / (a - 1)
@@ -168,7 +168,7 @@ class Answer:
         """
         as_pair = renyi_of(self.epsilon, order)
         if self.laplace is not None:
-            return min(as_pair, _of_laplace(*self.laplace, order))
+            return min(as_pair, _laplace_divergence(*self.laplace, order))
         if self.strength is not None:
             return min(as_pair, _up(order * Fraction(self.strength) ** 2 / 2 * (1 + _KEPT_BACK) + _KEPT_BACK))
         return as_pair
@@ -196,7 +196,7 @@ def answers_of(charges: Iterable[Charge]) -> tuple[tuple[Answer, int], ...] | No
 
 
 @lru_cache(maxsize=4096)
-def _of_laplace(decay: Fraction, by: int, order: Fraction) -> Fraction:
+def _laplace_divergence(decay: Fraction, by: int, order: Fraction) -> Fraction:
     """Return the Rényi cost of discrete Laplace noise against the same noise shifted.
 
     The loss is epsilon up to 0 and -epsilon from the shift on. It falls in equal steps between, so the mean of its

@@ -92,7 +92,7 @@ def epsilon_of(advantage: Number, prior: Number | None = None, delta: Number = 0
             alone=float(alone),
             asked=float(asked),
         )
-    epsilon = Fraction(_SIGNIFICANT.plus(_solved(asked, failure, believed)))
+    epsilon = Fraction(_SIGNIFICANT.plus(_solve_epsilon(asked, failure, believed)))
     step = epsilon / 10**29
     while epsilon > 0 and advantage_of(epsilon, failure, believed) > asked:
         epsilon, step = epsilon - step, 2 * step
@@ -114,7 +114,7 @@ def advantage_of(epsilon: Number, delta: Number = 0, prior: Number | None = None
     ``epsilon`` may be 0. With a ``delta`` the rise is the mean over the failures that delta allows (see above). It
     holds for an attacker who believes it with probability ``prior`` before, or, with None, whatever is believed before.
     """
-    eps = _at_least_nothing(epsilon)
+    eps = _check_not_negative(epsilon)
     # A derived delta may be smaller than any that a request can have.
     failure = delta if isinstance(delta, Fraction) and 0 <= delta < 1 else parse_delta(delta)
     believed = None if prior is None else parse_share(prior, "prior")
@@ -133,7 +133,7 @@ def advantage_of(epsilon: Number, delta: Number = 0, prior: Number | None = None
     return min(Fraction(1), Fraction(math.ceil(rise * _GRID), _GRID))
 
 
-def _at_least_nothing(epsilon: Number) -> Fraction:
+def _check_not_negative(epsilon: Number) -> Fraction:
     try:
         if isinstance(epsilon, bool):
             raise TypeError
@@ -145,7 +145,7 @@ def _at_least_nothing(epsilon: Number) -> Fraction:
     return value
 
 
-def _solved(advantage: Fraction, delta: Fraction, prior: Fraction | None) -> Decimal:
+def _solve_epsilon(advantage: Fraction, delta: Fraction, prior: Fraction | None) -> Decimal:
     """Return epsilon to about a hundred digits; the caller makes sure of it."""
     c = _DIGITS
     d, failure = (c.divide(Decimal(x.numerator), Decimal(x.denominator)) for x in (advantage, delta))

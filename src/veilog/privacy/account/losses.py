@@ -115,11 +115,11 @@ def losses_of(charges: Iterable[Charge]) -> tuple[Loss, ...]:
         if isinstance(charge.mechanism, Subsampled):
             sampled = [sampled[0] + charge.epsilon, sampled[1] + charge.delta]
         else:
-            found += _of_charge(charge)
+            found += _charge_losses(charge)
     return (*found, EpsilonDeltaLoss(*sampled)) if any(sampled) else tuple(found)
 
 
-def _of_charge(charge: Charge) -> list[Loss]:
+def _charge_losses(charge: Charge) -> list[Loss]:
     mechanism, sensitivity, cases = charge.mechanism, charge.sensitivity, charge.cases
     if isinstance(sensitivity, Sensitivity):
         match mechanism:
@@ -138,7 +138,7 @@ def _of_charge(charge: Charge) -> list[Loss]:
 
 def composed_epsilon(losses: Iterable[Loss], delta: Fraction) -> Fraction:
     """Return an upper bound on the epsilon of all losses together at ``delta``."""
-    given = _counted(losses)
+    given = _count_losses(losses)
     if not LEAST_DELTA <= delta < 1:
         raise ParameterError("losses-delta-too-small", parameter="delta", least_delta=float(LEAST_DELTA))
     if not given:
@@ -153,7 +153,7 @@ def composed_epsilon(losses: Iterable[Loss], delta: Fraction) -> Fraction:
 
 def composed_delta(losses: Iterable[Loss], epsilon: Fraction) -> Fraction:
     """Return an upper bound on the delta of all losses together at ``epsilon``."""
-    given = _counted(losses)
+    given = _count_losses(losses)
     if not given:
         return Fraction(0)
     found = float(_distribution(given).get_delta_for_epsilon(float(epsilon) * (1 - _KEPT_BACK)))
@@ -161,7 +161,7 @@ def composed_delta(losses: Iterable[Loss], epsilon: Fraction) -> Fraction:
     return min(Fraction(max(found * (1 + _KEPT_BACK), found + lost) + 1e-14), Fraction(1))
 
 
-def _counted(losses: Iterable[Loss]) -> tuple[tuple[Loss, int], ...]:
+def _count_losses(losses: Iterable[Loss]) -> tuple[tuple[Loss, int], ...]:
     """Return each loss once, with its count."""
     times: dict[Loss, int] = {}
     for loss in losses:
@@ -184,26 +184,26 @@ def _distribution(losses: tuple[tuple[Loss, int], ...]) -> Any:
     interval = min(max(whole / _PARTS, _FINEST), _COARSEST, max(least / _OF_EACH, whole / _MOST_PARTS))
     together = pld.identity(interval)
     for loss, times in losses:
-        one = _of_loss(loss, interval, pld)
+        one = _loss_distribution(loss, interval, pld)
         steps = times * (loss.steps if isinstance(loss, GaussianLoss) else 1)
         together = together.compose(one if steps == 1 else one.self_compose(steps))
     return together
 
 
-def _of_loss(loss: Loss, interval: float, pld: Any) -> Any:
+def _loss_distribution(loss: Loss, interval: float, pld: Any) -> Any:
     settings = {"value_discretization_interval": interval}
     match loss:
         case EpsilonDeltaLoss(epsilon, delta):
-            return _of_pair(epsilon, float(delta), interval, pld)
+            return _response_distribution(epsilon, float(delta), interval, pld)
         case LaplaceLoss(decay, by):
             return pld.from_discrete_laplace_mechanism(float(decay), by, use_connect_dots=True, **settings)
         case GaussianLoss(noise_multiplier, rate):
             return pld.from_gaussian_mechanism(noise_multiplier, sampling_prob=rate, use_connect_dots=True, **settings)
         case TruncatedLoss(epsilon, k):
-            return _of_truncated(float(epsilon), k, pld, settings)
+            return _truncated_distribution(float(epsilon), k, pld, settings)
 
 
-def _of_pair(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
+def _response_distribution(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
     """Return the loss of randomised response.
 
     Its delta at x is a straight line in exp(x) from -epsilon to epsilon, so the steps beside these two are enough.
@@ -213,18 +213,18 @@ def _of_pair(epsilon: Fraction, delta: float, interval: float, pld: Any) -> Any:
 
     steps = float(epsilon) / interval
     ends = sorted({math.floor(-steps), math.ceil(-steps), math.floor(steps), math.ceil(steps)})
-    given_away = [delta + (1 - delta) * _of_response(float(epsilon), end * interval) for end in ends]
+    given_away = [delta + (1 - delta) * _response_delta(float(epsilon), end * interval) for end in ends]
     return pld.PrivacyLossDistribution(create_pmf_pessimistic_connect_dots(interval, ends, given_away))
 
 
-def _of_response(epsilon: float, x: float) -> float:
+def _response_delta(epsilon: float, x: float) -> float:
     """Return the delta of randomised response at x."""
     if x >= epsilon:
         return 0.0
     return -math.expm1(x) if x <= -epsilon else -math.expm1(x - epsilon) / (1 + math.exp(-epsilon))
 
 
-def _of_truncated(epsilon: float, k: int, pld: Any, settings: dict[str, float]) -> Any:
+def _truncated_distribution(epsilon: float, k: int, pld: Any, settings: dict[str, float]) -> Any:
     """Return the loss of noise Z on -k, ..., k against Z + 1.
 
     Only the first can be -k. Up to 0 the first is likelier by a factor exp(epsilon), from 1 on less likely by as much.

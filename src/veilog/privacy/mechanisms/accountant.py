@@ -74,14 +74,14 @@ def composed_epsilon(parts: Iterable[NoisedSteps], delta: float | Fraction, *, a
     given = tuple(parts)
     if not LEAST_DELTA <= Fraction(delta) < 1:
         raise ParameterError("training-delta-out-of-range", parameter="delta")
-    failure = _spent_of(delta, given)
+    failure = _step_delta(delta, given)
     if failure <= 0:
         return math.inf
-    found = _bound(given, failure, _INTERVAL * _expected(given, failure, about))
+    found = _bound(given, failure, _INTERVAL * _expected_loss(given, failure, about))
     return found * (1 + _KEPT_BACK) + _AT_LEAST
 
 
-def _spent_of(delta: float | Fraction, parts: tuple[NoisedSteps, ...]) -> float:
+def _step_delta(delta: float | Fraction, parts: tuple[NoisedSteps, ...]) -> float:
     """Return the delta left for the accountant; at most 0 where floats lose all of it."""
     lost = sum(part.steps for part in parts) * LOST_BY_EACH
     return min(float(delta) * (1 - _KEPT_BACK), float(delta) - lost)
@@ -94,7 +94,7 @@ def integer_variance(noise_multiplier: float, bits: int) -> Fraction:
     return variance
 
 
-def _expected(parts: tuple[NoisedSteps, ...], delta: float, about: float | None) -> float:
+def _expected_loss(parts: tuple[NoisedSteps, ...], delta: float, about: float | None) -> float:
     estimate = _estimate(parts, delta)
     return max(estimate if about is None else max(about, estimate / 100), _FINEST)
 
@@ -132,12 +132,12 @@ def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction)
     budget = float(epsilon)
     if not LEAST_DELTA <= delta < 1:
         raise ParameterError("training-delta-out-of-range", parameter="delta")
-    if _spent_of(delta, given) <= 0:
+    if _step_delta(delta, given) <= 0:
         raise _unaffordable()
 
     def roughly(factor: float) -> float:
         scaled = tuple(part.scaled(factor) for part in given)
-        return _bound(scaled, float(delta), _COARSE * _INTERVAL * _expected(scaled, float(delta), budget))
+        return _bound(scaled, float(delta), _COARSE * _INTERVAL * _expected_loss(scaled, float(delta), budget))
 
     low, high = _bracket(lambda factor: roughly(factor) <= budget, _guess(given, budget, float(delta)), given)
     while high / low > 1.02:

@@ -119,7 +119,7 @@ def clipped(factors: Factors, clip: float) -> list[list[_Rounded]]:
     inputs = [[_whole_inputs(term, scale) for term in terms] for terms in factors]
     for attempt in range(_ATTEMPTS):
         rounded = [
-            [_with_errors(term, whole, scale / clip) for term, whole in zip(terms, wholes, strict=True)]
+            [_add_errors(term, whole, scale / clip) for term, whole in zip(terms, wholes, strict=True)]
             for terms, wholes in zip(factors, inputs, strict=True)
         ]
         longest = _longest(rounded)
@@ -154,7 +154,7 @@ def _whole_inputs(term: Outer, scale: npt.NDArray[np.float64]) -> npt.NDArray[An
     return term.inputs if term.inputs.ndim == 1 else _whole(term.inputs, 2.0**FOR_INPUTS, scale > 0)
 
 
-def _with_errors(term: Outer, inputs: npt.NDArray[Any], by: npt.NDArray[np.float64]) -> _Rounded:
+def _add_errors(term: Outer, inputs: npt.NDArray[Any], by: npt.NDArray[np.float64]) -> _Rounded:
     bits = 0 if term.inputs.ndim == 1 else FOR_INPUTS
     errors = _whole(term.errors, by[:, None] * 2.0 ** (GRID - bits), by > 0)
     return _Rounded(inputs, errors, term.width, term.bias, 1 << bits)

@@ -91,10 +91,10 @@ def discrete_gaussian(variance: Fraction, n: int, source: Randomness) -> IntArra
     result = np.empty(n, dtype=np.int64)
     for start in range(0, n, _BLOCK):
         part = result[start : start + _BLOCK]
-        part[:], keep = _proposed(cells, len(part), source)
+        part[:], keep = _draw_proposals(cells, len(part), source)
         open_ = np.flatnonzero(~keep)
         while len(open_):
-            part[open_], keep = _proposed(cells, len(open_), source)
+            part[open_], keep = _draw_proposals(cells, len(open_), source)
             open_ = open_[~keep]
     return result
 
@@ -169,7 +169,7 @@ def exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> Int
     return result
 
 
-def _proposed(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
+def _draw_proposals(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
     """Return ``n`` proposals, and which of them are kept."""
     words = source.words(n)
     cell = cells.guide.take((words >> np.uint32(32 - _SPLIT)).astype(np.int64)).astype(np.int64)
@@ -187,7 +187,7 @@ def _proposed(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, Bool
     if len(near):
         keep[near] = _coins(cells, cell[near], offset[near], coin[near].astype(np.int64), source)
     if len(far):
-        value[far], keep[far] = _beyond(cells, len(far), source)
+        value[far], keep[far] = _draw_tail_proposals(cells, len(far), source)
     negative = (words & np.uint32(1)).astype(np.int64)
     keep &= (value != 0) | (negative == 0)
     value ^= -negative
@@ -210,7 +210,7 @@ def _coins(cells: _Cells, cell: IntArray, offset: IntArray, begun: IntArray, sou
     Here ``x = r (2 h B + r) / (2 s2)``.
     """
     coin = (begun << (_MORE - _COIN)) | (source.words(len(begun)) >> np.uint32(32 - _MORE + _COIN)).astype(np.int64)
-    surely, at_most = _enclosing(cells, cell, offset)
+    surely, at_most = _enclose_exponential(cells, cell, offset)
     keep: BoolArray = coin < surely
     undecided = np.flatnonzero(~keep & (coin < at_most))
     for i in undecided.tolist():
@@ -220,7 +220,7 @@ def _coins(cells: _Cells, cell: IntArray, offset: IntArray, begun: IntArray, sou
     return keep
 
 
-def _enclosing(cells: _Cells, cell: IntArray, offset: IntArray) -> tuple[IntArray, IntArray]:
+def _enclose_exponential(cells: _Cells, cell: IntArray, offset: IntArray) -> tuple[IntArray, IntArray]:
     """Return integers below and above ``2**31 exp(-x)``, by the first bits of offsets."""
     place = offset >> cells.unit_bits
     ahead = cell << (1 + cells.bits - cells.unit_bits)
@@ -250,7 +250,7 @@ def _exp_at_most(x: IntArray) -> IntArray:
     return high
 
 
-def _beyond(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
+def _draw_tail_proposals(cells: _Cells, n: int, source: Randomness) -> tuple[IntArray, BoolArray]:
     """Return proposals beyond the cells, and which of them are kept."""
     start = cells.number << cells.bits
     further = geometric(start / cells.variance, n, source)

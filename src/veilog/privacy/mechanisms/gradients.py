@@ -101,7 +101,7 @@ class Training:
                 columns, times = np.zeros(1, np.int64), np.zeros(1, np.int64)
         else:
             columns, times = np.arange(len(drawn)), drawn
-        asked = _asked(factors, columns)
+        asked = _call_factors(factors, columns)
         if not self._apart and part not in self._checked:
             _check_rows(factors, asked, columns, clip)
             self._checked.add(part)
@@ -151,12 +151,12 @@ def pay_for(
     return account.charge("gradients", purpose, DiscreteGaussianSteps(tuple(plan)), sensitivity, epsilon, delta)
 
 
-def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
+def _call_factors(factors: FactorsOf, columns: IntArray) -> Factors:
     """Return the factors of these columns, or refuse without a text that reveals data."""
     found: Factors = []
     try:
         found = factors(columns.copy())
-        fits = len(found) > 0 and all(_fit(terms, len(columns)) for terms in found)
+        fits = len(found) > 0 and all(_terms_fit(terms, len(columns)) for terms in found)
     except Exception:  # noqa: BLE001 - its text may reveal data
         fits = False
     if not fits:  # outside the handler, so that the error carries no other along
@@ -164,7 +164,7 @@ def _asked(factors: FactorsOf, columns: IntArray) -> Factors:
     return found
 
 
-def _fit(terms: Sequence[Outer], rows: int) -> bool:
+def _terms_fit(terms: Sequence[Outer], rows: int) -> bool:
     """Return True if a layer's terms agree, with a row a column and valid positions."""
     shape = terms[0].width, terms[0].errors.shape[1]
     for term in terms:
@@ -189,7 +189,7 @@ def _check_rows(factors: FactorsOf, asked: Factors, columns: IntArray, clip: flo
     order = columns[:_CHECKED][::-1]
     cut = (len(order) + 2) // 3
     for part in (order[:cut], order[cut:]):
-        if len(part) and not _alike(asked, _asked(factors, part), part, clip):
+        if len(part) and not _alike(asked, _call_factors(factors, part), part, clip):
             raise ParameterError("training-function-mixes-rows", parameter="factors")
 
 

@@ -64,10 +64,10 @@ def language_for(headers: Headers, usual: str | None) -> str:
     kept = cookie_in(headers, _COOKIE)
     if kept in languages():
         return str(kept)
-    return usual or _asked_for(headers.get("accept-language", ""))
+    return usual or _choose_language(headers.get("accept-language", ""))
 
 
-def _asked_for(header: str) -> str:
+def _choose_language(header: str) -> str:
     """Return the available language that the browser prefers (RFC 9110), or English."""
     found = []
     for part in header.split(","):
@@ -164,9 +164,9 @@ class Access:
             return
         language = language_for(Headers(scope=scope), self._settings.language)
         with said_to("pages"), spoken(language), of_server(self._settings):
-            await self._answered(scope, _in_time(receive), send)
+            await self._answer(scope, _limit_time(receive), send)
 
-    async def _answered(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def sealed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
@@ -179,7 +179,7 @@ class Access:
                     headers["cache-control"] = "no-store"
             await send(message)
 
-        given = self._stopped(scope) or await self._entering(scope, receive)
+        given = self._refuse_foreign(scope) or await self._admit(scope, receive)
         if given is None:
             cookie = cookie_in(Headers(scope=scope), self._cookie) if self._is_at_home(scope) else None
             session = self._store.session(cookie, self._token.hex()) if cookie else None
@@ -192,7 +192,7 @@ class Access:
         """Return True if the request is for the host of the pages."""
         return self.own is None or Headers(scope=scope).get("host", "").lower() == self.own
 
-    def _stopped(self, scope: Scope) -> Response | None:
+    def _refuse_foreign(self, scope: Scope) -> Response | None:
         """Return the refusal of a request that comes from elsewhere, or None."""
         headers = Headers(scope=scope)
         hosts = headers.getlist("host")
@@ -209,7 +209,7 @@ class Access:
             return answer(403, words, advice)
         return None
 
-    async def _entering(self, scope: Scope, receive: Receive) -> Response | None:
+    async def _admit(self, scope: Scope, receive: Receive) -> Response | None:
         """Return the answer to a request with a code or the token, or None without one."""
         if scope["method"] == "POST" and scope["path"] == _ENTER:
             try:
@@ -247,7 +247,7 @@ def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "replace")).digest()
 
 
-def _in_time(receive: Receive) -> Receive:
+def _limit_time(receive: Receive) -> Receive:
     """Treat a request whose next part is late as one whose browser has gone."""
     whole = False
 
@@ -315,19 +315,19 @@ async def fields_of(request: Request, largest: int = _LARGEST) -> dict[str, str]
 def new_once(key: bytes, session: str) -> str:
     """Return a new mark for the forms of a page, valid for this session."""
     text = f"{secrets.token_hex(16)}.{int(time.time()):x}"
-    return f"{text}.{_signed(key, session, text)}"
+    return f"{text}.{_sign(key, session, text)}"
 
 
 def check_once(key: bytes, session: str, once: str, oldest: float = _OLDEST) -> str:
     """Return the mark that a form sent; :class:`Problem` if it is foreign or too old."""
     text, _, signature = once.rpartition(".")
-    right = hmac.compare_digest(_signed(key, session, text).encode(), signature.encode("utf-8", "replace"))
+    right = hmac.compare_digest(_sign(key, session, text).encode(), signature.encode("utf-8", "replace"))
     if not right or time.time() - int(text.partition(".")[2], 16) > oldest:
         raise Problem(400, "form-too-old")
     return once
 
 
-def _signed(key: bytes, session: str, text: str) -> str:
+def _sign(key: bytes, session: str, text: str) -> str:
     return hmac.new(key, f"{session} {text}".encode("utf-8", "replace"), "sha256").hexdigest()
 
 
@@ -351,7 +351,7 @@ class Visits:
             raise HTTPException(404)
         return str(session)
 
-    def _found(self, request: Request, kind: str, find: Callable[[str, str], T | None]) -> T:
+    def _find_record(self, request: Request, kind: str, find: Callable[[str, str], T | None]) -> T:
         name = request.path_params[kind]
         found = find(self.session(request), name) if _ID.fullmatch(name) else None
         if found is None:
@@ -360,11 +360,11 @@ class Visits:
 
     def log(self, request: Request) -> LogRecord:
         """Return the log that the address names; 404 if it is not the visitor's."""
-        return self.live(self._found(request, "log", self.store.log))
+        return self.live(self._find_record(request, "log", self.store.log))
 
     def job(self, request: Request) -> JobRecord:
         """Return the job that the address names; 404 if it is not the visitor's."""
-        return self.jobs.now(self._found(request, "job", self.store.job))
+        return self.jobs.now(self._find_record(request, "job", self.store.job))
 
     def live(self, log: LogRecord) -> LogRecord:
         """Return the log with the present state of its reading."""

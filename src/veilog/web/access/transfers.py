@@ -87,7 +87,7 @@ async def receive(
     """
     chunks = request.stream()
     try:
-        return await _received(request, chunks, target, limit, check)
+        return await _receive(request, chunks, target, limit, check)
     except BaseException as error:  # also if the browser has gone
         target.unlink(missing_ok=True)  # noqa: ASYNC240 - at once
         if isinstance(error, Problem) or is_full(error):
@@ -97,7 +97,7 @@ async def receive(
         raise
 
 
-async def _received(
+async def _receive(
     request: Request, chunks: AsyncIterator[bytes], target: Path, limit: int, check: Callable[[Mapping[str, str]], None]
 ) -> Upload:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
@@ -122,9 +122,9 @@ async def _received(
                     await asyncio.to_thread(form.write)
             await asyncio.to_thread(form.write)
         except FormParserError as error:
-            raise _malformed() from error
+            raise _malformed_problem() from error
     if not form.ended:
-        raise _malformed()
+        raise _malformed_problem()
     if not form.upload.name:
         raise Problem(400, "upload-file-not-chosen")
     return form.upload
@@ -165,7 +165,7 @@ class _Form:
     def header(self, which: int, data: bytes) -> None:
         self._headers += len(data)
         if self._headers > _HEADERS:
-            raise _malformed()
+            raise _malformed_problem()
         self._header[which].extend(data)
 
     def header_ends(self) -> None:
@@ -193,14 +193,14 @@ class _Form:
             return
         self._value.extend(data)
         if len(self._value) > _FIELD:
-            raise _malformed()
+            raise _malformed_problem()
 
     def part_ends(self) -> None:
         if self.is_file:
             return
         name = self._options.get(b"name", b"").decode("utf-8", "replace")
         if len(self.upload.fields) >= _FIELDS or len(name) > _FIELD:
-            raise _malformed()
+            raise _malformed_problem()
         self.upload.fields[name] = self._value.decode("utf-8", "replace")
 
     def ends(self) -> None:
@@ -233,7 +233,7 @@ def too_large(limit: int) -> Problem:
     return Problem(413, "upload-too-large", n=round(limit / (1 << 20)))
 
 
-def _malformed() -> Problem:
+def _malformed_problem() -> Problem:
     return Problem(400, "upload-cut-off")
 
 

@@ -241,13 +241,13 @@ class Jobs:
             if found is not None:  # no request deleted it meanwhile
                 self.folder(job).mkdir(mode=0o700, parents=True, exist_ok=True)
                 task = self._task(*found)
-                done, problem = self._watched(job, process, task)
+                done, problem = self._watch_job(job, process, task)
                 for _ in range(_AGAIN):
                     if done or problem or running.stop or running.begun:
                         break
                     process.end()  # it ended before it received its task: no query was made
                     process = WorkerProcess(self._settings, self._work)
-                    done, problem = self._watched(job, process, task)
+                    done, problem = self._watch_job(job, process, task)
         except (OSError, sqlite3.Error) as error:
             problem = f"The server could not keep this job's files: {error}."
         if not done:  # else it may end while its result is being shown
@@ -270,7 +270,7 @@ class Jobs:
             others=log.readings,
         )
 
-    def _watched(self, job: str, process: WorkerProcess, task: WorkerTask) -> tuple[bool, str | None]:
+    def _watch_job(self, job: str, process: WorkerProcess, task: WorkerTask) -> tuple[bool, str | None]:
         """Run a job in a process; return True if it is done, and its problem, if any."""
         running = self._running[job]
         longest = self._settings.job_seconds

@@ -91,7 +91,7 @@ class Store:
             "PRAGMA trusted_schema = OFF",
         ):
             self._connection.execute(setting)
-        with self._writing():
+        with self._write_transaction():
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
             if version == 0:
                 for table in _TABLES:
@@ -106,7 +106,7 @@ class Store:
             self._connection.close()
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _write_transaction(self) -> Iterator[sqlite3.Connection]:
         """Change all or nothing; a block within a block belongs to the outer one."""
         with self.lock:
             if self._connection.in_transaction:
@@ -127,7 +127,7 @@ class Store:
 
     def _change(self, query: str, *values: object) -> int:
         """Change rows and return their number."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             return connection.execute(query, values).rowcount
 
     def key(self) -> bytes:
@@ -153,7 +153,7 @@ class Store:
         """
         fresh = secrets.token_hex(32)
         values = (_digest(fresh), admitted, time.time())
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             moved = "UPDATE sessions SET cookie = ?, admitted = ?, created = ? WHERE cookie = ?"
             if not cookie or connection.execute(moved, (*values, _digest(cookie))).rowcount == 0:
                 made = "INSERT INTO sessions (cookie, admitted, created, id) VALUES (?, ?, ?, ?)"
@@ -176,7 +176,7 @@ class Store:
 
         What ``make`` stores is stored with that. A second time leads to the place of the first.
         """
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             target = self.sent(form, action)
             if target is not None:
                 return target
@@ -223,7 +223,7 @@ class Store:
 
     def delete_log(self, log: str) -> list[str]:
         """Delete a log with all of its jobs, and return their ids."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             jobs = [job for (job,) in self._rows("SELECT id FROM jobs WHERE log = ?", log)]
             for table in ("jobs", "drafts"):
                 connection.execute(f"DELETE FROM {table} WHERE log = ?", (log,))
@@ -236,7 +236,7 @@ class Store:
 
     def take_over(self, log: str, session: str) -> bool:
         """Give a log and its jobs to a session, with the notes on its releases."""
-        with self._writing() as connection:
+        with self._write_transaction() as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO notes SELECT ?, notes.entry, recipient, note FROM notes JOIN jobs "
                 "ON jobs.session = notes.session AND jobs.entry = notes.entry WHERE jobs.log = ?",
@@ -324,7 +324,7 @@ class Store:
         ``mark`` is the fingerprint of a log that was read.
         """
         changed = "UPDATE jobs SET state = ?, result = ?, problem = ?, finished = ? WHERE id = ? AND state = ?"
-        with self._writing():
+        with self._write_transaction():
             ended = self._change(changed, after, result, problem, time.time(), job, before) == 1
             if ended and mark is not None:
                 self._change(

@@ -35,7 +35,7 @@ def _http(request: Request, error: Exception) -> Response:
     return found
 
 
-def _foreseen(request: Request, error: Exception) -> Response:
+def _show_error(request: Request, error: Exception) -> Response:
     if is_full(error) or (error.__cause__ is not None and is_full(error.__cause__)):
         error = DISK_FULL
     if isinstance(error, Problem):
@@ -47,7 +47,7 @@ def _foreseen(request: Request, error: Exception) -> Response:
 
 def _unforeseen(request: Request, error: Exception) -> Response:
     if is_full(error):
-        return _foreseen(request, error)
+        return _show_error(request, error)
     advice = gettext("The terminal in which veilog serve runs has the details; please report them.")
     return answer(500, gettext("This is a defect of veilog; nothing was done."), advice)
 
@@ -56,6 +56,6 @@ HANDLERS = {
     HTTPException: _http,
     ClientDisconnect: lambda request, error: Response(status_code=400),
     Exception: _unforeseen,
-    **dict.fromkeys((VeilogError, OSError, sqlite3.Error), _foreseen),
+    **dict.fromkeys((VeilogError, OSError, sqlite3.Error), _show_error),
 }
 """Handlers of errors for Starlette."""

@@ -106,8 +106,8 @@ class Outlook:
             "band": _places(ends),
             "gained": _places((_x(budget), right_of_50(budget, delta) / 100) for budget in gained),
             "ticks": [(_x(float(budget)), budget) for budget in BUDGETS],
-            "here": _within(float(self.cost[0])),
-            "limit": None if limit is None else _within(float(limit)),
+            "here": _place_within(float(self.cost[0])),
+            "limit": None if limit is None else _place_within(float(limit)),
         }
 
 
@@ -118,7 +118,7 @@ def _x(epsilon: float) -> float:
     return round(LEFT + (RIGHT - LEFT) * math.log(epsilon / _LEAST) / math.log(_MOST / _LEAST), 1)
 
 
-def _within(epsilon: float) -> float:
+def _place_within(epsilon: float) -> float:
     """Return the place of a budget; beyond an end, that end."""
     return _x(min(max(epsilon, _LEAST), _MOST))
 

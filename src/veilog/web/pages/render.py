@@ -120,7 +120,7 @@ def log_page(log: LogRecord, once: str) -> str:
         job=job,
         result=result,
         guessed=result is not None and result.columns is not None and "guessed" in result.columns.how.values(),
-        steps=_with_steps(log, result),
+        steps=_has_steps(log, result),
         columns=() if found is None else _attributes(found),
         person=person,
         unit=next((unit for unit in (found.units if found else ()) if unit.column == person), None),
@@ -132,7 +132,7 @@ def log_page(log: LogRecord, once: str) -> str:
     )
 
 
-def _with_steps(log: LogRecord, result: ReadLog | None) -> bool:
+def _has_steps(log: LogRecord, result: ReadLog | None) -> bool:
     """Return True if the user chooses how starts and ends count."""
     found = () if result is None else result.findings
     return bool(log.columns.get("lifecycle")) or any(f.rule in _STEPS for f in found)
@@ -142,10 +142,11 @@ def exposure(log: LogRecord) -> str:
     """Return the page of persons whom an attacker could find in the log."""
     found = log.measured
     if found is None:
-        return _waiting(log, "exposure")
+        return _waiting_page(log, "exposure")
     usual = max(found.singled_out, key=lambda r: (r.with_start, r.size == 3, r.size), default=None)
     levels = [
-        {"size": r.size, "day": r.with_start, "found": _of_hundred(r), "says": _known(r)} for r in found.singled_out
+        {"size": r.size, "day": r.with_start, "found": _people_of_hundred(r), "says": _knowledge_sentence(r)}
+        for r in found.singled_out
     ]
     return _page(
         "exposure.html",
@@ -153,12 +154,12 @@ def exposure(log: LogRecord) -> str:
         found=found,
         levels=levels,
         chance=usual,
-        says="" if usual is None else _known(usual),
-        dots=0 if usual is None else _of_hundred(usual),
+        says="" if usual is None else _knowledge_sentence(usual),
+        dots=0 if usual is None else _people_of_hundred(usual),
     )
 
 
-def _known(found: ReidentificationRate) -> str:
+def _knowledge_sentence(found: ReidentificationRate) -> str:
     """Return a sentence on the knowledge of the attacker who finds so many."""
     if found.with_start:
         return ngettext(
@@ -169,7 +170,7 @@ def _known(found: ReidentificationRate) -> str:
     return ngettext("The attacker knows {n} event of a case.", "The attacker knows {n} events of a case.", found.size)
 
 
-def _of_hundred(found: ReidentificationRate) -> int:
+def _people_of_hundred(found: ReidentificationRate) -> int:
     """Return the number of 100 people that an attacker finds, at least 1 if any."""
     share = 100 * found.found.value
     return max(1, round(share)) if share > 0 else 0
@@ -181,7 +182,7 @@ def explore(log: LogRecord, job: JobRecord | None = None) -> str:
     It has variants, the map, durations, and attributes.
     """
     if log.measured is None:
-        return _waiting(log, "explore")
+        return _waiting_page(log, "explore")
     made = None if job is None else job.result
     facts = made if isinstance(made, ReleasedLog) else None
     beside = None if facts is None else facts.beside
@@ -204,10 +205,10 @@ def release_form(
     ``values`` are those of an earlier form, or of the address, and ``refused`` is the error in them.
     """
     if log.measured is None:
-        return _waiting(log, "release")
+        return _waiting_page(log, "release")
     return _page(
         "expert.html" if expert else "release.html",
-        **_asked(log, values, once, refused),
+        **_release_context(log, values, once, refused),
         outlook=outlook,
         prior=prior,
         prior_endings=ENDINGS,
@@ -225,14 +226,16 @@ def check(log: LogRecord, values: Mapping[str, str], once: str, *, outlook: Outl
     planned = outlook.plan.plan
     return _page(
         "check.html",
-        **_asked(log, values, once),
+        **_release_context(log, values, once),
         outlook=outlook,
         bar=segments(outlook.plan.account.account, outlook.cost if planned.bounded else None),
         **{"same": None, "falls": False, "sure": {}, **asked},
     )
 
 
-def _asked(log: LogRecord, values: Mapping[str, str], once: str, refused: Refused | None = None) -> dict[str, Any]:
+def _release_context(
+    log: LogRecord, values: Mapping[str, str], once: str, refused: Refused | None = None
+) -> dict[str, Any]:
     """Return the facts that the pages of a release share."""
     found = log.measured
     assert found is not None
@@ -324,7 +327,7 @@ def job_page(
         return log_page(log, once)
     facts: dict[str, Any] = {"r": None, "price": price}
     if isinstance(job.result, ReleasedLog):
-        facts |= _of_release(job.result, now) | {"signed": signed}
+        facts |= _result_context(job.result, now) | {"signed": signed}
     return _page("job.html", job=job, log=log, once=once, again=not job.ended, **facts)
 
 
@@ -341,8 +344,8 @@ def account(
     ``jobs`` and ``notes`` are by the numbers of the releases in the ledger.
     """
     if log.measured is None:
-        return _waiting(log, "account")
-    made = _released(jobs)
+        return _waiting_page(log, "account")
+    made = _released_logs(jobs)
     upcoming = upcoming_cost({}, log)
     return _page(
         "account.html",
@@ -357,7 +360,7 @@ def account(
     )
 
 
-def _released(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
+def _released_logs(jobs: Mapping[int, JobRecord]) -> dict[int, ReleasedLog]:
     return {number: job.result for number, job in jobs.items() if isinstance(job.result, ReleasedLog)}
 
 
@@ -367,8 +370,8 @@ def comparison(log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord],
     ``picked`` are their numbers in the ledger, else they are the newest two.
     """
     if log.measured is None:
-        return _waiting(log, "account")
-    made = {number: found for number, found in _released(jobs).items() if not found.empty}
+        return _waiting_page(log, "account")
+    made = {number: found for number, found in _released_logs(jobs).items() if not found.empty}
     entries = [] if seen.account is None else [e for e in reversed(seen.account.entries) if e.number in made]
     chosen = [n for n in dict.fromkeys([*picked, *(e.number for e in entries)]) if n in made][:2]
     facts: dict[str, Any] = {}
@@ -404,7 +407,7 @@ _OF_REPORTS = ("map.html", "decision.html", "guarantee.html", "conclude.html")
 
 def warm() -> None:
     """Load every template, which takes longer than any page does."""
-    for name in (*_OF_REPORTS, *_own_templates().list_templates()):
+    for name in (*_OF_REPORTS, *_template_loader().list_templates()):
         _environment().get_template(name)
 
 
@@ -414,7 +417,7 @@ def _attributes(found: LogMeasures) -> list[str]:
     return [name for name in names if len(name) <= _NAME]
 
 
-def _of_release(made: ReleasedLog, now: LedgerStatus | None) -> dict[str, Any]:
+def _result_context(made: ReleasedLog, now: LedgerStatus | None) -> dict[str, Any]:
     owner = None if made.owner is None else replace(made.owner, standing=now)
     verdict = decided(made.known, made.cases, owner)
     together = now.account.strength if now and now.account and now.account.releases > 1 else None
@@ -432,7 +435,7 @@ def _of_release(made: ReleasedLog, now: LedgerStatus | None) -> dict[str, Any]:
     }
 
 
-def _waiting(log: LogRecord, at: str) -> str:
+def _waiting_page(log: LogRecord, at: str) -> str:
     busy = log.reading is not None and not log.reading.ended
     return _page("waiting.html", log=log, at=at, again=busy)
 
@@ -456,7 +459,7 @@ def _page(template: str, *, again: bool = False, **facts: Any) -> str:
 
 
 @lru_cache(maxsize=1)
-def _own_templates() -> PackageLoader:
+def _template_loader() -> PackageLoader:
     from jinja2 import PackageLoader
 
     return PackageLoader("veilog.web.pages")
@@ -467,7 +470,7 @@ def _environment() -> Environment:
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([_own_templates(), PackageLoader("veilog.report")]),
+        loader=ChoiceLoader([_template_loader(), PackageLoader("veilog.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -498,7 +501,7 @@ def _bytes(size: float) -> str:
     return f"{localised(f'{size:.1f}')} GB"
 
 
-def _when(moment: float) -> str:
+def _format_moment(moment: float) -> str:
     at = datetime.datetime.fromtimestamp(moment, datetime.UTC).astimezone()
     return f"{day_in_words(at)}, {at:%H:%M}"
 
@@ -563,5 +566,5 @@ FILTERS = {
     "power": _power,
     "told": told,
     "two": lambda value: localised(f"{value:.2f}"),
-    "when": _when,
+    "when": _format_moment,
 }

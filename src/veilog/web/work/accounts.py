@@ -66,10 +66,10 @@ class Segment:
 def segments(account: Account | None, upcoming: Cost | None = None) -> tuple[Segment, ...]:
     """Return the bar of an account, also with one more release."""
     account = account or Account(0, "", "case", None, ())
-    entries, found, reached = _counting(account)[-_SEGMENTS:], list[Segment](), 0.0
-    first = len(_counting(account)) - len(entries)
+    entries, found, reached = _counted_entries(account)[-_SEGMENTS:], list[Segment](), 0.0
+    first = len(_counted_entries(account)) - len(entries)
     for place, entry in enumerate(entries, first + 1):
-        held = replace(account, entries=_counting(account)[:place])
+        held = replace(account, entries=_counted_entries(account)[:place])
         end = 100.0 if held.spent is None else max(reached, advantage_at(held.spent))
         found.append(Segment(entry.number, reached, end, held.strength))
         reached = end
@@ -177,7 +177,7 @@ class AccountSeen:
         Costs of several such columns do not add up.
         """
         found: list[tuple[str, str | None, Cost | None]] = []
-        counting = () if self.account is None else _counting(self.account)
+        counting = () if self.account is None else _counted_entries(self.account)
         for unit in dict.fromkeys(entry.unit for entry in counting):
             assert self.account is not None
             kinds: tuple[str | None, ...] = self.account.kinds if unit == "case" else ()
@@ -212,11 +212,11 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
     try:
         ledger = _ledger_of(log, settings)
         account = account_of(ledger, log)
-        refused = _refused(account, cost, (unit, kind), subset)
-        entries = () if account is None else _counting(account)
+        refused = _refusal_text(account, cost, (unit, kind), subset)
+        entries = () if account is None else _counted_entries(account)
         every = () if entries else ledger.show()
     except (VeilogError, ValueError) as error:
-        return InAccount(problem=_in_words(error))
+        return InAccount(problem=_error_text(error))
     kinds = _kinds(account, kind)
     other = any(entry.unit != unit for entry in entries) or bool(kinds)
     now = (account or Account(0, "", unit, None, ())).among(log.cases)
@@ -238,7 +238,7 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
         found,
         spent=account.spent_on(subset),
         left=account.left_for(subset),
-        after=None if other else _after(account, cost, subset),
+        after=None if other else _cost_after(account, cost, subset),
         other_unit=other or len({entry.unit for entry in entries}) > 1,
         kinds=kinds,
         falls=now.strength if falls else None,
@@ -256,7 +256,7 @@ def account_seen(log: LogRecord, settings: ServerSettings, mine: Iterable[LogRec
         # Accounts of further logs of this browser, by their names: those of other users are not shown.
         others = {a.number: log.name for log in mine if (a := account_of(ledger, log)) is not None}
     except (VeilogError, ValueError) as error:
-        return AccountSeen(problem=_in_words(error))
+        return AccountSeen(problem=_error_text(error))
     others.pop(0 if account is None else account.number, None)
     unit = log.columns.get("person") or "case" if account is None else account.unit
     seen = None if account is None else account.among(log.cases)
@@ -268,13 +268,13 @@ def limit(log: LogRecord, settings: ServerSettings, epsilon: str | None, delta: 
 
     None as ``epsilon`` removes the limit. What is spent stays spent.
     """
-    ledger, mark = _joined(log, settings)
+    ledger, mark = _join_account(log, settings)
     ledger.set_budget(mark, epsilon, delta, unit=unit)
 
 
 def count_all(log: LogRecord, settings: ServerSettings) -> None:
     """Enter the releases of a log that its account does not count; this is final."""
-    ledger, mark = _joined(log, settings)
+    ledger, mark = _join_account(log, settings)
     ledger.count_uncounted(mark)
 
 
@@ -292,7 +292,7 @@ def put_on(log: LogRecord, settings: ServerSettings, account: int, mine: Iterabl
     """Put a log, with what was spent on it, on another account that its page offers."""
     if account not in dict(account_seen(log, settings, mine).others):
         raise Problem(400, "account-unknown")
-    ledger, mark = _joined(log, settings)
+    ledger, mark = _join_account(log, settings)
     ledger.enter(mark, account=account)
 
 
@@ -309,7 +309,7 @@ def _ledger_of(log: LogRecord, settings: ServerSettings) -> Ledger:
     return Ledger.open(settings.ledger, create=True, name=clean(log.name)[:120])
 
 
-def _in_words(error: VeilogError | ValueError) -> str:
+def _error_text(error: VeilogError | ValueError) -> str:
     return clean(error.words() if isinstance(error, VeilogError) else str(error))
 
 
@@ -319,7 +319,7 @@ def _marks(log: LogRecord) -> list[bytes]:
     return [bytes.fromhex(mark) for mark in dict.fromkeys(marks)]
 
 
-def _joined(log: LogRecord, settings: ServerSettings) -> tuple[Ledger, bytes]:
+def _join_account(log: LogRecord, settings: ServerSettings) -> tuple[Ledger, bytes]:
     """Return the log's ledger, with all readings on one account, and its fingerprint."""
     if log.measured is None:
         raise Problem(400, "log-still-being-read")
@@ -328,7 +328,7 @@ def _joined(log: LogRecord, settings: ServerSettings) -> tuple[Ledger, bytes]:
     return ledger, mark
 
 
-def _counting(account: Account) -> tuple[Entry, ...]:
+def _counted_entries(account: Account) -> tuple[Entry, ...]:
     return tuple(entry for entry in account.entries if entry.state != "withdrawn")
 
 
@@ -340,7 +340,9 @@ def _kinds(account: Account | None, kind: str | None) -> tuple[str, ...]:
     return found if len(found) > 1 else ()
 
 
-def _refused(account: Account | None, cost: Cost | None, of: tuple[str, str | None], subset: str | None) -> str | None:
+def _refusal_text(
+    account: Account | None, cost: Cost | None, of: tuple[str, str | None], subset: str | None
+) -> str | None:
     try:
         if account is not None:
             check_paid(account, cost, of[0], subset, of[1])
@@ -349,7 +351,7 @@ def _refused(account: Account | None, cost: Cost | None, of: tuple[str, str | No
     return None
 
 
-def _after(account: Account, cost: Cost | None, subset: str | None) -> Cost | None:
+def _cost_after(account: Account, cost: Cost | None, subset: str | None) -> Cost | None:
     spent, left = account.spent_on(subset), account.left_for(subset)
     if cost is None or spent is None:
         return None

@@ -60,16 +60,16 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
     stages = Stages(progress, READING)
     stages.at("Looking at the columns")
     source = Source(path, _options(columns))
-    found = ReadLog(problem=None, inside=_inside(source))
+    found = ReadLog(problem=None, inside=_inner_tables(source))
     if found.inside is not None and found.inside.chosen is None:
         which = gettext("Choose the one that is the log below.")
         asked = _SHEETS if found.inside.what == "sheet" else _TYPES
         return replace(found, problem=gettext(asked, n=len(found.inside.among)), advice=which)
     names = _column_names(source)
     if names is not None:
-        columns = _meant(columns, names)
-        shown = Columns(_listed(names, columns), *_recognised(names, _options(columns)))
-        found = replace(found, preview=_shown_table(_first_rows(source)), columns=shown)
+        columns = _resolve_names(columns, names)
+        shown = Columns(_names_to_show(names, columns), *_recognise_roles(names, _options(columns)))
+        found = replace(found, preview=_table_to_show(_first_rows(source)), columns=shown)
         try:
             roles = roles_of(source, _options(columns))
         except (InputError, ParameterError) as error:
@@ -78,21 +78,21 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
             which = gettext("Choose the columns below.") if len(set(names)) == len(names) else ""
             return _not_so(found, error, which)
         if roles is not None and found.preview is not None:
-            times = _understood(source, roles.timestamp, roles.day_order)
+            times = _parsed_times(source, roles.timestamp, roles.day_order)
             found = replace(found, preview=replace(found.preview, times=times))
     reading = stages.at("Reading the log")
     try:
-        log = _read(source, columns, reading)
+        log = _read_log(source, columns, reading)
     except InputError as error:
-        return _what_stops(found, source, columns, error)
+        return _blocked_log(found, source, columns, error)
     except ParameterError as error:
         return _not_so(found, error)
     if log.cases.num_rows == 0:
         raise InputError("log-without-cases")
     return replace(
         found,
-        findings=_shown_findings(log.findings),
-        preview=found.preview or _shown_table(log.to_arrow().slice(0, _PREVIEW_ROWS)),
+        findings=_findings_to_show(log.findings),
+        preview=found.preview or _table_to_show(log.to_arrow().slice(0, _PREVIEW_ROWS)),
         measured=measured(log, stages.at("Counting who could be found"), columns.get("person")),
     )
 
@@ -106,7 +106,7 @@ def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventL
     """Return the log in the reading that its owner chose, to release it."""
     source = Source(path, _options(columns))
     names = _column_names(source)
-    return _read(source, columns if names is None else _meant(columns, names), progress)
+    return _read_log(source, columns if names is None else _resolve_names(columns, names), progress)
 
 
 def in_words(error: VeilogError) -> InputError:
@@ -117,7 +117,7 @@ def in_words(error: VeilogError) -> InputError:
     return InputError(problem, advice=told)
 
 
-def _read(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
+def _read_log(source: Source, columns: Mapping[str, str], progress: Progress) -> EventLog:
     return whole(source, ReadRequest(_options(columns), Findings(_policies(columns), source.name), progress=progress))
 
 
@@ -132,35 +132,35 @@ def _policies(columns: Mapping[str, str]) -> dict[str, Policy]:
     return {rule.name: policy for rule, value in rules if rule for policy in rule.policies if policy == value}
 
 
-def _recognised(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
+def _recognise_roles(names: Sequence[str], declared: ReadOptions) -> tuple[dict[str, str], dict[str, str]]:
     """Return the column of each role that names reveal, even if others are unclear."""
     taken: dict[str, str] = {}
     how: dict[str, str] = {}
     for role in ("case", "activity", "timestamp"):
         with contextlib.suppress(InputError):
             name, how[role] = role_of(role, names, getattr(declared, role))
-            taken[role] = _shown_name(name)
+            taken[role] = _shorten_name(name)
     return taken, how
 
 
-def _meant(columns: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+def _resolve_names(columns: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
     """Return the chosen columns by their real names; a page may show shorter ones."""
-    shown = {_shown_name(name): name for name in reversed(names)}
+    shown = {_shorten_name(name): name for name in reversed(names)}
     roles = {role: columns[role] for role in ("case", "activity", "timestamp") if columns.get(role)}
     return {**columns, **{role: name if name in names else shown.get(name, name) for role, name in roles.items()}}
 
 
-def _shown_name(name: str) -> str:
+def _shorten_name(name: str) -> str:
     return short(name, _NAME)
 
 
-def _listed(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]:
+def _names_to_show(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names to choose from: the first ones, and those already chosen."""
     taken = [name for name in columns.values() if name in names]
-    return tuple(_shown_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken]))
+    return tuple(_shorten_name(name) for name in dict.fromkeys([*names[:_COLUMNS], *taken]))
 
 
-def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError) -> ReadLog:
+def _blocked_log(found: ReadLog, source: Source, columns: Mapping[str, str], error: InputError) -> ReadLog:
     """Return all findings of a log that one of them stopped, with those to decide.
 
     For any other error, the result has it as its problem if other columns may help; else it raises.
@@ -176,7 +176,7 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
         return replace(
             found,
             problem=gettext("Something in the log must be decided before it can be used."),
-            findings=_shown_findings(findings),
+            findings=_findings_to_show(findings),
             choices=tuple(finding.rule for finding in stopping),
         )
     if found.columns is not None and not error.message.code.startswith(_OF_FILE):
@@ -184,15 +184,15 @@ def _what_stops(found: ReadLog, source: Source, columns: Mapping[str, str], erro
     raise error
 
 
-def _shown_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    return tuple(replace(finding, example=_cut(finding.example)) for finding in findings)
+def _findings_to_show(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(replace(finding, example=_cut_example(finding.example)) for finding in findings)
 
 
-def _cut(example: str | Message) -> str | Message:
+def _cut_example(example: str | Message) -> str | Message:
     """Return an example with its values cut; the page puts it into its language."""
     if isinstance(example, str):
         return short(example, 160)
-    shown = {name: _cut(value) for name, value in example.values.items() if isinstance(value, str | Message)}
+    shown = {name: _cut_example(value) for name, value in example.values.items() if isinstance(value, str | Message)}
     return Message(example.code, **{**example.values, **shown})
 
 
@@ -202,7 +202,7 @@ _TYPES = gettext_noop(
 )
 
 
-def _inside(source: Source) -> InnerTables | None:
+def _inner_tables(source: Source) -> InnerTables | None:
     """Return the tables or types of a file, with the chosen one that is the log."""
     reader = table_reader_of(source)
     what = next((name for name in _LAYOUT if reader is not None and name in reader.heeds), None)
@@ -238,7 +238,7 @@ def _first_rows(source: Source) -> pa.Table:
     return pa.table({}) if batch is None else pa.Table.from_batches([batch.slice(0, _PREVIEW_ROWS)])
 
 
-def _understood(source: Source, column: str, order: DayOrder | None) -> tuple[str, ...]:
+def _parsed_times(source: Source, column: str, order: DayOrder | None) -> tuple[str, ...]:
     """Return the times of the first rows in words; empty if the name is not unique."""
     rows = _first_rows(source)
     if rows.column_names.count(column) != 1:
@@ -267,7 +267,7 @@ def _moment(text: str, order: DayOrder) -> str:
     return f"{day_in_words(at)}, {at:%H:%M}"
 
 
-def _shown_table(table: pa.Table) -> FirstRows:
+def _table_to_show(table: pa.Table) -> FirstRows:
     # Columns by their places: two columns may have one name, which reading refuses in words.
     places = [i for i, name in enumerate(table.column_names) if name not in (CASE_INDEX, EVENT_INDEX, NESTED)]
     shown = places[:_PREVIEW_COLUMNS]
@@ -332,7 +332,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
     results = risk(variants, ["sequence"], sizes, work_limit=_WORK, samples=_SAMPLES, progress=progress)
     columns = unit_columns(log)
     whose = _person(columns, person)
-    exposed = _exposed(log, whose, progress)
+    exposed = _measure_exposure(log, whose, progress)
     if exposed is not None:
         exact = {r.size: r.unique for r in results if r.exact}
         exposed = exposed.at_most(exact)
@@ -350,7 +350,7 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
         units=_units(columns, log.cases.num_rows),
         case_attributes=_attributes(log.cases),
         event_attributes=_attributes(log.events),
-        without_numbers=_without_numbers(log.cases, log.events),
+        without_numbers=_text_attributes(log.cases, log.events),
         fingerprint=fingerprint(variants).hex(),
         alone=int((variants.counts == 1).sum()) if exposed is None else exposed.alone,
         people=variants.cases if exposed is None else exposed.people,
@@ -388,7 +388,7 @@ def _attributes(table: pa.Table) -> tuple[str, ...]:
     return tuple(clean(name) for name in table.column_names if name not in reserved)[:_ATTRIBUTES]
 
 
-def _without_numbers(*tables: pa.Table) -> tuple[str, ...]:
+def _text_attributes(*tables: pa.Table) -> tuple[str, ...]:
     """Return the attributes without a range, such as texts and truth values."""
     ranged = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal)
     kinds = [(clean(field.name), plain_type(field.type)) for table in tables for field in table.schema]
@@ -402,7 +402,7 @@ def _units(columns: Sequence[PersonColumn], cases: int) -> tuple[PersonColumn, .
     return tuple(replace(column, column=short(column.column, _NAME_OF_EXPOSURE)) for column in offered[:_UNITS])
 
 
-def _exposed(log: EventLog, person: str | None, progress: Progress) -> Exposure | None:
+def _measure_exposure(log: EventLog, person: str | None, progress: Progress) -> Exposure | None:
     """Return how often an attacker finds a person by a few known events."""
     progress("trying what a few known events tell", None)
     try:

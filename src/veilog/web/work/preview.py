@@ -192,7 +192,7 @@ def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tupl
         for name, share in preview.attribute_errors
         if share > _DROWNED
     ]
-    found += _misnamed(log, planned) + _misdated(log, planned)
+    found += _missing_activities(log, planned) + _window_messages(log, planned)
     if planned.delta * cases > Fraction(1, 10):
         found.append(
             gettext(
@@ -205,7 +205,7 @@ def _warnings(log: LogRecord, planned: ReleaseRequest, preview: Preview) -> tupl
     return tuple(found)
 
 
-def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
+def _missing_activities(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     """Return for the owner what a list of activities loses, if the log's are known."""
     measured = log.measured
     if measured is None or measured.more_labels:
@@ -214,7 +214,7 @@ def _misnamed(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     return [clean(str(loss.message)) for loss in found]
 
 
-def _misdated(log: LogRecord, planned: ReleaseRequest) -> list[str]:
+def _window_messages(log: LogRecord, planned: ReleaseRequest) -> list[str]:
     """Return a warning for the owner if no event is in the declared window."""
     window, measured = planned.declared.window, log.measured
     if window is None or measured is None or not (measured.statistics.start and measured.statistics.end):

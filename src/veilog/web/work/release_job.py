@@ -105,19 +105,19 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     except VeilogError:
         (out / _SPARE).unlink(missing_ok=True)
         raise
-    missing, unwritten = _written(released, out, stages.at("Writing the files"), progress)
+    missing, unwritten = _write_files(released, out, stages.at("Writing the files"), progress)
     result = replace(
         _about(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
     )
     person = whose(task.columns, planned.unit.column)
     sides = ComparisonInput(released, log, logs_in(out), out / "internal-report.html", person)
-    result = _compared(result, sides, out, stages, settings)
+    result = _compare_sides(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
     (out / PAID).unlink(missing_ok=True)
     return replace(result, files=_sizes(out))
 
 
-def _compared(
+def _compare_sides(
     result: ReleasedLog, sides: ComparisonInput, out: Path, stages: Stages, settings: ServerSettings
 ) -> ReleasedLog:
     """Return the result with the comparison for its owner, as far as it succeeds.
@@ -135,7 +135,7 @@ def _compared(
         if stage != begun:
             progress, begun = stages.at(stage), stage
         stopped = gettext("The work was stopped before all of the release was compared with the original.")
-        _written_down(replace(result, missing=(*result.missing, stopped)), out)
+        _record_result(replace(result, missing=(*result.missing, stopped)), out)
         try:
             result = replace(result, beside=compared(sides, result.beside, progress))
         except (VeilogError, MemoryError) as error:
@@ -160,18 +160,18 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
         raise InputError("release-no-longer-kept") from error
     _set_aside(out / _SPARE, _MARGIN + _EACH_EVENT * log.events.num_rows)
     for name in result.files:
-        _linked(kept / name, out / name)
+        _link_file(kept / name, out / name)
     (out / _SPARE).unlink()
     (out / ENTRY).write_text(str(result.entry))
     if not (out / KEPT).exists():
-        for one, target in _with_models(log, source, out / KEPT):
+        for one, target in _files_to_write(log, source, out / KEPT):
             files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
     missing, unwritten = [], []
     for name in result.unwritten:
         progress(gettext("writing {file}", file=name), None)
         try:
             if name in _LOGS:
-                for one, target in _with_models(log, source, out / name):
+                for one, target in _files_to_write(log, source, out / name):
                     files.write_named(one, target, lossy=True, overwrite=True, naming=entry.naming(target))
             else:
                 _write_page(log, out / name, progress)
@@ -182,13 +182,13 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
     return replace(result, missing=tuple(missing), unwritten=tuple(unwritten), stopped=False, files=_sizes(out))
 
 
-def _with_models(log: EventLog, source: Path, target: Path) -> list[tuple[EventLog, Path]]:
+def _files_to_write(log: EventLog, source: Path, target: Path) -> list[tuple[EventLog, Path]]:
     """Return the log, and before it the log of its models, with their new paths."""
     beside = files.named_after(source, BESIDE)
     return [*([(files.read(beside), files.named_after(target, BESIDE))] if beside.exists() else []), (log, target)]
 
 
-def _linked(source: Path, target: Path) -> None:
+def _link_file(source: Path, target: Path) -> None:
     try:
         os.link(source, target)
     except OSError:
@@ -220,7 +220,7 @@ def _no_room(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _written(released: Release, out: Path, progress: Progress, told: Progress) -> tuple[list[str], list[str]]:
+def _write_files(released: Release, out: Path, progress: Progress, told: Progress) -> tuple[list[str], list[str]]:
     """Write certificate, reports and the log in all its formats, in the reserved room.
 
     Return what could not be written, in words, and the names of files that could be once the disk has room. The
@@ -233,10 +233,12 @@ def _written(released: Release, out: Path, progress: Progress, told: Progress) -
     with unstopped() as begin, released.kept():
         begin()  # a user who stops the work waits for the end of the block, within the patience of the server
         with contextlib.suppress(VeilogError):
-            _certified(released, out)
-        _paid(released, out)  # first, so that an end of the work at any time leaves a release that can be written again
-        _secured(released, out, told, missing)
-        _paid(released, out)  # with the files that there are by now
+            _write_certificate(released, out)
+        _record_spending(
+            released, out
+        )  # first, so that an end of the work at any time leaves a release that can be written again
+        _secure_release(released, out, told, missing)
+        _record_spending(released, out)  # with the files that there are by now
     if released.variants.cases == 0:
         return missing, unwritten
     for name in (*_logs_of(released), *_PAGES):
@@ -275,18 +277,18 @@ def logs_in(out: Path) -> tuple[Path, ...]:
     return tuple(path for name in (*_LOGS, KEPT) if (path := out / name).exists())
 
 
-def _certified(released: Release, out: Path) -> None:
+def _write_certificate(released: Release, out: Path) -> None:
     facts = {name: value for name, value in released.to_json().items() if name != "owner_only"}
     certificate = json.dumps(facts, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     with atomic_target(out / "certificate.json") as file:
         file.write(certificate.encode("utf-8", "replace"))
 
 
-def _secured(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
+def _secure_release(released: Release, out: Path, progress: Progress, missing: list[str]) -> None:
     """Write certificate and release, which only memory holds, waiting for disk room."""
     while True:
         try:
-            _certified(released, out)
+            _write_certificate(released, out)
             if released.variants.cases:
                 released.save(out / KEPT, overwrite=True)
             return
@@ -299,14 +301,14 @@ def _secured(released: Release, out: Path, progress: Progress, missing: list[str
         time.sleep(_AGAIN)
 
 
-def _paid(released: Release, out: Path) -> None:
+def _record_spending(released: Release, out: Path) -> None:
     """Store the result for an end of the work during writing: files can follow later."""
     empty = released.variants.cases == 0
     waits = released.entry is not None and kept_file(released.entry) is not None
     if empty or waits or (out / KEPT).exists():
         result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
-        _written_down(replace(result, unwritten=left, stopped=True), out, PAID)
+        _record_result(replace(result, unwritten=left, stopped=True), out, PAID)
 
 
 def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
@@ -342,7 +344,7 @@ def _owner(log: EventLog) -> OwnerSide | None:
         return None
 
 
-def _written_down(result: ReleasedLog, out: Path, name: str = RESULT) -> None:
+def _record_result(result: ReleasedLog, out: Path, name: str = RESULT) -> None:
     """Store the present result for the pages; if the work ends here, it is final."""
     with contextlib.suppress(VeilogError), atomic_target(out / name) as file:  # the end writes it anew
         file.write(to_text(replace(result, files=_sizes(out))).encode())

@@ -80,7 +80,7 @@ def said_at_import(log: LogRecord) -> dict[str, str]:
 def completed(form: Mapping[str, str], cases: int) -> dict[str, str]:
     """Return a form with the proposed delta if it needs one and has none."""
     given = dict(form)
-    names = _listed(given.get("attributes", ""))
+    names = _split_list(given.get("attributes", ""))
     needs = given.get("labels") == PRIVATELY or any(not given.get(f"d_{name}", "").strip() for name in names)
     method = METHODS.get(given.get("method", ""))
     if not given.get("delta", "").strip() and (needs or (method is not None and method.needs_delta)):
@@ -90,7 +90,7 @@ def completed(form: Mapping[str, str], cases: int) -> dict[str, str]:
 
 def can_be_asked_for(name: str) -> bool:
     """Return True if a form that lists names can name this one, and only this one."""
-    return _listed(name) == (name,) and len(name.splitlines()) == 1
+    return _split_list(name) == (name,) and len(name.splitlines()) == 1
 
 
 def delta_for(cases: int) -> str:
@@ -139,11 +139,13 @@ def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
     method = method_named(given.get("method", ""))
     parameters = _parameters(method, given)
     asked = {
-        option.name: _read(option, given) for option in OPTIONS.values() if option.name in FIELDS and option.keyword
+        option.name: _parse_option(option, given)
+        for option in OPTIONS.values()
+        if option.name in FIELDS and option.keyword
     }
     asked |= {
         "window": _window(given.get("window_start"), given.get("window_end")),
-        "attributes": _listed(given.get("attributes", "")) or None,
+        "attributes": _split_list(given.get("attributes", "")) or None,
         "activities": None,
         "domain": Domain(_labels(given), _longest(given), _values_of(given)),
         "allow_no_protection": _is_typed(given.get("allow_no_protection", "")),
@@ -152,7 +154,7 @@ def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
     return plan(method.name, **{**asked, **parameters})
 
 
-def _read(option: Option, given: Mapping[str, str]) -> Any:
+def _parse_option(option: Option, given: Mapping[str, str]) -> Any:
     """Return an option as its field of the form gives it."""
     text = given.get(option.name)
     if option.kind is bool:
@@ -218,12 +220,12 @@ def _labels(given: Mapping[str, str]) -> tuple[str, ...] | Literal["log", "priva
         return PRIVATELY
     if said != "list":
         raise ParameterError("form-labels-choice-unknown", parameter="labels")
-    return _listed(text) if text else None
+    return _split_list(text) if text else None
 
 
 def _values_of(given: Mapping[str, str]) -> dict[str, Values]:
     """Return the values that the form declares for its attributes."""
-    names = _listed(given.get("attributes", ""))
+    names = _split_list(given.get("attributes", ""))
     return {name: _domain(given[f"d_{name}"]) for name in names if f"d_{name}" in given}
 
 
@@ -234,7 +236,7 @@ def _domain(text: str) -> Values:
             return float(_number(low) or ""), float(_number(high) or "")
         except ValueError:
             pass  # a value that has dots in it
-    return _listed(text)
+    return _split_list(text)
 
 
 def _longest(given: Mapping[str, str]) -> int | Literal["log"] | None:
@@ -260,7 +262,7 @@ def _window(start: str | None, end: str | None) -> Window | None:
     return first, last
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     """Return the names of a text: one a line, or in one line between commas."""
     lines = text.splitlines() if "\n" in text else text.split(",")
     return tuple(name.strip() for name in lines if name.strip())
@@ -331,7 +333,7 @@ def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
     """
     said = {name[3:]: value for name, value in fields.items() if name.startswith("is_") and value}
     found = {name: value for name, value in fields.items() if value and of_reading(name)}
-    taken = _taken(log)
+    taken = _role_columns(log)
     for role in ROLES:
         named = [name for name, value in said.items() if value == role]
         chosen = next((name for name in named if name != taken.get(role)), "")
@@ -349,7 +351,7 @@ def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
     return {name: value for name, value in log.columns.items() if not of_reading(name)} | found
 
 
-def _taken(log: LogRecord) -> Mapping[str, str]:
+def _role_columns(log: LogRecord) -> Mapping[str, str]:
     """Return the columns that have the roles now."""
     read = None if log.reading is None else log.reading.result
     columns = read.columns if isinstance(read, ReadLog) else None
@@ -407,20 +409,24 @@ def refuse_attributes(planned: ReleaseRequest, log: LogRecord) -> None:
     if subset is not None and not subset.of_time:
         rule = subset.rule.removeprefix("case:")
         if known is not None and rule not in known and f"is_{rule}" not in log.columns:
-            raise ParameterError("subset-without-rule", parameter="subset", name=rule, near=_near(rule, known))
+            raise ParameterError(
+                "subset-without-rule", parameter="subset", name=rule, near=_similar_attribute(rule, known)
+            )
         _refuse_to_leave(rule, log, "subset")
-    for name, parameter in _asked_for(planned, log):
+    for name, parameter in _requested_attributes(planned, log):
         own = name.removeprefix("case:")
         if known is None or own in known or f"is_{own}" in log.columns:
             _refuse_to_leave(own, log, parameter)
         if known is not None and own not in known:
-            raise ParameterError("attribute-not-in-log", parameter=parameter, name=name, near=_near(own, known))
+            raise ParameterError(
+                "attribute-not-in-log", parameter=parameter, name=name, near=_similar_attribute(own, known)
+            )
         values = planned.declared.values_of(name)
         if measured is not None and own in measured.without_numbers and values and isinstance(values[0], float):
             raise ParameterError("attribute-values-without-range", parameter=f"d_{name}", name=repr(name))
 
 
-def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, str]]:
+def _requested_attributes(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, str]]:
     """Yield the attributes that would be released, each with its parameter."""
     for name in (*planned.wanted.attributes, *([START] if planned.wanted.processing else [])):
         yield name, "attributes"
@@ -428,7 +434,7 @@ def _asked_for(planned: ReleaseRequest, log: LogRecord) -> Iterator[tuple[str, s
     yield from ((name.strip(), _NAMING) for name in names if name.strip())
 
 
-def _near(name: str, known: Collection[str]) -> Message | str:
+def _similar_attribute(name: str, known: Collection[str]) -> Message | str:
     """Return a message on an attribute that differs in upper and lower case alone."""
     near = next((other for other in sorted(known) if other.casefold() == name.casefold()), None)
     return "" if near is None else Message("attribute-near", name=near)
