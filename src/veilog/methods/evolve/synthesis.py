@@ -6,7 +6,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -36,6 +36,8 @@ class Round:
     votes: IntArray
     epsilon: float
     far: float = math.inf
+    seen: dict[str, int] = field(default_factory=dict)
+    """The prototype nearest to each trace of the last pool, of which the next one has many."""
 
     def deviation(self, cases: float) -> float:
         """Of the noise of the share of so many cases that votes for one prototype."""
@@ -43,7 +45,12 @@ class Round:
 
     def cells(self, pool: Traces) -> IntArray:
         """The prototype nearest to each trace of the pool; their number for those that are far from all."""
-        return nearest(strings(pool), strings(self.prototypes), self.far)
+        texts = strings(pool)
+        cells = np.fromiter((self.seen.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
+        new = np.flatnonzero(cells < 0)
+        cells[new] = nearest([texts[i] for i in new.tolist()], strings(self.prototypes), self.far)
+        self.seen = dict(zip(texts, cells.tolist(), strict=True))
+        return cells
 
 
 def voted(
