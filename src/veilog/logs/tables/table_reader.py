@@ -304,7 +304,7 @@ def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
 
 # A table with a row for each case and a column for each step ---------------------------------------------------------
 
-# A table with a row for each case and a column for each step: how it is recognised, and how events are made of it.
+# How it is recognised, and how events are made of it.
 
 
 _LOOKED_AT = 1000
