@@ -20,7 +20,7 @@ from veilog.methods._relations import public_codes
 Strings = list[str]
 
 PAD = -1
-_PARALLEL = 1 << 20
+_PARALLEL = 1 << 17
 """Distances from which on threads are worth their start."""
 
 
@@ -182,5 +182,5 @@ _IN_CACHE = 1 << 18
 """Distances that are divided together."""
 _SHORT = 64
 """Events that fit into one word of a processor."""
-_ROWS, _COLUMNS = 8192, 256
+_ROWS, _COLUMNS = 2048, 128
 """Traces of about the same length that are compared together."""
