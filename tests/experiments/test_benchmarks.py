@@ -246,7 +246,6 @@ STALE = {
     "large-events": "times of one machine",
     "prediction": "of before what noise would hide of times was not asked",
     "remaining-time": "of before what noise would hide of times was not asked",
-    "spark-events": "times of one machine",
     "travag-program": "eleven minutes a training; of the day on which sums over events could be made elsewhere, before",
 }
 """Published rows of older code than today's, with the reason why they stay."""

@@ -311,8 +311,6 @@ def _merge_equal(codes: Int32Array, lengths: IntArray, counts: IntArray) -> tupl
 
 # The minimal acyclic automaton of a set of activity sequences (DAFSA), in integer arrays -----------------------------
 
-# The minimal acyclic automaton of a set of activity sequences (DAFSA), in integer arrays.
-#
 # Two prefixes that can go on in exactly the same ways lead to the same state, so a transition stands for a group of
 # prefixes together with a group of suffixes. The automaton accepts the given sequences and no other, and no
 # automaton that does so has fewer states.

@@ -217,7 +217,7 @@ def _reachable(flow: IntArray) -> IntArray:
 
 # Events of cases in rows, one case after the other -------------------------------------------------------------------
 
-# Events of cases in rows, one case after the other: where they are, of which public activity, and which of equal
+# Where they are, of which public activity, and which of equal
 # ones each is.
 
 

@@ -301,7 +301,7 @@ SACOFA = our_method(
 
 # Behavioural rules of a process --------------------------------------------------------------------------------------
 
-# Behavioural rules of a process: what never and what always follows or precedes what, and what a trace starts with.
+# What never and what always follows or precedes what, and what a trace starts with.
 #
 # The rules of S.A. Fahrenkrog-Petersen et al., "Semantics-aware Mechanisms for Control-flow Anonymization in
 # Process Mining" (2023), after A. Rozinat, W.M.P. van der Aalst, "Conformance checking of processes based on

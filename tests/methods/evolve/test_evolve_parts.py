@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
 from scipy.optimize import minimize
 
 from veilog.logs.variants import Variants
@@ -117,6 +118,27 @@ def test_distances_are_divided_by_the_longer_length() -> None:
     words = strings(traces([[0, 1, 2], [0, 2], [], [3]]))
     expected = [[0, 1 / 3, 1, 1], [1 / 3, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]]
     assert distances(words, words) == pytest.approx(np.array(expected))
+
+
+def test_short_and_long_traces_are_compared_in_parts_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lengths around a word of the processor, few activities, so that many columns are equally near."""
+    monkeypatch.setattr("veilog.methods.evolve.traces._ROWS", 7)
+    monkeypatch.setattr("veilog.methods.evolve.traces._COLUMNS", 5)
+    rng = np.random.default_rng(1)
+
+    def some(number: int) -> list[str]:
+        lengths = rng.choice([0, 1, 2, 3, 63, 64, 65, 66, 130, 300], size=number)
+        return ["".join(map(chr, rng.integers(0, 2, size=length).tolist())) for length in lengths]
+
+    rows, columns = some(60), some(40)
+    columns += rows[:3] + columns[:3]
+    plain = [[Levenshtein.distance(a, b) / np.float32(max(len(a), len(b), 1)) for b in columns] for a in rows]
+    matrix = np.array(plain, dtype=np.float32)
+    assert (distances(rows, columns) == matrix).all()
+    assert nearest(rows, columns).tolist() == matrix.argmin(axis=1).tolist()
+    beyond = np.where(matrix.min(axis=1) > 0.3, len(columns), matrix.argmin(axis=1))
+    assert nearest(rows, columns, 0.3).tolist() == beyond.tolist()
+    assert nearest([], columns).tolist() == []
 
 
 def test_medoids_are_those_of_plain_greedy() -> None:

@@ -36,15 +36,17 @@ from veilog.logs.engines.engine import (
     POSITION_BITS,
     ROW,
     TIMELESS,
+    EventCounts,
     EventQuery,
     Grouped,
     RowQuery,
+    event_index,
     given_key,
     refuse_equals,
-    refuse_gaps,
     refuse_life_cycle,
     refuse_ties,
     refuse_type,
+    settled,
     spilling,
     sql_name,
     sql_text,
@@ -508,7 +510,7 @@ class DuckTable:
             f"AND {taken} IS NOT NULL)"
         )
         told_apart = sound.placed and sound.index is None
-        return RowQuery(relation, pa.schema([schema.field(name) for name in names]), sound.count, told_apart)
+        return RowQuery(relation, pa.schema([schema.field(name) for name in names]), sound.found.rows, told_apart)
 
     def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
         """Attach the database, and return the columns of the table."""
@@ -554,14 +556,12 @@ class DuckTable:
         )
 
     def _index(self, schema: pa.Schema) -> str | None:
-        """Return the column that orders events, given or veilog's, which precedes times."""
-        return self.options.index or (EVENT_INDEX if EVENT_INDEX in schema.names else None)
+        """Return the column that orders events."""
+        return event_index(self.options.index, schema.names)
 
     def _position(self, connection: duckdb.DuckDBPyConnection, schema: pa.Schema) -> str:
         index = self._index(schema)
         if index is not None:
-            if index not in schema.names:
-                raise InputError("table-index-missing", index=index, names=", ".join(schema.names))
             if not pa.types.is_integer(schema.field(index).type):
                 refuse_type(index, str(schema.field(index).type), "whole numbers", self._where)
             return sql_name(index)
@@ -579,45 +579,32 @@ class DuckTable:
         """Return the rows with case, activity and time, or raise an error on their faults."""
         schema = self._opened(connection)
         rows, index = self._rows(connection, schema, roles), self._index(schema)
-        count, nameless, mute, absent, finer, low, high, least, most, unplaced = _one(
-            connection,
-            "count(*), count(*) FILTER (c IS NULL), count(*) FILTER (a IS NULL), count(*) FILTER (t IS NULL), "
-            "count(*) FILTER (finer), min(t), max(t), min(i), max(i), count(*) FILTER (i IS NULL)",
-            rows,
+        whole = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
+        found, dropped = settled(
+            lambda clean: _counts(connection, whole if clean else rows), findings, index, self._where
         )
-        where = self._where
-        if not count:
-            raise InputError("table-without-rows", path=where)
-        gaps = {"case-without-name": nameless, "event-without-activity": mute, "missing-timestamp": absent}
-        if refuse_gaps(findings, gaps):
-            rows = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
-            count, low, high = _one(connection, "count(*), min(t), max(t)", rows)
-            if not count:
-                raise InputError("table-without-events-left", path=where)
-        if low < FIRST_TIME or high > LAST_TIME:
-            raise InputError("times-outside-years", path=where)
-        if unplaced and index is not None:
-            raise InputError("table-index-has-gaps", path=where, index=index, unplaced=unplaced)
+        rows = whole if dropped else rows
         alone = index is not None and self.options.index is None  # veilog's own index stands above the times
-        if unplaced or index is not None:
+        if found.unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
-            refuse_ties(_one(connection, "count(*)", ties)[0], index, where)
-        return _Sound(rows, count, finer, low, high, least, most, not unplaced, index, alone)
+            refuse_ties(_one(connection, "count(*)", ties)[0], index, self._where)
+        return _Sound(rows, found, index, alone)
 
     def _keyed(
         self, connection: duckdb.DuckDBPyConnection, sound: _Sound, kind: pa.DataType, findings: Findings
     ) -> EventQuery:
         """Return the query to group, with an event as one key."""
         naive = pa.types.is_date(kind) or kind.tz is None
-        count_times(findings, sound.count, naive=sound.count if naive else 0, cut=sound.finer)
-        position = f"i - ({sound.least})" if sound.placed else "0"
-        if sound.placed and sound.most - sound.least >= 1 << POSITION_BITS:
-            position = "row_number() OVER (ORDER BY i)"
+        found, position = sound.found, "0"
+        count_times(findings, found.rows, naive=found.rows if naive else 0, cut=found.finer)
+        if sound.placed:
+            least, most = _one(connection, "min(i), max(i)", sound.rows)
+            position = f"i - ({least})" if most - least < 1 << POSITION_BITS else "row_number() OVER (ORDER BY i)"
         labels = connection.sql(f"SELECT DISTINCT a FROM ({sound.rows}) ORDER BY a").to_arrow_table()
         placed = f"SELECT c, t, a, {position} AS i FROM ({sound.rows})"
         key = timed_key("0" if sound.alone else "t", coded(connection, labels))
         return EventQuery(
-            f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=sound.low, end=sound.high
+            f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=found.start, end=found.end
         )
 
 
@@ -626,17 +613,26 @@ class _Sound:
     """Rows without gaps, in columns ``c``, ``a``, ``t`` and ``i``, and their facts."""
 
     rows: str
-    count: int
-    finer: int
-    low: int
-    high: int
-    least: int
-    most: int
-    placed: bool
-    """True if the rows have an order of their own or an index."""
+    found: EventCounts
     index: str | None
     alone: bool
     """True if the index orders events whatever their times are."""
+
+    @property
+    def placed(self) -> bool:
+        """True if the rows have an order of their own or an index."""
+        return not self.found.unplaced
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, rows: str) -> EventCounts:
+    return EventCounts(
+        *_one(
+            connection,
+            "count(*), count(*) FILTER (c IS NULL), count(*) FILTER (a IS NULL), count(*) FILTER (t IS NULL), "
+            "count(*) FILTER (i IS NULL), count(*) FILTER (finer), min(t), max(t)",
+            rows,
+        )
+    )
 
 
 def _taken(time: pa.Field) -> tuple[str, str]:

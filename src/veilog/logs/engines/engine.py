@@ -14,7 +14,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -22,6 +22,7 @@ from typing import NoReturn, Protocol
 import pyarrow as pa
 
 from veilog.errors import InputError, ParameterError
+from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import Progress, ReadOptions
@@ -131,21 +132,62 @@ def spilling(options: ReadOptions) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def refuse_gaps(findings: Findings, gaps: dict[str, int]) -> bool:
-    """Apply the rules to rows without a case, an activity or a time.
+@dataclass(frozen=True)
+class EventCounts:
+    """Counts of a table before events are grouped; times in microseconds since 1970."""
 
-    Return True if any are to be left out. Where rows have no order, an event without a time has no place, and a row
-    without a case no name. The policy can leave such rows out, but never keep them.
+    rows: int
+    nameless: int
+    mute: int
+    absent: int
+    unplaced: int
+    finer: int
+    start: int | None
+    end: int | None
+
+    @property
+    def gaps(self) -> dict[str, int]:
+        """Numbers of rows without a case, an activity or a time, by the rules of findings."""
+        return {
+            "case-without-name": self.nameless,
+            "event-without-activity": self.mute,
+            "missing-timestamp": self.absent,
+        }
+
+
+def settled(
+    count: Callable[[bool], EventCounts], findings: Findings, index: str | None, path: str | None
+) -> tuple[EventCounts, bool]:
+    """Return the counts of the events that stay, and True if rows are left out.
+
+    A table that gives no log is refused.
+
+    ``count`` counts all rows, or those alone in which nothing is missing. Where rows have no order, an event without a
+    time has no place, and a row without a case no name. The policy can leave such rows out, but never keep them.
     """
-    dropped = False
-    for rule, count in gaps.items():
-        if not count:
-            continue
-        if findings.policy(rule) == "keep":
-            raise InputError("rows-without-order", count=count, rule=rule)
-        findings.add(rule, Message("example-rows", n=count), count=count)
-        dropped = True
-    return dropped
+    found, dropped = count(False), False
+    if not found.rows:
+        raise InputError("table-without-rows", path=path)
+    for rule, rows in found.gaps.items():
+        if rows and findings.policy(rule) == "keep":
+            raise InputError("rows-without-order", count=rows, rule=rule)
+        if rows:
+            findings.add(rule, Message("example-rows", n=rows), count=rows)
+            dropped = True
+    if dropped and not (found := count(True)).rows:
+        raise InputError("table-without-events-left", path=path)
+    if found.unplaced and index is not None:
+        raise InputError("table-index-has-gaps", path=path, index=index, unplaced=found.unplaced)
+    if found.start is None or found.end is None or found.start < FIRST_TIME or found.end > LAST_TIME:
+        raise InputError("times-outside-years", path=path)
+    return found, dropped
+
+
+def event_index(index: str | None, names: Sequence[str]) -> str | None:
+    """Return the column that orders events: the given one, or veilog's own."""
+    if index is not None and index not in names:
+        raise InputError("table-index-missing", index=index, names=", ".join(names))
+    return index or (EVENT_INDEX if EVENT_INDEX in names else None)
 
 
 def refuse_ties(ties: int, index: str | None, path: str | None) -> None:

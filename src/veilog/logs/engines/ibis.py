@@ -29,15 +29,15 @@ import pyarrow.compute as pc
 
 from veilog.errors import EngineError, InputError, MissingExtraError, VeilogError
 from veilog.logs.engines.engine import (
-    FIRST_TIME,
-    LAST_TIME,
+    EventCounts,
     Grouped,
+    event_index,
     first_line,
     refuse_equals,
-    refuse_gaps,
     refuse_life_cycle,
     refuse_ties,
     refuse_type,
+    settled,
     sql_name,
 )
 from veilog.logs.eventlog import EVENT_INDEX, as_array, as_dictionary
@@ -140,7 +140,7 @@ def in_words(error: Exception) -> VeilogError | None:
     if state.startswith(_ENDED) or (not state and type(error).__name__ == "OperationalError"):
         return EngineError("engine-connection-broke")
     if not state and "timestamp too" in str(error):  # infinity, too, or before Christ
-        return InputError("times-outside-years-infinite")
+        return InputError("times-outside-years")
     return EngineError("engine-gave-up", first_line=first_line(error))
 
 
@@ -169,14 +169,14 @@ class IbisTable:
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
         with running(), one_state(self.table):
-            events, rows, start, end = self._checked(roles, findings, progress)
-            count_times(findings, rows, naive=rows if _is_naive(self.table, roles.timestamp) else 0)
+            events, found = self._checked(roles, findings, progress)
+            count_times(findings, found.rows, naive=found.rows if _is_naive(self.table, roles.timestamp) else 0)
             progress("grouping the events by case", None)
             if self.table.get_backend().name not in _TESTED:
                 _probe(events)
-            found = fetched(counted(events))
+            grouped = fetched(counted(events))
         progress("putting variants in order", None)
-        return Grouped(_variants(found), start, end)
+        return Grouped(_variants(grouped), found.start, found.end)
 
     def whole(self, roles: Roles, findings: Findings, progress: Progress = silent) -> pa.Table:
         """Return all columns in the order of events, unless there are too many rows."""
@@ -194,54 +194,35 @@ class IbisTable:
         """Return the number of events, if all columns are wanted; refuse rows in no order."""
         refuse_life_cycle(roles)
         with running(), one_state(self.table):
-            events, rows, _, _ = self._checked(roles, findings, progress)
+            events, found = self._checked(roles, findings, progress)
             same = events.group_by(["c", "t", "i"]).agg(n=events.count()).filter(lambda each: each.n > 1)
             refuse_equals(int(fetched(same.aggregate(n=same.count()))["n"][0].as_py()), self.order, self.name)
-        return rows
+        return found.rows
 
     @property
     def order(self) -> str | None:
-        """Column that orders events: the given one, or veilog's own, which precedes times."""
-        if self.index is not None:
-            if self.index not in self.columns():
-                raise InputError("table-index-missing", index=self.index, names=", ".join(self.columns()))
-            return self.index
-        return EVENT_INDEX if EVENT_INDEX in self.columns() else None
+        """Column that orders events."""
+        return event_index(self.index, self.columns())
 
-    def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, int, int, int]:
-        """Return checked events (c, t, i, a), their number, and first and last time."""
+    def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, EventCounts]:
+        """Return checked events with columns c, t, i and a, and their counts."""
         progress("looking at the events", None)
         index = self.order
         alone = index == EVENT_INDEX and self.index is None
         names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
         table = by_characters(_held(self.table), names) if _collates(self.table) else self.table
         events = _columns(table, roles, index, alone, self.name)
-        found = _facts(events)
-        if not found["rows"]:
-            raise InputError("table-without-rows", path=self.name)
         if not _collates(self.table):
             _check_spellings(events, {"c": roles.case, "a": roles.activity}, self.name)
-        gaps = {
-            "case-without-name": int(found["nameless"] or 0),
-            "event-without-activity": int(found["mute"] or 0),
-            "missing-timestamp": int(found["absent"] or 0),
-        }
-        if refuse_gaps(findings, gaps):
-            events = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
-            found = _facts(events)
-            if not found["rows"]:
-                raise InputError("table-without-events-left", path=self.name)
-        if found["unplaced"]:
-            raise InputError("engine-index-has-gaps", path=self.name, index=index, found=found["unplaced"])
-        start, end = found["start"], found["end"]
-        if start < FIRST_TIME or end > LAST_TIME:
-            raise InputError("times-outside-years-infinite", path=self.name)
-        if found["finer"]:
-            raise InputError("times-finer-than-microsecond", path=self.name, found=found["finer"])
+        whole = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
+        found, dropped = settled(lambda clean: _counts(whole if clean else events), findings, index, self.name)
+        events = whole if dropped else events
+        if found.finer:
+            raise InputError("times-finer-than-microsecond", path=self.name, found=found.finer)
         if not self.placed:
             progress("looking for events at the same time", None)
             refuse_ties(int(fetched(_ties(events)).to_pylist()[0]["ties"]), index, self.name)
-        return events, int(found["rows"]), start, end
+        return events, found
 
 
 class _Ibis(TableReader):
@@ -346,15 +327,15 @@ def _check_spellings(events: Any, columns: dict[str, str], where: str | None) ->
             raise InputError("column-texts-conflated", path=where, name=column)
 
 
-def _facts(events: Any) -> dict[str, Any]:
-    """Return the first counts, and first and last microseconds, also infinite ones."""
+def _counts(events: Any) -> EventCounts:
+    """Return the first counts; infinite times count, too."""
     expression = events.aggregate(
         rows=events.count(),
-        nameless=events.c.isnull().sum(),
-        mute=events.a.isnull().sum(),
-        absent=events.time.isnull().sum(),
-        unplaced=events.i.isnull().sum(),
-        finer=events.finer.fill_null(False).sum(),
+        nameless=events.c.isnull().sum().fill_null(0),
+        mute=events.a.isnull().sum().fill_null(0),
+        absent=events.time.isnull().sum().fill_null(0),
+        unplaced=events.i.isnull().sum().fill_null(0),
+        finer=events.finer.fill_null(False).sum().fill_null(0),
         start=events.time.min(),
         end=events.time.max(),
     )
@@ -362,7 +343,7 @@ def _facts(events: Any) -> dict[str, Any]:
     for name in ("start", "end"):
         time = found[name].cast(pa.timestamp("us", found[name].type.tz)).cast(pa.int64())
         found = found.set_column(found.column_names.index(name), name, time)
-    return dict(found.to_pylist()[0])
+    return EventCounts(**found.to_pylist()[0])
 
 
 def _ties(events: Any) -> Any:

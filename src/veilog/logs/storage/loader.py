@@ -27,14 +27,13 @@ import pyarrow as pa
 
 from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
-from veilog.logs.engines.duckdb import PLACE, DuckFiles, DuckTable, connected, oddity, rows_in, unlike, unnamed
+from veilog.logs.engines.duckdb import PLACE, DuckFiles, DuckTable, connected, micros, oddity, rows_in, unlike, unnamed
 from veilog.logs.engines.engine import (
-    FIRST_TIME,
-    LAST_TIME,
     ROW,
+    EventCounts,
     RowQuery,
     VariantSource,
-    refuse_gaps,
+    settled,
     spilling,
     sql_name,
     sql_text,
@@ -67,21 +66,15 @@ _PIECE = 400_000
 _BATCH = 100_000
 
 
-def gaps(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles) -> Mapping[str, int]:
-    """Return the numbers of rows with no case, activity or time, by their rule."""
+def counted(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, schema: pa.Schema) -> EventCounts:
+    """Return the counts of rows before they are sorted; infinite times have no number."""
+    time = sql_name(roles.timestamp)
+    first, last = (micros(f"{end}({time})", schema.field(roles.timestamp).type)[0] for end in ("min", "max"))
     found = connection.execute(
-        f"SELECT count(*) FILTER ({unnamed(roles.case)}), count(*) FILTER ({unnamed(roles.activity)}), "
-        f"count(*) FILTER ({sql_name(roles.timestamp)} IS NULL) FROM {relation}"
-    ).fetchall()[0]
-    return dict(zip(("case-without-name", "event-without-activity", "missing-timestamp"), found, strict=True))
-
-
-def named_rows(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, findings: Findings) -> str:
-    """Return the rows with case, activity and time; policies refuse or drop others."""
-    if not refuse_gaps(findings, dict(gaps(connection, relation, roles))):
-        return relation
-    missing = " OR ".join((unnamed(roles.case), unnamed(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
-    return f"(SELECT * FROM {relation} WHERE NOT ({missing}))"
+        f"SELECT count(*), count(*) FILTER ({unnamed(roles.case)}), count(*) FILTER ({unnamed(roles.activity)}), "
+        f"count(*) FILTER ({time} IS NULL), 0, 0, {first}, {last} FROM {relation}"
+    )
+    return EventCounts(*found.fetchall()[0])
 
 
 def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
@@ -309,7 +302,8 @@ def rows_of_file(
     if not count or oddity(file, roles) is not None or EVENT_INDEX in schema.names:
         return None
     relation = _chosen(connection, rows_in([file]), roles, findings)
-    return None if any(gaps(connection, relation, roles).values()) else RowQuery(relation, schema, count)
+    gaps = counted(connection, relation, roles, schema).gaps
+    return None if any(gaps.values()) else RowQuery(relation, schema, count)
 
 
 def rows_of_files(
@@ -329,9 +323,14 @@ def rows_of_files(
     if not count:
         raise InputError("files-without-rows", path=files[0].path)
     relation = _chosen(connection, rows_in(files), roles, findings)
-    relation = named_rows(connection, relation, roles, findings)
-    _check_times(connection, relation, roles, files[0])
-    return RowQuery(relation, opened(files[0]).schema_arrow, count)
+    missing = " OR ".join((unnamed(roles.case), unnamed(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
+    whole = f"(SELECT * FROM {relation} WHERE NOT ({missing}))"
+    schema, path = opened(files[0]).schema_arrow, str(files[0].path)
+
+    def count_rows(clean: bool) -> EventCounts:
+        return counted(connection, whole if clean else relation, roles, schema)
+
+    return RowQuery(whole if settled(count_rows, findings, None, path)[1] else relation, schema, count)
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:
@@ -348,16 +347,6 @@ def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, find
         return rows
     wanted = ", ".join(sql_text(name) for name in transitions.wanted())
     return f"(SELECT * FROM {rows} WHERE {step} IN ({wanted}))"
-
-
-def _check_times(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, first: Source) -> None:
-    time = sql_name(roles.timestamp)
-    found = connection.execute(f"SELECT count(*), epoch_us(min({time})), epoch_us(max({time})) FROM {relation}")
-    count, low, high = found.fetchall()[0]
-    if not count:
-        raise InputError("table-without-events-left", path=first.path)
-    if low is None or high is None or low < FIRST_TIME or high > LAST_TIME:  # infinite times have no number
-        raise InputError("times-outside-years", path=first.path)
 
 
 Where = Literal["here", "engine"]

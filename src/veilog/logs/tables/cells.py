@@ -419,7 +419,7 @@ def number_of_time(value: float) -> str:
 
 # Timestamps of tables ------------------------------------------------------------------------------------------------
 
-# Timestamps of tables: text in the usual notations and Arrow's time types, to microseconds in UTC, exactly.
+# Text in the usual notations and Arrow's time types, to microseconds in UTC, exactly.
 #
 # Read are ISO 8601 (``2024-03-01``, ``2024-03-01 14:05``, ``2024-03-01T14:05:09.123456+01:00``, also with ``/`` or
 # ``.``), ``dd.mm.yyyy``, and ``dd/mm/yyyy`` or ``mm/dd/yyyy`` (also with ``-``), each with an optional time of day,

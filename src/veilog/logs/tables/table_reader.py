@@ -308,7 +308,7 @@ def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
 
 # A table with a row for each case and a column for each step ---------------------------------------------------------
 
-# Wide tables, with a row for each case and a column for each step: how to recognise them and to make events of them.
+# A reader recognises it, and makes events of it.
 
 
 _LOOKED_AT = 1000

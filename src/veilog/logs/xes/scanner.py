@@ -567,8 +567,6 @@ def _first(view: _View, members: IntArray, raw: pa.Array, mask: BoolArray) -> tu
 
 # The blocks of an XES file, of the whole file or of a part of it that another process reads --------------------------
 
-# The blocks of an XES file, of the whole file or of a part of it that another process reads.
-#
 # A file that is not compressed is split before a trace. Each part is checked as a document of its own: all but the
 # first begin with an added ``<log>``, all but the last end with an added ``</log>``. A part that ends inside a
 # comment, an attribute's value or another element is no well-formed document then, so a wrong split is an error,

@@ -325,7 +325,7 @@ def refuse_too_small(
 
 # A prior of a prefix tree --------------------------------------------------------------------------------------------
 
-# A prior of a prefix tree: prefixes that are in it whatever noise shows, and traces by which rare cases go on.
+# Prefixes that are in it whatever noise shows, and traces by which rare cases go on.
 #
 # The cases of a prior are public. A prefix that is expected to have at least as many cases as the noise of the
 # final counts deviates is counted, so no threshold removes it. All other prefixes have to survive, as without a

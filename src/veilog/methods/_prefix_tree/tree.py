@@ -204,8 +204,6 @@ def _find(ascending: IntArray, keys: IntArray) -> tuple[BoolArray, IntArray]:
 
 # Settings that methods with a prefix tree share ----------------------------------------------------------------------
 
-# Settings that methods with a prefix tree share.
-
 
 @dataclass(frozen=True, kw_only=True)
 class TreeSettings(Settings):
@@ -237,7 +235,7 @@ def needs_of_tree(settings: TreeSettings) -> frozenset[Fact]:
 
 # Public numbers that follow the data, found with a little of the budget ----------------------------------------------
 
-# Public numbers that follow the data, found with a little of the budget: bounds and depths.
+# Bounds and depths.
 
 
 def steps_to(most: int) -> IntArray:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -41,6 +41,8 @@ class Round:
     votes: IntArray
     epsilon: float
     far: float = math.inf
+    seen: dict[str, int] = field(default_factory=dict)
+    """Nearest prototype of each trace of the last pool; the next pool has many of them."""
 
     def deviation(self, cases: float) -> float:
         """Return the deviation of the noise of one prototype's share of so many cases."""
@@ -48,7 +50,12 @@ class Round:
 
     def cells(self, pool: Traces) -> IntArray:
         """Return each trace's nearest prototype; their number for traces far from all."""
-        return nearest(strings(pool), strings(self.prototypes), self.far)
+        texts = strings(pool)
+        cells = np.fromiter((self.seen.get(text, -1) for text in texts), dtype=np.int64, count=len(texts))
+        new = np.flatnonzero(cells < 0)
+        cells[new] = nearest([texts[i] for i in new.tolist()], strings(self.prototypes), self.far)
+        self.seen = dict(zip(texts, cells.tolist(), strict=True))
+        return cells
 
 
 def voted(

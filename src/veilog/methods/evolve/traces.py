@@ -21,9 +21,7 @@ from veilog.methods._relations import public_codes
 Strings = list[str]
 
 PAD = -1
-_BLOCK = 1 << 22
-"""Distances held at once."""
-_PARALLEL = 1 << 20
+_PARALLEL = 1 << 17
 """Distances from which on threads are worth their start."""
 
 
@@ -112,12 +110,8 @@ def _cut(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
 
 def distances(rows: Strings, columns: Strings) -> Float32Array:
     """Return Levenshtein distances over the longer length; two empty traces are equal."""
-    longest = max(map(len, rows + columns), default=0)
-    workers = -1 if len(rows) * len(columns) > _PARALLEL else 1
-    # The library would compute half of the pairs of one list with itself, but one by one.
-    matrix = cdist(rows, list(columns), scorer=Levenshtein.distance, dtype=np.min_scalar_type(longest), workers=workers)
-    a = np.array([len(s) for s in rows], dtype=np.float32)
-    b = np.array([len(s) for s in columns], dtype=np.float32)
+    a, b = _lengths(rows), _lengths(columns)
+    matrix = _edits(rows, columns, a > _SHORT, b > _SHORT)
     # Equal ratios are equal after rounding, so ties are ties.
     ratio = np.empty(matrix.shape, dtype=np.float32)
     step = max(1, _IN_CACHE // max(1, len(columns)))
@@ -128,20 +122,66 @@ def distances(rows: Strings, columns: Strings) -> Float32Array:
     return ratio
 
 
-def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
-    """Return each row's nearest column, by itself; the first of equally near ones.
+def _lengths(texts: Strings) -> Float32Array:
+    return np.fromiter(map(len, texts), dtype=np.float32, count=len(texts))
 
-    It is the number of columns where all are farther than ``far``.
+
+def _edits(rows: Strings, columns: Strings, long_rows: BoolArray, long_columns: BoolArray) -> AnyArray:
+    """Levenshtein distances in the narrowest type.
+
+    The library compares several short rows at once with a column, but a long one by itself, which takes ten times as
+    long. So a long row and a short column change places.
     """
-    step = max(1, _BLOCK // max(1, len(columns)))
+    found = np.empty((len(rows), len(columns)), dtype=np.min_scalar_type(max(map(len, rows + columns), default=0)))
 
-    def of(some: Strings) -> IntArray:
-        distance = distances(some, columns)
-        return np.where(distance.min(axis=1) > far, len(columns), distance.argmin(axis=1))
+    def compare(first: IntArray, second: IntArray, *, swapped: bool = False) -> None:
+        pair = [rows[i] for i in first.tolist()], [columns[i] for i in second.tolist()]
+        workers = -1 if len(first) * len(second) > _PARALLEL else 1
+        matrix = cdist(*pair[:: -1 if swapped else 1], scorer=Levenshtein.distance, dtype=found.dtype, workers=workers)
+        found[np.ix_(first, second)] = matrix.T if swapped else matrix
 
-    parts = [of(rows[s : s + step]) for s in range(0, len(rows), step)]
-    return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)
+    short, long, few, many = map(np.flatnonzero, (~long_rows, long_rows, ~long_columns, long_columns))
+    compare(short, np.arange(len(columns)))
+    compare(long, few, swapped=True)
+    compare(long, many)
+    return found
+
+
+def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
+    """Return the nearest column of each row by itself; their number beyond ``far``.
+
+    Of equally near columns it is the first.
+    No distance is below the difference of the lengths. So rows are compared with the columns of about their length
+    first, and with others only while one may be as near as the nearest so far.
+    """
+    first = {text: place for place, text in reversed([*enumerate(columns)])}
+    found = np.fromiter((first.get(text, -1) for text in rows), dtype=np.int64, count=len(rows))
+    lengths, others = _lengths(rows), _lengths(columns)
+    different = np.flatnonzero(found < 0)
+    different = different[np.argsort(lengths[different], kind="stable")]
+    for start in range(0, len(different), _ROWS):
+        some = different[start : start + _ROWS]
+        shortest, longest = lengths[some[[0, -1]]]
+        apart = np.maximum(np.maximum(shortest - others, others - longest), 0)
+        least = apart / np.maximum(np.maximum(others, shortest), 1)
+        order = np.argsort(least, kind="stable")
+        near = np.full(len(some), np.inf, dtype=np.float32)
+        for begin in range(0, len(order), _COLUMNS):
+            places = np.sort(order[begin : begin + _COLUMNS])
+            open_ = np.flatnonzero(near >= least[order[begin]])
+            if not len(open_):
+                break
+            matrix = distances([rows[i] for i in some[open_].tolist()], [columns[i] for i in places.tolist()])
+            smallest, place = matrix.min(axis=1), places[matrix.argmin(axis=1)]
+            nearer = (smallest < near[open_]) | (smallest == near[open_]) & (place < found[some[open_]])
+            near[open_[nearer]], found[some[open_[nearer]]] = smallest[nearer], place[nearer]
+        found[some[near > far]] = len(columns)
+    return found
 
 
 _IN_CACHE = 1 << 18
 """Distances that are divided together."""
+_SHORT = 64
+"""Events that fit into one word of a processor."""
+_ROWS, _COLUMNS = 2048, 128
+"""Traces of about the same length that are compared together."""
