@@ -87,10 +87,11 @@ class Found:
     """Another package's may be a sentence."""
 
     @classmethod
-    def bounded(cls, low: float, high: float) -> Found:
-        """Of a measure that would take too long to find: the value lies between these for certain."""
-        first, second = (f"{end:,}" if isinstance(end, int) else f"{end:.4f}" for end in (low, high))
-        return cls(None, (low, high), Message("measure-bounded", low=first, high=second))
+    def bounded(cls, low: float, high: float, *, certain: bool = True) -> Found:
+        """Of a measure that would take too long to find: the value lies between these, for ``certain`` or but for a
+        chance of one in a million that it is above."""
+        code = "measure-bounded" if certain else "measure-bounded-by-sample"
+        return cls(None, (low, high), Message(code, low=f"{low:.4f}", high=f"{high:.4f}"))
 
     @property
     def why(self) -> Reason:

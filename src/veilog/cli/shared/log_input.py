@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
 from rich.progress import (
     BarColumn,
     ProgressColumn,
@@ -108,9 +110,31 @@ def shown_progress(*, time_left: bool = False, also: str = "") -> Iterator[Calla
 def named(log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING, *, released: bool = False) -> Source:
     """The log that the command is about, which is opened once. Where in its file it is need not be said of one that was
     ``released``."""
+    _settle_pandas()
     if is_pipe(log):
         log = received(reading.format, reading.most())
     return Source(log, reading.options(grouping, released=released))
+
+
+class _NoPandas:
+    """A finder that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+@cache
+def _settle_pandas() -> None:
+    """Let Arrow look for pandas once and not find it. It looks at its first array, and the import takes longer than
+    reading a small log; a command hands it no frames, and whoever imports pandas later still gets it."""
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
 
 
 def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:
