@@ -321,7 +321,8 @@ def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
             yield f"{result.sizes}."
     elif interval is not None:
         low, high = map(_digits, interval)
-        yield OwnerMessage("similarity-bounded", low=low, high=high)
+        sampled = result.not_computed["relative_log_similarity"].code == "measure-bounded-by-sample"
+        yield OwnerMessage(f"similarity-bounded{'-by-sample' if sampled else ''}", low=low, high=high)
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
         yield OwnerMessage("activities-not-shared")
 

@@ -8,6 +8,7 @@ from veilog._language import counted
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair, our_measure
+from veilog.measures.similarity.distances import as_strings
 
 
 @dataclass(frozen=True)
@@ -30,9 +31,10 @@ class VariantCounts:
 
 def overlap(original: Variants, released: Variants) -> VariantCounts:
     """Return how many variants are common, added and lost, and the cases of the latter two."""
-    before = dict(zip(original.sequences, original.counts.tolist(), strict=True))
+    rows, columns = as_strings(original.sequences, released.sequences)
+    before = dict(zip(rows, original.counts.tolist(), strict=True))
     common, added, kept = 0, 0, 0
-    for sequence, count in zip(released.sequences, released.counts.tolist(), strict=True):
+    for sequence, count in zip(columns, released.counts.tolist(), strict=True):
         if sequence in before:
             common += 1
             kept += before[sequence]

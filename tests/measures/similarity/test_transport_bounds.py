@@ -47,6 +47,18 @@ def test_the_similarity_is_in_its_interval(original: Variants, released: Variant
     assert bounded.bounded == (true.rows * true.columns > 0)
 
 
+def test_a_sample_of_rows_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    logs = [Variants.from_dict({tuple(s): 1 for s in _strings(rng, 400)}) for _ in range(2)]
+    exact = relative_log_similarity(*logs)
+    assert relative_log_similarity(*logs, most_pairs=0).certain
+    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", exact.columns * exact.rows // 2)
+    sampled = relative_log_similarity(*logs, most_pairs=0)
+    assert not sampled.certain
+    assert sampled.lower <= exact.value <= sampled.upper
+    assert relative_log_similarity(*logs, most_pairs=0) == sampled
+
+
 @pytest.mark.parametrize("buffer", ["length", "maximum"])
 def test_the_difference_of_many_variants_is_left_out(buffer: Buffer) -> None:
     original, released = Variants.from_dict({("a",): 5, ("b",): 1}), Variants.from_dict({("c",): 2})

@@ -130,11 +130,11 @@ def _settle_pandas() -> None:
     """Let Arrow look for pandas once and not find it. It looks at its first array, and the import takes longer than
     reading a small log; a command hands it no frames, and whoever imports pandas later still gets it."""
     if "pandas" not in sys.modules:
-        sys.meta_path.insert(0, _NoPandas)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _NoPandas)
         try:
             pa.array([0])
         finally:
-            sys.meta_path.remove(_NoPandas)  # type: ignore[arg-type]
+            sys.meta_path.remove(_NoPandas)
 
 
 def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:

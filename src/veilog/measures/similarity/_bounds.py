@@ -40,8 +40,8 @@ _ROUNDS = 8
 _BIDDINGS = 2000
 _LISTED = 32
 """Near columns that a row knows."""
-_BOX, _COLUMN_BOX = 64, 16
-"""Sequences that are compared with the same others."""
+_BOX, _COLUMN_BOX, _BOXES = 64, 16, 4096
+"""Sequences that are compared with the same others; more where there would be more boxes than that."""
 _DIMENSIONS = 32
 _STRIP = 1 << 22
 _STEP = np.float32(0.02)
@@ -243,8 +243,9 @@ def _least(
     """Return what the cheapest of all columns costs each of these rows beyond its price."""
     narrow, others = prices.astype(np.float32), _lengths(problem.columns)
     found: dict[CostKind, list[AnyFloatArray]] = {kind: [] for kind in kinds}
-    for start in range(0, len(rows), _BOX):
-        some = [problem.rows[k] for k in rows[start : start + _BOX].tolist()]
+    step = max(1, _STRIP // len(problem.columns))
+    for start in range(0, len(rows), step):
+        some = [problem.rows[k] for k in rows[start : start + step].tolist()]
         edits, lengths = levenshtein_of(some, problem.columns), _lengths(some)
         for kind, least in found.items():
             least.append((cost_of(kind, edits, lengths[:, None], others) - narrow).min(axis=1))
@@ -256,10 +257,10 @@ def _least(
 
 def _near(
     problem: TransportProblem, features: tuple[AnyFloatArray, AnyFloatArray], rows: IntArray, columns: IntArray
-) -> tuple[IntArray, AnyFloatArray]:
+) -> tuple[Any, AnyFloatArray]:
     """Return for each of these rows places of near ones of these columns, and what they cost."""
     listed = min(_LISTED, len(columns))
-    near, costs = np.zeros((len(rows), listed), dtype=np.int64), np.full((len(rows), listed), _FAR)
+    near, costs = np.zeros((len(rows), listed), dtype=np.int32), np.full((len(rows), listed), _FAR)
     strings = np.empty(len(columns), dtype=object)
     strings[:] = [problem.columns[k] for k in columns.tolist()]
     others = _lengths(strings)
@@ -279,15 +280,14 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
         whole, step = np.arange(len(rows)), max(1, _STRIP // len(columns))
         yield from ((whole[start : start + step], np.arange(len(columns))) for start in range(0, len(rows), step))
         return
-    own, others = _cut(rows, _BOX), _cut(columns, _COLUMN_BOX)
+    own, others = _cut(rows, max(_BOX, len(rows) // _BOXES)), _cut(columns, max(_COLUMN_BOX, len(columns) // _BOXES))
     middles, centres = (
         np.stack([side[box].mean(axis=0) for box in boxes]) for side, boxes in ((rows, own), (columns, others))
     )
-    far = (centres**2).sum(axis=1) - 2 * middles @ centres.T
-    chosen = min(len(others), -(-count * len(others) // len(columns)))
-    order = np.argpartition(far, chosen - 1, axis=1)[:, :chosen]
-    for box, nearest in zip(own, order.tolist(), strict=True):
-        yield box, np.concatenate([others[k] for k in nearest])
+    chosen, sizes = min(len(others), -(-count * len(others) // len(columns))), (centres**2).sum(axis=1)
+    for box, middle in zip(own, middles, strict=True):
+        nearest = np.argpartition(sizes - 2 * centres @ middle, chosen - 1)[:chosen]
+        yield box, np.concatenate([others[k] for k in nearest.tolist()])
 
 
 def _cut(features: AnyFloatArray, size: int) -> list[IntArray]:
