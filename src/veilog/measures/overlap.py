@@ -8,7 +8,6 @@ from veilog._language import counted
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair, our_measure
-from veilog.measures.similarity.distances import as_strings
 
 
 @dataclass(frozen=True)
@@ -31,6 +30,8 @@ class VariantCounts:
 
 def overlap(original: Variants, released: Variants) -> VariantCounts:
     """Return how many variants are common, added and lost, and the cases of the latter two."""
+    from veilog.measures.similarity.distances import as_strings  # and rapidfuzz with it
+
     rows, columns = as_strings(original.sequences, released.sequences)
     before = dict(zip(rows, original.counts.tolist(), strict=True))
     common, added, kept = 0, 0, 0
