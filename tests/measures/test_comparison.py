@@ -203,6 +203,13 @@ def test_a_narrow_interval_is_told_as_one_number_by_its_lower_end(low: float, hi
     assert [one.code for one in told if isinstance(one, OwnerMessage)] == [code]
 
 
+def test_the_verdict_names_the_chance_that_an_interval_does_not_hold() -> None:
+    result = compare(log(("ab", 3)), log(("ab", 3)))
+    found = {**result.results, "relative_log_similarity": Found.bounded(0.7, 0.8, certain=False)}
+    (told,) = comparison._likeness(replace(result, results=found, verdicts={}))
+    assert isinstance(told, OwnerMessage) and told.code == "similarity-bounded-by-sample"
+
+
 def test_the_verdict_warns_of_a_fitting_model_that_covers_little() -> None:
     result = compare(log(("abcdef", 3), ("fedcba", 1)), log(("abc", 4)))
     assert isinstance(result, Comparison)

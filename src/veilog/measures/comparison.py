@@ -225,9 +225,9 @@ def compare(
     ``person="Patient"`` whose a case is. ``control`` has people of the same process who were not in the log that was
     released, and is refused where some were: the attacks on people are held against the same attacks on them, and
     without it against what others' cases tell. ``second`` is another release of the same log, which an attacker may
-    hold, too. Similarity and difference of logs of many variants are bounded in ``intervals``; with ``exact`` they are
-    found, which may take minutes. No log is changed, and no value depends on the order of rows. What cannot be computed
-    is None, with its reason in ``not_computed``.
+    hold, too. The similarity of logs of many variants is bounded in ``intervals`` and their difference left out; with
+    ``exact`` both are found, which may take minutes. No log is changed, and no value depends on the order of rows. What
+    cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted, told = named(use_cases), _asked(asked)
@@ -321,7 +321,8 @@ def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
             yield f"{result.sizes}."
     elif interval is not None:
         low, high = map(_digits, interval)
-        yield OwnerMessage("similarity-bounded", low=low, high=high)
+        sampled = result.not_computed["relative_log_similarity"].code == "measure-bounded-by-sample"
+        yield OwnerMessage(f"similarity-bounded{'-by-sample' if sampled else ''}", low=low, high=high)
     if result.coverage.activities == 0.0 and result.dfg_moved is not None:
         yield OwnerMessage("activities-not-shared")
 

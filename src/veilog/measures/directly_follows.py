@@ -32,6 +32,8 @@ HOURS_PER_MONTH = 365.25 * 24 / 12
 
 
 _MICROSECONDS_PER_HOUR = 3_600_000_000
+_FEW_PAIRS = 1 << 16
+"""Up to so many possible pairs, or as many as there are events, each is counted in its place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,8 +161,12 @@ def _variants(log: EventLog | Variants) -> Variants:
 def _frequencies(log: EventLog | Variants) -> _Graph:
     variants = _variants(log)
     keys, inside = _pair_keys(variants.codes, variants.offsets, len(variants.labels))
-    weights = np.repeat(variants.counts, variants.lengths)[:-1]
-    return _graph(variants.labels, keys[inside], weights[inside].astype(np.float64))
+    weights = np.repeat(variants.counts, variants.lengths)[:-1][inside].astype(np.float64)
+    if len(variants.labels) ** 2 > max(_FEW_PAIRS, len(keys)):
+        return _graph(variants.labels, keys[inside], weights)
+    sums = np.bincount(keys[inside], weights).astype(np.float64)  # of integers, so their order does not show
+    found = np.flatnonzero(sums)
+    return _Graph(variants.labels, found, sums[found])
 
 
 def _hours(log: EventLog) -> _Graph:

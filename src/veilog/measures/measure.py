@@ -89,10 +89,13 @@ class Found:
     """Reason why there is no value; another package's may be a sentence."""
 
     @classmethod
-    def bounded(cls, low: float, high: float) -> Found:
-        """Return a result that is only known to lie between two bounds, for certain."""
-        first, second = (f"{end:,}" if isinstance(end, int) else f"{end:.4f}" for end in (low, high))
-        return cls(None, (low, high), Message("measure-bounded", low=first, high=second))
+    def bounded(cls, low: float, high: float, *, certain: bool = True) -> Found:
+        """Return a result that is only known to lie between two bounds.
+
+        Without ``certain`` there is a chance of one in a million that it lies above.
+        """
+        code = "measure-bounded" if certain else "measure-bounded-by-sample"
+        return cls(None, (low, high), Message(code, low=f"{low:.4f}", high=f"{high:.4f}"))
 
     @property
     def why(self) -> Reason:

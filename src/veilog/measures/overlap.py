@@ -33,9 +33,12 @@ class VariantCounts:
 
 def overlap(original: Variants, released: Variants) -> VariantCounts:
     """Return the numbers of common, added and lost variants, and of their cases."""
-    before = dict(zip(original.sequences, original.counts.tolist(), strict=True))
+    from veilog.measures.similarity.distances import as_strings  # and rapidfuzz with it
+
+    rows, columns = as_strings(original.sequences, released.sequences)
+    before = dict(zip(rows, original.counts.tolist(), strict=True))
     common, added, kept = 0, 0, 0
-    for sequence, count in zip(released.sequences, released.counts.tolist(), strict=True):
+    for sequence, count in zip(columns, released.counts.tolist(), strict=True):
         if sequence in before:
             common += 1
             kept += before[sequence]

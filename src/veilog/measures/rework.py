@@ -42,8 +42,9 @@ def _shares(log: EventLog | Variants, name: str) -> tuple[float, float]:
         raise ParameterError("rework-without-cases", parameter=name, name=name)
     owner = np.repeat(np.arange(len(variants)), variants.lengths)
     codes = variants.codes.astype(np.int64)
-    kinds = np.unique(owner * max(1, len(variants.labels)) + codes) // max(1, len(variants.labels))
-    again = np.bincount(kinds, minlength=len(variants)) < variants.lengths
+    kinds = np.sort(owner * max(1, len(variants.labels)) + codes)
+    again = np.zeros(len(variants), dtype=bool)
+    again[kinds[1:][kinds[1:] == kinds[:-1]] // max(1, len(variants.labels))] = True
     steps = owner[1:] == owner[:-1]
     loops = steps & (codes[1:] == codes[:-1])
     weights = variants.counts[owner[1:]] if len(owner) else variants.counts[:0]

@@ -12,32 +12,26 @@ from rich.console import Console
 
 from veilog import Variants, compare
 from veilog.cli.shared.measures import comparison_table
+from veilog.errors import ParameterError
 from veilog.measures.similarity import _bounds, difference, measure
-from veilog.measures.similarity.difference import Buffer, absolute_log_difference, absolute_log_differences
-from veilog.measures.similarity.distances import CostKind, cost_of, edit_costs, edit_distances, levenshtein_of
+from veilog.measures.similarity.difference import Buffer, absolute_log_difference
+from veilog.measures.similarity.distances import CostKind, cost_of, levenshtein_of
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
-from veilog.measures.similarity.transport import transport
+from veilog.measures.similarity.transport import matrix_costs, transport
 
 SEQUENCE = st.lists(st.sampled_from("abcd"), max_size=7).map(tuple)
 LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map(Variants.from_dict)
 
 
-@pytest.fixture(autouse=True)
-def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few boxes and small blocks, so that small logs have what large ones have."""
-    monkeypatch.setattr(_bounds, "_BOXES", 6)
-    monkeypatch.setattr(_bounds, "_GROUPS", 3)
-    monkeypatch.setattr(_bounds, "_STRIP", 8)
-    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", 400)
-
-
-@pytest.fixture(params=["all pairs", "near pairs"])
+@pytest.fixture(params=["all pairs", "near pairs", "few rows"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Bounds of pairs whose distances are all computed, and of more."""
+    """Bounds of pairs whose distances are all computed, of near ones, and by a few rows that are drawn."""
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "near pairs":
-            patch.setattr(_bounds, "NEAR_PAIRS", 30)
-            patch.setattr(_bounds, "_RENEWED_PAIRS", 10)
+        if request.param != "all pairs":
+            for name, small in (("_BOX", 4), ("_COLUMN_BOX", 2), ("_LISTED", 3), ("_NEAR_PAIRS", 30)):
+                patch.setattr(_bounds, name, small)
+        if request.param == "few rows":
+            patch.setattr(_bounds, "_SAMPLED_PAIRS", 60)
         yield
 
 
@@ -53,15 +47,25 @@ def test_the_similarity_is_in_its_interval(original: Variants, released: Variant
     assert bounded.bounded == (true.rows * true.columns > 0)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("way")
-@given(LOG, LOG, st.sampled_from(["length", "maximum"]))
-@settings(max_examples=60, deadline=None)
-def test_the_difference_is_in_its_interval(original: Variants, released: Variants, buffer: Buffer) -> None:
-    true = absolute_log_difference(original, released, buffer=buffer)
-    bounded = absolute_log_difference(original, released, buffer=buffer, most_pairs=0)
-    assert bounded.lower <= true.value <= bounded.value
-    assert (bounded.unmatched, bounded.matched) == (true.unmatched, true.matched)
+def test_a_sample_of_rows_is_named_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    logs = [Variants.from_dict({tuple(s): 1 for s in _strings(rng, 400)}) for _ in range(2)]
+    exact = relative_log_similarity(*logs)
+    assert relative_log_similarity(*logs, most_pairs=0).certain
+    monkeypatch.setattr(_bounds, "_SAMPLED_PAIRS", exact.columns * exact.rows // 2)
+    sampled = relative_log_similarity(*logs, most_pairs=0)
+    assert not sampled.certain
+    assert sampled.lower <= exact.value <= sampled.upper
+    assert relative_log_similarity(*logs, most_pairs=0) == sampled
+
+
+@pytest.mark.parametrize("buffer", ["length", "maximum"])
+def test_the_difference_of_many_variants_is_left_out(buffer: Buffer) -> None:
+    original, released = Variants.from_dict({("a",): 5, ("b",): 1}), Variants.from_dict({("c",): 2})
+    with pytest.raises(ParameterError) as error:
+        absolute_log_difference(original, released, buffer=buffer, most_pairs=1)
+    assert error.value.code == "difference-of-many-variants"
+    assert error.value.message.values == {"pairs": 2, "most": 1}
 
 
 @pytest.mark.slow
@@ -77,19 +81,52 @@ def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Vari
 
 
 @pytest.mark.usefixtures("way")
-@pytest.mark.parametrize("kind", ["plain", "normalised", "metric"])
-def test_no_pair_is_nearer_than_its_boxes(kind: CostKind) -> None:
-    rng = np.random.default_rng(3)
-    rows, columns = _strings(rng, 60), _strings(rng, 50)
-    found = _bounds.near_distances(rows, columns)
-    edits = levenshtein_of(rows, columns)
-    length, other = (np.array([len(s) for s in side]) for side in (rows, columns))
-    true = cost_of(kind, edits, length[:, None], other)
-    boxes = np.ix_(*found.boxes)
-    far = ~found.near[boxes]
-    assert (found.far(kind)[boxes][far] <= 1e-6 + true[far]).all()
-    assert all((part == edits[np.ix_(members, others)]).all() for members, others, part in found.blocks)
-    assert sum(part.size for *_, part in found.blocks) == (~far).sum()
+@pytest.mark.parametrize("kind", ["normalised", "metric"])
+@pytest.mark.parametrize("highest", [0.0, 0.3, -0.2])
+def test_no_plan_costs_less_whatever_the_prices(kind: CostKind, highest: float) -> None:
+    """Of rows that know few columns, for prices that nobody bid."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        problem, matrix = _problem(rng, kind)
+        near = rng.integers(0, len(problem.columns), size=(len(problem.rows), 3))
+        prices = highest - rng.random(len(problem.columns)) * (seed / 20)
+        known = _matrix(problem, "normalised")[np.arange(len(near))[:, None], near]
+        given = _bounds.Prices(prices, (known - prices[near]).min(axis=1))
+        (low,), _ = _values(_bounds.least_costs(problem, given, [kind]))
+        assert low <= transport(problem.a, problem.b, matrix_costs(matrix)).cost + 1e-6
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("biddings", [2000, 1])
+def test_a_cheap_plan_moves_everything(monkeypatch: pytest.MonkeyPatch, biddings: int) -> None:
+    """Also where bidding ends early, and where what is left is laid out in order."""
+    monkeypatch.setattr(_bounds, "_BIDDINGS", biddings)
+    for seed in range(8):
+        problem, matrix = _problem(np.random.default_rng(seed), "normalised")
+        flows, edits, prices = _bounds.cheap_plan(problem)
+        assert _supplied(flows, *matrix.shape) == (problem.a.tolist(), problem.b.tolist())
+        lengths = [np.array([len(s) for s in side]) for side in (problem.rows, problem.columns)]
+        assert (edits == levenshtein_of(problem.rows, problem.columns)[flows.rows, flows.columns]).all()
+        costs = cost_of("normalised", edits, lengths[0][flows.rows], lengths[1][flows.columns])
+        optimum = transport(problem.a, problem.b, matrix_costs(matrix)).cost
+        assert _values(_bounds.least_costs(problem, prices, ["normalised"]))[0][0] <= optimum
+        assert optimum <= costs @ flows.mass + 1e-9 <= 2.5 * optimum
+        assert (prices.values <= 0).all()
+
+
+@pytest.mark.parametrize("law", ["rare", "even", "beta"])
+def test_the_mean_is_seldom_above_its_bound(law: str) -> None:
+    rng = np.random.default_rng(1)
+    draw, mean = {
+        "rare": (lambda: (rng.random(60) < 0.05).astype(float), 0.05),
+        "even": (lambda: rng.random(60), 0.5),
+        "beta": (lambda: rng.beta(0.3, 2.7, size=60), 0.1),
+    }[law]
+    bounds = [_bounds.highest_mean(draw(), 0.1) for _ in range(600)]
+    assert np.mean([bound < mean for bound in bounds]) <= 0.1
+    assert np.mean(bounds) < mean + 0.2
+    assert _bounds.highest_mean(np.zeros(5000), 1e-6) < 0.005
+    assert _bounds.highest_mean(np.ones(10), 1e-6) == 1
 
 
 @pytest.mark.usefixtures("way")
@@ -99,9 +136,6 @@ def test_both_are_what_each_is() -> None:
     direct, exact = relative_log_similarities(original, released, most_pairs=0)
     assert direct == relative_log_similarity(original, released, most_pairs=0)
     assert exact == relative_log_similarity(original, released, matching="exact", most_pairs=0)
-    by_length, by_maximum = absolute_log_differences(original, released, most_pairs=0)
-    assert by_length == absolute_log_difference(original, released, most_pairs=0)
-    assert by_maximum == absolute_log_difference(original, released, buffer="maximum", most_pairs=0)
     assert relative_log_similarities(original, released)[0] == relative_log_similarity(original, released)
 
 
@@ -116,32 +150,22 @@ def _strings(rng: np.random.Generator, count: int) -> list[str]:
     return sorted({"".join(rng.choice(list("abc"), size=rng.integers(1, 9))) for _ in range(count)})
 
 
-@pytest.mark.parametrize("times", [40, 1])
-@pytest.mark.parametrize("kind", ["plain", "normalised", "metric"])
-@pytest.mark.parametrize("buffer", [None, False, True], ids=["", "row", "column"])
-def test_an_auction_bounds_the_optimum(
-    monkeypatch: pytest.MonkeyPatch, kind: CostKind, buffer: bool | None, times: int
-) -> None:
-    """Also with prices of a sample alone, and where what is left is laid out in order."""
-    monkeypatch.setattr(_bounds, "_TIMES", times)
-    for seed in range(8):
-        rng = np.random.default_rng(seed)
-        rows, columns = _strings(rng, 90), _strings(rng, 30)
-        given = None if buffer is None else rng.integers(0, 5, size=len(rows if buffer else columns))
-        costs = _bounds.near_distances(rows, columns, budget=(1 << 20, 900)[seed % 2]).costs(
-            kind, given, column=bool(buffer)
-        )
-        exact = edit_costs(edit_distances(rows, columns), kind, given, column=bool(buffer))
-        a, b = (rng.integers(1, 20, size=count) for count in costs.shape)
-        a[0] += max(0, b.sum() - a.sum())
-        b[0] += max(0, a.sum() - b.sum())
-        plan, bids = _bounds.auction_off(a, b, costs)
-        assert _supplied(plan, *costs.shape) == (a.tolist(), b.tolist())
-        matrix = np.empty(costs.shape)
-        exact.fill(0, matrix)
-        optimum, total = transport(a, b, exact).cost, float(a.sum())
-        assert bids.lower(a, b) <= optimum <= matrix[plan.rows, plan.columns] @ plan.mass + 1e-9 * total
-        assert seed % 2 or optimum - bids.lower(a, b) <= 0.25 * matrix.mean() * total
+def _problem(rng: np.random.Generator, kind: CostKind) -> tuple[_bounds.TransportProblem, np.ndarray]:
+    rows, columns = _strings(rng, 90), _strings(rng, 30)
+    a, b = (rng.integers(1, 20, size=len(side)) for side in (rows, columns))
+    a[0] += max(0, b.sum() - a.sum())
+    b[0] += max(0, a.sum() - b.sum())
+    problem = _bounds.TransportProblem(rows, columns, a, b)
+    return problem, _matrix(problem, kind)
+
+
+def _matrix(problem: _bounds.TransportProblem, kind: CostKind) -> np.ndarray:
+    lengths = [np.array([len(s) for s in side]) for side in (problem.rows, problem.columns)]
+    return cost_of(kind, levenshtein_of(problem.rows, problem.columns), lengths[0][:, None], lengths[1])
+
+
+def _values(found: tuple[dict[CostKind, float], bool]) -> tuple[list[float], bool]:
+    return [*found[0].values()], found[1]
 
 
 @pytest.mark.slow
@@ -157,16 +181,15 @@ def test_a_comparison_says_that_it_knows_an_interval_only(monkeypatch: pytest.Mo
     assert set(result.intervals) == {
         "relative_log_similarity",
         "relative_log_similarity_exact",
-        "absolute_log_difference",
-        "absolute_log_difference_maximum",
     }
+    assert result.not_computed["absolute_log_difference"].code == "difference-of-many-variants"
     fields = result.to_json()
     for name, (low, high) in result.intervals.items():
         assert fields[name] is None
         assert low - 1e-9 <= getattr(true, name) <= high + 1e-9
         assert result.not_computed[name].code == "measure-bounded"
-    assert json.loads(json.dumps(fields))["intervals"]["absolute_log_difference"] == list(
-        result.intervals["absolute_log_difference"]
+    assert json.loads(json.dumps(fields))["intervals"]["relative_log_similarity"] == list(
+        result.intervals["relative_log_similarity"]
     )
     shown = Console(width=200, file=io.StringIO())
     shown.print(comparison_table(result))

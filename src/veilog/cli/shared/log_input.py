@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import pyarrow as pa
 from rich.progress import (
     BarColumn,
     ProgressColumn,
@@ -116,9 +118,34 @@ def named(log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING, *,
 
     For a ``released`` log, the options for its place in a file do not count.
     """
+    _settle_pandas()
     if is_pipe(log):
         log = received(reading.format, reading.most())
     return Source(log, reading.options(grouping, released=released))
+
+
+class _NoPandas:
+    """A finder that finds no pandas."""
+
+    @staticmethod
+    def find_spec(name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(name)
+
+
+@cache
+def _settle_pandas() -> None:
+    """Let Arrow look for pandas once without success, which spares the import.
+
+    Arrow looks at its first array, and the import takes longer than to read a small log. A command hands Arrow no
+    frames, and a later import of pandas still succeeds.
+    """
+    if "pandas" not in sys.modules:
+        sys.meta_path.insert(0, _NoPandas)
+        try:
+            pa.array([0])
+        finally:
+            sys.meta_path.remove(_NoPandas)
 
 
 def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:

@@ -57,6 +57,10 @@ class Estimate:
     """Number of cases that some drawn candidate matches alone: at most the true one."""
 
 
+_PRESENT = 1 << 26
+"""Most pairs of an activity and a variant for which the matcher notes if they go together."""
+
+
 class Matcher:
     """Matches of variants and patterns, by sorted pairs of activity and position.
 
@@ -76,6 +80,10 @@ class Matcher:
         beyond = np.iinfo(np.int64).max // 2
         self._keys = np.concatenate((keys, np.full(1, beyond)))
         self._before = self._counted(variants)
+        self._present: npt.NDArray[np.bool_] | None = None
+        if len(variants.labels) * len(variants) <= _PRESENT:
+            self._present = np.zeros((len(variants.labels), len(variants)), dtype=np.bool_)
+            self._present[variants.codes, np.repeat(np.arange(len(variants)), variants.lengths)] = True
 
     def _counted(self, variants: Variants) -> npt.NDArray[np.int32] | None:
         """Return the number of pairs before each possible one; None if these are too many."""
@@ -88,8 +96,13 @@ class Matcher:
 
     def pairs(self, patterns: Patterns, variants: IntArray) -> tuple[IntArray, IntArray]:
         """Return (row of the pattern, variant) for every match."""
-        which = np.repeat(np.arange(len(patterns)), len(variants))
-        variant = np.tile(variants, len(patterns))
+        able = np.ones((len(patterns), len(variants)), dtype=np.bool_)
+        if self._present is not None:  # most variants lack an activity of a pattern, whatever its order
+            for step in range(patterns.shape[1]):
+                some = np.flatnonzero(patterns[:, step] >= 0)
+                able[some] &= self._present[patterns[some, step]][:, variants]
+        which, place = np.nonzero(able)
+        variant = variants[place]
         fit = self.among(patterns, which, variant)
         return which[fit], variant[fit]
 

@@ -1,4 +1,4 @@
-"""Absolute log difference: how many edits of activities turn one log into the other, proved optimal or bounded.
+"""Absolute log difference: how many edits of activities turn one log into the other, proved optimal.
 
 Reference: M. Rafiei et al., "TraVaG: Differentially private trace variant generation using GANs" (2023), supplement,
 section 1.2.
@@ -6,7 +6,7 @@ section 1.2.
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -14,19 +14,12 @@ import numpy as np
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import (
-    EXACT_PAIRS,
-    MOST_PAIRS,
-    Bounds,
-    NearDistances,
-    shared_distances,
-)
+from veilog.measures.measure import Pair, Progress, our_measure
+from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     EditDistances,
     as_strings,
-    by_length,
     edit_costs,
     edit_distances,
     present,
@@ -42,11 +35,10 @@ _BEYOND_LARGEST = 10
 
 @dataclass(frozen=True)
 class LogDifference:
-    """Absolute log difference: an integer, and the optimum exactly (gap 0), unless it is only ``bounded``."""
+    """Absolute log difference: an integer, and the optimum exactly (gap 0)."""
 
     value: int
     gap: int
-    """Of a ``bounded`` difference: the true value is at most ``value``, and at most this much less."""
     buffer: Buffer
     buffer_cost: int | None
     """What an unmatched case costs under the buffer ``maximum``; None where it costs its length."""
@@ -58,12 +50,6 @@ class LogDifference:
     """Variants of the original that remained after that."""
     columns: int
     """Variants of the release that remained after that."""
-    bounded: bool = False
-    """There were too many pairs of variants to find the optimum."""
-
-    @property
-    def lower(self) -> int:
-        return self.value - self.gap
 
 
 def absolute_log_difference(
@@ -85,37 +71,25 @@ def absolute_log_difference(
 
     Guarantee: the optimum, in integers, proved by a dual solution of the same value; else a :class:`SolverError`.
     Distances take up to ``memory`` bytes; where they do not fit they are computed in each round. Beyond ``most_pairs``
-    pairs of remaining variants the result is ``bounded``: it lies for certain from ``lower`` to ``value``.
+    pairs of remaining variants it is a :class:`ParameterError`.
     """
     if buffer not in get_args(Buffer):
         raise ParameterError("similarity-buffer-unknown", parameter="buffer", buffer=buffer)
-    return _differences(original, released, (buffer,), memory, most_pairs, progress)[0]
+    return absolute_log_differences(
+        original, released, (buffer,), memory=memory, most_pairs=most_pairs, progress=progress
+    )[0]
 
 
 def absolute_log_differences(
     original: Variants,
     released: Variants,
+    buffers: Sequence[Buffer] = ("length", "maximum"),
     *,
+    memory: int = KEPT_BYTES,
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
-    shared: NearDistances | None = None,
-) -> tuple[LogDifference, LogDifference]:
-    """With both buffers, length and maximum. Where they can only be bounded, the work is done once for both."""
-    by_length, by_maximum = _differences(
-        original, released, ("length", "maximum"), KEPT_BYTES, most_pairs, progress, shared
-    )
-    return by_length, by_maximum
-
-
-def _differences(
-    original: Variants,
-    released: Variants,
-    buffers: tuple[Buffer, ...],
-    memory: int,
-    most_pairs: int,
-    progress: Progress | None,
-    shared: NearDistances | None = None,
 ) -> list[LogDifference]:
+    """Return the differences with these buffers, which share their distances."""
     rows, columns = as_strings(original.sequences, released.sequences)
     a, b, matched = without_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())
     rows, a, columns, b = *present(rows, a), *present(columns, b)
@@ -127,10 +101,8 @@ def _differences(
     if sum(b) > LARGEST_MASS:
         raise ParameterError("similarity-cases-too-many", parameter="released", largest_mass=LARGEST_MASS)
     facts: dict[str, Any] = {"unmatched": unmatched, "matched": matched, "rows": remaining[0], "columns": remaining[1]}
-    if len(rows) * len(columns) > most_pairs:
-        (rows, a), (columns, b) = by_length(rows, a), by_length(columns, b)
-        bounds = Bounds(rows, columns, np.array(a, dtype=np.int64), np.array(b, dtype=np.int64), progress, shared)
-        return _bounded_differences(bounds, buffers, facts)
+    if (pairs := len(rows) * len(columns)) > most_pairs:
+        raise ParameterError("difference-of-many-variants", parameter="released", pairs=pairs, most=most_pairs)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     return [_difference(distances, a, b, buffer, facts, progress) for buffer in buffers]
 
@@ -164,42 +136,10 @@ def _difference(
     return LogDifference(value, gap, buffer, charge, **facts)
 
 
-def _bounded_differences(bounds: Bounds, buffers: tuple[Buffer, ...], facts: dict[str, Any]) -> list[LogDifference]:
-    """One plan bounds the difference from above with either buffer, the boxes bound it from below.
-
-    The buffer ``maximum`` charges the same for every case that is left over: the largest distance, which lies in an
-    interval itself, plus 10.
-    """
-    flows, edits = bounds.plan("plain", bounds.lengths[1])
-    moved = sum(m * d for m, d in zip(flows.mass.tolist(), edits.tolist(), strict=True))
-    left_over = flows.rows == len(bounds.rows)
-    lengths = bounds.lengths[1][flows.columns[left_over]]
-    found = []
-    for buffer in buffers:
-        by_length = buffer == "length"
-        least = math.floor(bounds.lower("plain", buffer_by_length=by_length))
-        if by_length:
-            most = moved + sum(m * n for m, n in zip(flows.mass[left_over].tolist(), lengths.tolist(), strict=True))
-        else:
-            shortest, longest = bounds.largest()
-            least += facts["unmatched"] * (shortest + _BEYOND_LARGEST)
-            most = moved + facts["unmatched"] * (longest + _BEYOND_LARGEST)
-        found.append(LogDifference(most, max(0, most - least), buffer, None, bounded=True, **facts))
-    return found
-
-
-def _both(pair: Pair) -> tuple[LogDifference, LogDifference]:
+def _both(pair: Pair) -> list[LogDifference]:
     most = MOST_PAIRS if pair.exact else EXACT_PAIRS
-    return absolute_log_differences(
-        *pair.variants, most_pairs=most, progress=pair.progress, shared=pair.once(shared_distances)
-    )
+    return absolute_log_differences(*pair.variants, most_pairs=most, progress=pair.progress)
 
 
-def _found(difference: LogDifference) -> Found:
-    if difference.bounded:
-        return Found.bounded(difference.lower, difference.value)
-    return Found(difference.value)
-
-
-BY_LENGTH = our_measure("absolute_log_difference", lambda pair: _found(pair.once(_both)[0]))
-BY_MAXIMUM = our_measure("absolute_log_difference_maximum", lambda pair: _found(pair.once(_both)[1]))
+BY_LENGTH = our_measure("absolute_log_difference", lambda pair: pair.once(_both)[0].value)
+BY_MAXIMUM = our_measure("absolute_log_difference_maximum", lambda pair: pair.once(_both)[1].value)

@@ -177,15 +177,15 @@ CostKind = Literal["plain", "normalised", "metric"]
 """The Levenshtein distance L of s and t; L / max(|s|, |t|); 2 L / (|s| + |t| + L)."""
 
 
-def cost_of(kind: CostKind, distances: Any, length: Any, other: Any) -> FloatArray:
-    """Return the cost of a distance, given both lengths. It rises with the distance and, alone, falls with the
-    lengths."""
-    edits: FloatArray = np.asarray(distances, dtype=float)
+def cost_of(kind: CostKind, distances: Any, length: Any, other: Any) -> AnyFloatArray:
+    """Return the cost of a distance, given both lengths, in the precision of these. It rises with the distance and,
+    alone, falls with the lengths."""
+    edits: AnyFloatArray = np.asarray(distances, dtype=np.float32 if np.result_type(other) == np.float32 else float)
     if kind == "plain":
         return edits
     if kind == "normalised":
-        return np.asarray(edits / np.maximum(np.maximum(length, other), 1))
-    return np.asarray(2 * edits / np.maximum(length + other + edits, 1))
+        return np.asarray(edits / np.maximum(np.maximum(length, other), np.float32(1)))
+    return np.asarray(2 * edits / np.maximum(length + other + edits, np.float32(1)))
 
 
 def edit_costs(

@@ -18,13 +18,7 @@ from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
-from veilog.measures.similarity._bounds import (
-    EXACT_PAIRS,
-    MOST_PAIRS,
-    Bounds,
-    NearDistances,
-    shared_distances,
-)
+from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, TransportProblem, cheap_plan, least_costs
 from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     CostKind,
@@ -60,7 +54,9 @@ class Similarity:
     columns: int
     """Variants of the release that were transported."""
     bounded: bool = False
-    """There were too many pairs of variants to find the optimum: ``value`` is the lower end of a certain interval."""
+    """There were too many pairs of variants to find the optimum: ``value`` is the lower end of an interval."""
+    certain: bool = True
+    """``upper`` holds for certain; else but for a chance of one in a million, over the variants that were drawn."""
 
 
 def relative_log_similarity(
@@ -86,8 +82,8 @@ def relative_log_similarity(
     early stop. Up to that gap the value is symmetric and does not depend on the order of rows or on the codes of
     activities. Distances take up to ``memory`` bytes; where they do not fit they are computed in each round.
 
-    Beyond ``most_pairs`` pairs of variants to transport the result is ``bounded``: ``lower`` and ``upper`` hold as
-    certainly, but may be far apart, and the value is ``lower``.
+    Beyond ``most_pairs`` pairs of variants to transport the result is ``bounded``: ``lower`` holds as certainly,
+    ``upper`` too unless ``certain`` is False. They may be far apart, and the value is ``lower``.
 
     Two empty logs have similarity 1. An empty log has no distribution to compare with another's, so one empty log is
     a :class:`ParameterError`.
@@ -105,12 +101,9 @@ def relative_log_similarities(
     *,
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
-    shared: NearDistances | None = None,
 ) -> tuple[Similarity, Similarity]:
     """Both matchings, direct and exact. Where they can only be bounded, the work is done once for both."""
-    direct, exact = _similarities(
-        original, released, ("direct", "exact"), 0.0, KEPT_BYTES, most_pairs, progress, shared
-    )
+    direct, exact = _similarities(original, released, ("direct", "exact"), 0.0, KEPT_BYTES, most_pairs, progress)
     return direct, exact
 
 
@@ -122,7 +115,6 @@ def _similarities(
     memory: int,
     most_pairs: int,
     progress: Progress | None,
-    shared: NearDistances | None = None,
 ) -> list[Similarity]:
     cases, released_cases = original.cases, released.cases
     if cases == 0 and released_cases == 0:
@@ -147,7 +139,7 @@ def _similarities(
         elif rest.pairs <= most_pairs:
             found[matching] = _exact_by_rest(rest, tolerance, memory, progress)
         elif matching not in found:
-            found |= _bounded_similarities(rest, progress, shared)
+            found |= _bounded_similarities(rest, progress)
     return [found[matching] for matching in matchings]
 
 
@@ -192,7 +184,14 @@ def _optimum(
 
 
 def _between(
-    least: Fraction, loss: Fraction, most: Fraction, matching: Matching, shares: _Shares, *, bounded: bool = False
+    least: Fraction,
+    loss: Fraction,
+    most: Fraction,
+    matching: Matching,
+    shares: _Shares,
+    *,
+    bounded: bool = False,
+    certain: bool = True,
 ) -> Similarity:
     return Similarity(
         value=float(1 - loss),
@@ -204,6 +203,7 @@ def _between(
         rows=len(shares.rows),
         columns=len(shares.columns),
         bounded=bounded,
+        certain=certain,
     )
 
 
@@ -218,9 +218,7 @@ def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progr
     return _between(min(least, most), most, most, "exact", rest, bounded=True)
 
 
-def _bounded_similarities(
-    rest: _Shares, progress: Progress | None, shared: NearDistances | None
-) -> dict[Matching, Similarity]:
+def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matching, Similarity]:
     """Both matchings bounded by what is left after equal variants were matched.
 
     A plan for the rest is, with equal variants matched, a plan for everything: its cost bounds both from above. From
@@ -232,16 +230,17 @@ def _bounded_similarities(
     """
     rest = _Shares(*by_length(rest.rows, rest.a), *by_length(rest.columns, rest.b), rest.whole)
     masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
-    bounds = Bounds(rest.rows, rest.columns, masses, targets, progress, shared)
-    flows, edits = bounds.plan("normalised")
-    lengths, others = bounds.lengths
+    problem = TransportProblem(rest.rows, rest.columns, masses, targets, progress)
+    flows, edits, prices = cheap_plan(problem)
+    lengths, others = (np.array([len(s) for s in side]) for side in (rest.rows, rest.columns))
     loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
     most = min(Fraction(1), loss + slack)
     found: dict[Matching, Similarity] = {}
     kinds: dict[Matching, CostKind] = {"direct": "normalised", "exact": "metric"}
+    costs, certain = least_costs(problem, prices, [*kinds.values()])
     for matching, kind in kinds.items():
-        least = min(most, max(Fraction(0), Fraction(bounds.lower(kind)) * unit - slack))
-        found[matching] = _between(least, most, most, matching, rest, bounded=True)
+        least = min(most, max(Fraction(0), Fraction(costs[kind]) * unit - slack))
+        found[matching] = _between(least, most, most, matching, rest, bounded=True, certain=certain)
     return found
 
 
@@ -292,13 +291,13 @@ def _summed(mass: IntArray, edits: IntArray, longer: IntArray) -> Fraction:
 
 def _both(pair: Pair) -> tuple[Similarity, Similarity]:
     most = MOST_PAIRS if pair.exact else EXACT_PAIRS
-    return relative_log_similarities(
-        *pair.variants, most_pairs=most, progress=pair.progress, shared=pair.once(shared_distances)
-    )
+    return relative_log_similarities(*pair.variants, most_pairs=most, progress=pair.progress)
 
 
 def _found(similarity: Similarity) -> Found:
-    return Found.bounded(similarity.lower, similarity.upper) if similarity.bounded else Found(similarity.value)
+    if not similarity.bounded:
+        return Found(similarity.value)
+    return Found.bounded(similarity.lower, similarity.upper, certain=similarity.certain)
 
 
 DIRECT = our_measure("relative_log_similarity", lambda pair: _found(pair.once(_both)[0]))

@@ -15,6 +15,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.spaces import variant_of_cases
 from veilog.measures.persons import column_of, parted
+from veilog.measures.similarity.distances import as_strings
 from veilog.measures.singling_out.logs import UNKNOWN, cases_of, positions
 from veilog.measures.use_cases.attributes import ComparedAttribute, compared
 
@@ -91,14 +92,15 @@ def attackable(
     """
     variants = log if isinstance(log, Variants) else log.variants
     places = {label: code for code, label in enumerate(after.labels)}
-    rows = {sequence: row for row, sequence in enumerate(after.sequences)}
+    own, theirs = as_strings(variants.sequences, after.sequences)
+    rows = {sequence: row for row, sequence in enumerate(theirs)}
     variant, start, whose = cases_of(log, variants, with_start, owner)
     return AttackTargets(
         variants,
         variant,
         start,
         recode=np.array([places.get(label, -1) for label in variants.labels] + [-1], dtype=np.int64),
-        counterpart=np.array([rows.get(sequence, -1) for sequence in variants.sequences], dtype=np.int64),
+        counterpart=np.array([rows.get(sequence, -1) for sequence in own], dtype=np.int64),
         owner=whose,
     )
 
