@@ -1,4 +1,4 @@
-"""What a release kept of its original: a table of every measure in one call, each a value or why there is none."""
+"""Utility of a release: every measure in one call, each a value or a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from veilog.measures.singling_out.measure import SinglingOut
 
 _MODEL_SECONDS: Mapping[Miner, float] = {"veilog": 30.0, "pm4py": 300.0}
-"""Ours are taken of every release, which nobody waits minutes for."""
+"""Seconds by miner; veilog's models are part of every comparison, so they get fewer."""
 
 
 class Line(NamedTuple):
@@ -63,7 +63,7 @@ _EDGES: Mapping[Grade, str] = {"good": "good", "limited": "fair", "poor": "bad",
 
 @dataclass(frozen=True)
 class Comparison:
-    """Utility and risk of a release: what every measure found, in the order in which they were taken.
+    """Utility and risk of a release: the results of all measures, in their order.
 
     A measure that is None has its reason in ``not_computed``, and where it could be bounded, its interval in
     ``intervals``.
@@ -74,14 +74,14 @@ class Comparison:
     results: Mapping[str, Found]
     """By the name of the measure; those that were not asked for are not there."""
     use_cases: Mapping[str, Assessment] = field(default_factory=dict)
-    """What the release is good for, by the name of the use case; those that were asked for."""
+    """Assessments of the requested use cases, by name."""
     verdict: str = ""
     seconds: float = 0.0
     verdicts: Mapping[Aspect, Verdict] = field(default_factory=dict)
     """On control flow, times and attributes, each by itself, as far as the release has them."""
 
     def __getattr__(self, name: str) -> Any:
-        """Return the value of a measure; None where there is none, or where it was not asked for."""
+        """Return the value of a measure; None without one, or if it was not requested."""
         if name.startswith("_") or name not in MEASURES:
             raise AttributeError(f"a comparison has no {name!r}", name=name, obj=self)
         return self.results[name].value if name in self.results else None
@@ -96,22 +96,22 @@ class Comparison:
 
     @property
     def sizes(self) -> OwnerMessage:
-        """The cases of both logs: of few cases a similarity says little, however high it is."""
+        """Cases of both logs; with few cases even a high similarity shows little."""
         return OwnerMessage("sizes-compared", released=self.released_cases, original=self.original_cases)
 
     @property
     def not_computed(self) -> Mapping[str, Reason]:
-        """Of measures without a value, the reason."""
+        """Reasons of measures without a value."""
         return {name: found.why for name, found in self.results.items() if found.value is None}
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
-        """Of measures that are None because there are too many pairs of variants: between which numbers they lie."""
+        """Bounds of measures that are None because there are too many pairs of variants."""
         return {name: found.interval for name, found in self.results.items() if found.interval is not None}
 
     @property
     def attacks(self) -> tuple[SinglingOut | None, Linkability | None, Inference | None]:
-        """What attacks on people achieved."""
+        """Results of attacks on people."""
         return self.singling_out, self.linkability, self.inference
 
     @property
@@ -136,8 +136,9 @@ class Comparison:
                 yield Line(name, quantity, number, found.interval, meaning)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a row for each number: what it is called, its value or between which numbers it lies, and its words.
-        Those of use cases are called ``discovery.fitness``, and their words say how much is kept.
+        """Return a row for each number: its name, its value or bounds, and its words.
+
+        Names of use cases are such as ``discovery.fitness``; their words grade the utility.
 
         >>> import veilog
         >>> from veilog.logs.synthetic.hospital import hospital
@@ -159,7 +160,7 @@ class Comparison:
         return card("Comparison", paragraph(self.verdict), *use_cases, numbers, paragraph(sizes, "s"))
 
     def to_json(self) -> dict[str, object]:
-        """Return everything as plain values; measures of other distributions are under ``added``."""
+        """Return all results as plain values; those of other packages are under ``added``."""
         out: dict[str, object] = {"original_cases": self.original_cases, "released_cases": self.released_cases}
         out |= {name: _plain(getattr(self, name)) for name in MEASURES if not MEASURES.added_by(name)}
         out["not_computed"] = {name: str(why) for name, why in self.not_computed.items()}
@@ -215,19 +216,19 @@ def compare(
     >>> 0.5 < found.relative_log_similarity < 1
     True
 
-    Quality of the process model discovered from the release is found here within ``model_seconds`` (30 unless told
-    otherwise) unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other
-    measures that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released
-    cases that look normal (extra ``anomalies``). ``use_cases`` (names of :data:`veilog.measures.use_cases.USE_CASES`,
-    or ``all``) adds what the release is good for. ``asked`` has options for them:
+    Quality of the process model discovered from the release is found here within ``model_seconds`` (30 by default)
+    unless ``models`` is False; with ``"pm4py"`` (extra ``models``) by pm4py, in a process beside the other measures
+    that gets ``model_seconds`` (300) and ``model_memory`` bytes. ``anomalies`` adds the share of released cases that
+    look normal (extra ``anomalies``). ``use_cases`` (names of :data:`veilog.measures.use_cases.USE_CASES`, or
+    ``all``) adds what the release is good for. ``asked`` has options for them:
     ``veilog.measures.UseCaseOptions(model=...)`` a model or constraints that cases are checked against,
     ``targets=("outcome",)`` attributes whose prediction is wanted, ``alignments=True`` fitness by alignments,
     ``person="Patient"`` whose a case is. ``control`` has people of the same process who were not in the log that was
     released, and is refused where some were: the attacks on people are held against the same attacks on them, and
-    without it against what others' cases tell. ``second`` is another release of the same log, which an attacker may
+    without it against what others' cases reveal. ``second`` is another release of the same log, which an attacker may
     hold, too. The similarity of logs of many variants is bounded in ``intervals`` and their difference left out; with
-    ``exact`` both are found, which may take minutes. No log is changed, and no value depends on the order of rows. What
-    cannot be computed is None, with its reason in ``not_computed``.
+    ``exact`` both are found, which may take minutes. No log is changed, and no value depends on the order of rows.
+    What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
     wanted, told = named(use_cases), _asked(asked)
@@ -263,14 +264,14 @@ def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: An
 
 
 def _asked(asked: object) -> UseCaseOptions:
-    """What use cases are told, if it is that."""
+    """Return the options of use cases; refuse anything else."""
     if asked is None or isinstance(asked, UseCaseOptions):
         return asked or UseCaseOptions()
     raise ParameterError("comparison-asked-invalid", parameter="asked", asked=asked)
 
 
 def _miner(models: bool | str, seconds: float | None) -> Miner:
-    """Whose models are measured; refuses what says neither that nor for how long."""
+    """Return the miner and its seconds; refuse values that are neither."""
     if not isinstance(models, bool) and models != "pm4py":
         raise ParameterError(
             "comparison-models-invalid",
@@ -296,11 +297,11 @@ def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
 
 
 _GRADES = {1.0: "all", 0.95: "almost", 0.85: "close", 0.7: "main", 0.5: "part", 0.0: "little"}
-"""How much of the original a release has from which similarity on."""
+"""Grades of utility, each by its least similarity."""
 
 
 def verdict_of(result: Comparison, *, of_people: bool = True) -> str:
-    """Return a few sentences for people, the last ones ``of_people``; the numbers beside them say the same exactly."""
+    """Return a few sentences for people, the last ones about attacks (``of_people``)."""
     if result.released_cases == 0:
         return str(Message("compared-release-empty"))
     if result.original_cases == 0:
@@ -349,7 +350,7 @@ def _of_all(result: Comparison) -> str:
 
 
 def _odd_size(result: Comparison) -> bool:
-    """Whether many fewer or more cases were released than the original has."""
+    """Return True if far fewer or far more cases were released than the original has."""
     ratio = result.size_ratio
     return ratio is not None and not 0.5 <= ratio <= 2
 
@@ -428,8 +429,9 @@ class Verdict(ToJson):
 
 
 def judged(pair: Pair, similarity: float | None) -> dict[Aspect, Verdict]:
-    """Return the verdicts on the aspects that a release has; ``similarity`` is the relative log similarity, or the
-    lower end of where it lies."""
+    """Return the verdicts on the aspects of a release.
+
+    ``similarity`` is the relative log similarity, or its lower bound."""
     if not all(log.cases for log in pair.variants):
         return {}
     found: dict[Aspect, Verdict] = {} if similarity is None else {"control_flow": Verdict.by(1 - similarity)}

@@ -1,4 +1,4 @@
-"""How alike two logs are: variants compared by an optimal transport of edit distances."""
+"""Similarity of two logs: an optimal transport of variants by edit distances."""
 
 from veilog.measures.similarity.difference import LogDifference, absolute_log_difference
 from veilog.measures.similarity.measure import Similarity, relative_log_similarity

@@ -1,4 +1,4 @@
-"""Two lists of sequences whose optimal transport would take too long: between which numbers the optimum lies.
+"""Bounds of an optimal transport between sequences that would take too long.
 
 Every sequence of the one list, a row, knows some near ones of the other, its columns. An auction among these finds a
 plan, whose cost is the upper end, and prices v of the columns. For any prices, whatever way they were found,
@@ -45,7 +45,7 @@ _BOX, _COLUMN_BOX, _BOXES = 64, 16, 4096
 _DIMENSIONS = 32
 _STRIP = 1 << 22
 _STEP = np.float32(0.02)
-"""What a bid is more than what the column is worth: in a round the plan costs as much more at most."""
+"""Step by which a bid exceeds the worth of a column; in a round the plan costs at most as much more."""
 _WILLING = 1.2
 _CRUMB = 1 / 64
 """A part of a mass below which it is not moved again."""
@@ -64,7 +64,7 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices of the columns, and what the nearest column that each row knows costs beyond its price."""
+    """Prices of columns, and each row's least cost beyond the price among known ones."""
 
     values: FloatArray
     nearest: FloatArray
@@ -72,7 +72,7 @@ class Prices:
 
 @dataclass(frozen=True, eq=False)
 class TransportProblem:
-    """Two lists of sequences and the masses that are to be moved from the rows to the columns."""
+    """Two lists of sequences, and the masses to move from the rows to the columns."""
 
     rows: Strings
     columns: Strings
@@ -86,7 +86,7 @@ class TransportProblem:
 
 
 def cheap_plan(problem: TransportProblem) -> tuple[Flows, IntArray, Prices]:
-    """Return a cheap plan, the Levenshtein distance along each of its arcs, and the prices of its first round."""
+    """Return a cheap plan, the edits along each arc, and the first round's prices."""
     a, b = problem.a.astype(np.int64), problem.b.astype(np.int64)
     features = _features(*as_sequences(problem.rows, problem.columns))
     found: list[Flows] = []
@@ -113,7 +113,7 @@ def cheap_plan(problem: TransportProblem) -> tuple[Flows, IntArray, Prices]:
 
 
 def auction(a: IntArray, b: IntArray, columns: IntArray, costs: AnyFloatArray) -> tuple[Flows, Prices]:
-    """Return where the rows go that outbid others for the columns they know (a list each, and what these cost).
+    """Return the flows of rows that outbid others for listed columns, and the prices.
 
     Every row that has mass left bids for its cheapest column what this is worth to it beyond the second cheapest. A
     column takes the highest bids it has room for; the lowest of them is its price. A row goes without rather than pay
@@ -166,7 +166,7 @@ def auction(a: IntArray, b: IntArray, columns: IntArray, costs: AnyFloatArray) -
 
 
 def _room(room: IntArray, mass: IntArray, starts: IntArray) -> IntArray:
-    """Return how much of each mass there is room for, in each part that starts there the first ones first."""
+    """Return the part of each mass that has room; in each part the first ones first."""
     before = np.cumsum(mass) - mass
     before -= np.repeat(before[starts], np.diff(starts, append=len(mass)))
     return np.clip(room - before, 0, mass)
@@ -189,8 +189,9 @@ def _distances_of(flows: Flows, problem: TransportProblem) -> IntArray:
 def least_costs(
     problem: TransportProblem, prices: Prices, kinds: Sequence[CostKind]
 ) -> tuple[dict[CostKind, float], bool]:
-    """Return for each kind of cost, of which none is above the normalised one, what no plan costs less than, and
-    whether that is certain.
+    """Return a lower bound of every plan for each kind of cost; True if it is certain.
+
+    No kind of cost is above the normalised one.
 
     Without certainty it is too high with a chance of :data:`ERROR` at most, for each kind. Let n_i be the cost beyond
     the price at the nearest known column of row i, and u_i that at the nearest of all, so 0 <= u_i + m <= n_i + m where
@@ -221,7 +222,9 @@ def least_costs(
 
 
 def highest_mean(values: FloatArray, error: float) -> float:
-    """Return a number that the mean of independent values from 0 to 1 is above with a chance of ``error`` at most.
+    """Return an upper bound of the mean of values from 0 to 1, but for ``error``.
+
+    The values are independent, and ``error`` is the largest chance that their mean is above.
 
     For a mean of at least m and 0 <= l <= 1 the expectation of the product of 1 + l (m - x) over all x is at most the
     power of 1 + l (m - mean), so at most 1, and so is that of an average over several l. By Markov's inequality the
@@ -240,7 +243,7 @@ def highest_mean(values: FloatArray, error: float) -> float:
 def _least(
     problem: TransportProblem, rows: IntArray, prices: FloatArray, kinds: Sequence[CostKind]
 ) -> dict[CostKind, FloatArray]:
-    """Return what the cheapest of all columns costs each of these rows beyond its price."""
+    """Return the least cost beyond the price of all columns, for each of these rows."""
     narrow, others = prices.astype(np.float32), _lengths(problem.columns)
     found: dict[CostKind, list[AnyFloatArray]] = {kind: [] for kind in kinds}
     step = max(1, _STRIP // len(problem.columns))
@@ -258,7 +261,7 @@ def _least(
 def _near(
     problem: TransportProblem, features: tuple[AnyFloatArray, AnyFloatArray], rows: IntArray, columns: IntArray
 ) -> tuple[Any, AnyFloatArray]:
-    """Return for each of these rows places of near ones of these columns, and what they cost."""
+    """Return places of near columns for each of these rows, and their costs."""
     listed = min(_LISTED, len(columns))
     near, costs = np.zeros((len(rows), listed), dtype=np.int32), np.full((len(rows), listed), _FAR)
     strings = np.empty(len(columns), dtype=object)
@@ -275,7 +278,7 @@ def _near(
 
 
 def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield boxes of rows, each with about so many columns, those of the nearest boxes."""
+    """Yield boxes of rows, each with about ``count`` columns of the nearest boxes."""
     if count >= len(columns):
         whole, step = np.arange(len(rows)), max(1, _STRIP // len(columns))
         yield from ((whole[start : start + step], np.arange(len(columns))) for start in range(0, len(rows), step))
@@ -291,7 +294,7 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
 
 
 def _cut(features: AnyFloatArray, size: int) -> list[IntArray]:
-    """Members of boxes of at most this size: one that is larger is halved where it is widest."""
+    """Return members of boxes up to this size; a larger box is halved at its widest."""
     found, open_ = [], [np.arange(len(features))]
     while open_:
         members = open_.pop()
@@ -306,7 +309,7 @@ def _cut(features: AnyFloatArray, size: int) -> list[IntArray]:
 
 
 def _features(*sides: Sequences) -> tuple[AnyFloatArray, AnyFloatArray]:
-    """A row a sequence: a random projection of how often it has each activity and each pair of neighbours."""
+    """Return a row a sequence: a random projection of its activities and neighbours."""
     random = np.random.default_rng(0)
     labels = len(sides[0].labels) + 1
     single = random.standard_normal((labels, _DIMENSIONS), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Absolute log difference: how many edits of activities turn one log into the other, proved optimal.
+"""Absolute log difference: edits of activities between two logs, proved optimal.
 
 Reference: M. Rafiei et al., "TraVaG: Differentially private trace variant generation using GANs" (2023), supplement,
 section 1.2.
@@ -30,7 +30,7 @@ from veilog.measures.similarity.transport import LARGEST_MASS, transport
 Buffer = Literal["length", "maximum"]
 
 _BEYOND_LARGEST = 10
-"""What the published heat maps add to the largest distance to make a buffer's cost."""
+"""Addend of the published heat maps: a buffer costs the largest distance and this."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class LogDifference:
     gap: int
     buffer: Buffer
     buffer_cost: int | None
-    """What an unmatched case costs under the buffer ``maximum``; None where it costs its length."""
+    """Cost of an unmatched case under the buffer ``maximum``; None if it is its length."""
     unmatched: int
     """Cases matched with the buffer: the difference of the logs' sizes."""
     matched: int
@@ -61,7 +61,7 @@ def absolute_log_difference(
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
 ) -> LogDifference:
-    """Absolute log difference: how many edits of activities turn one log into the other, at least.
+    """Return the absolute log difference: the fewest edits between the two logs.
 
     Cases of equal variants are matched first, min(n, n') of each. Of the rest, every case of the smaller log becomes
     one of the larger log at their Levenshtein distance; those of the larger log that are left over are matched with a

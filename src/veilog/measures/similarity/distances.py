@@ -1,4 +1,4 @@
-"""Levenshtein distances between sequences of activities, in blocks, whatever codes the two logs use."""
+"""Levenshtein distances between sequences of activities, in blocks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ KEPT_BYTES = 768 << 20
 
 @dataclass(frozen=True, eq=False)
 class EditDistances:
-    """All distances between two lists of sequences: kept in the narrowest type, or computed again when asked for."""
+    """Distances between two lists of sequences, kept small or computed again."""
 
     rows: Strings
     columns: Strings
@@ -63,13 +63,13 @@ class EditDistances:
 
 
 def as_strings(a: Sequences, b: Sequences) -> tuple[Strings, Strings]:
-    """Both lists of sequences in one coding: activities are the same when their names are, whatever their codes."""
+    """Return both lists in one coding: activities are the same if their names are."""
     coding = {label: code for code, label in enumerate(dict.fromkeys(a.labels + b.labels))}
     return _recoded(a, coding), _recoded(b, coding)
 
 
 def without_overlap(rows: Strings, a: list[int], columns: Strings, b: list[int]) -> tuple[list[int], list[int], int]:
-    """What is left of both when min(a, b) of each equal pair is taken away, and how much that was."""
+    """Return both without min(a, b) of each equal pair, and the sum of these."""
     position = {s: j for j, s in enumerate(columns)}
     a, b, matched = list(a), list(b), 0
     for i, s in enumerate(rows):
@@ -105,7 +105,7 @@ def _recoded(sequences: Sequences, coding: dict[str, int]) -> Strings:
 
 
 def as_sequences(a: Strings, b: Strings) -> tuple[Sequences, Sequences]:
-    """Strings from :func:`as_strings` as sequences again, all with the same labels (numbers)."""
+    """Return strings of :func:`as_strings` as sequences with common numbers as labels."""
     codes = [_codes(strings) for strings in (a, b)]
     labels = tuple(map(str, range(1 + max((int(c.max(initial=-1)) for c in codes), default=-1))))
     first, second = (
@@ -123,7 +123,7 @@ def _codes(strings: Strings) -> npt.NDArray[np.int32]:
 
 
 def levenshtein_block(a: Sequences, b: Sequences) -> DistanceArray:
-    """The Levenshtein distance of every sequence of ``a`` to every one of ``b``, as uint8, uint16 or uint32.
+    """Return Levenshtein distances from ``a`` to ``b``, as uint8, uint16 or uint32.
 
     Insertions, deletions and substitutions cost 1. Activities are compared by name. The matrix has ``len(a)`` rows;
     for a part of it give ``a.rows(start, stop)``.
@@ -139,7 +139,7 @@ def levenshtein_of(rows: Strings, columns: Strings) -> DistanceArray:
 def edit_distances(
     rows: Strings, columns: Strings, *, keep_bytes: int = KEPT_BYTES, progress: Progress | None = None
 ) -> EditDistances:
-    """Distances of strings from :func:`as_strings`; kept when the matrix takes at most ``keep_bytes``."""
+    """Return distances of strings; kept if the matrix takes at most ``keep_bytes``."""
     row_lengths = np.array([len(s) for s in rows], dtype=np.int64)
     column_lengths = np.array([len(s) for s in columns], dtype=np.int64)
     dtype = _narrowest(row_lengths, column_lengths)
@@ -157,7 +157,7 @@ def edit_distances(
 
 
 def _narrowest(row_lengths: IntArray, column_lengths: IntArray) -> np.dtype[Any]:
-    """The narrowest type that holds every distance: none is longer than the longer sequence."""
+    """Return the narrowest type for every distance; none exceeds the longer sequence."""
     return np.min_scalar_type(int(max(row_lengths.max(initial=0), column_lengths.max(initial=0))))
 
 
@@ -178,8 +178,9 @@ CostKind = Literal["plain", "normalised", "metric"]
 
 
 def cost_of(kind: CostKind, distances: Any, length: Any, other: Any) -> AnyFloatArray:
-    """Return the cost of a distance, given both lengths, in the precision of these. It rises with the distance and,
-    alone, falls with the lengths."""
+    """Return the cost of a distance, given both lengths, in their precision.
+
+    It rises with the distance and, for one distance, falls with the lengths."""
     edits: AnyFloatArray = np.asarray(distances, dtype=np.float32 if np.result_type(other) == np.float32 else float)
     if kind == "plain":
         return edits
@@ -191,7 +192,7 @@ def cost_of(kind: CostKind, distances: Any, length: Any, other: Any) -> AnyFloat
 def edit_costs(
     distances: EditDistances, kind: CostKind, buffer: IntArray | None = None, *, column: bool = False
 ) -> Costs:
-    """Return the costs of these distances, which stay the small integers that they are until a block is filled.
+    """Return the costs of these distances; they stay small integers until needed.
 
     A ``buffer`` is one more row, or ``column``, with costs of its own.
     """

@@ -1,4 +1,4 @@
-"""Optimal transport between two lists of integer masses, proved optimal by a dual bound of our own.
+"""Optimal transport of integer masses, proved by a dual bound of veilog.
 
 minimise  sum_ij f_ij c_ij   subject to   sum_j f_ij = a_i,  sum_i f_ij = b_j,  f >= 0.
 
@@ -96,7 +96,7 @@ def transport(
     pivots: int = _PIVOTS,
     progress: Progress | None = None,
 ) -> TransportPlan:
-    """The cheapest plan that moves the masses ``a`` (one a row) to ``b`` (one a column).
+    """Return the cheapest plan that moves masses ``a`` of rows to ``b`` of columns.
 
     Masses are positive integers of equal sum, at most ``LARGEST_MASS``. The gap between cost and lower bound is at
     most ``max(tolerance, GAP) * scale`` (``scale`` is the total mass unless given), and 0 where costs are integral and
@@ -143,7 +143,7 @@ def transport(
 
 
 def _total(a: IntArray, b: IntArray, shape: tuple[int, int]) -> int:
-    """Return the sum of the masses; ValueError where they fit neither each other nor the costs."""
+    """Return the sum of the masses; raise ValueError if they do not fit the costs."""
     if (len(a), len(b)) != shape or 0 in shape:
         raise ValueError("one mass for each row and column")
     total = int(a.sum())
@@ -153,7 +153,7 @@ def _total(a: IntArray, b: IntArray, shape: tuple[int, int]) -> int:
 
 
 def _inner(masses: IntArray, values: FloatArray, integral: bool) -> float:
-    """The sum of the products: exact for integers, else correctly rounded but for the products themselves."""
+    """Return the sum of products: exact for integers, else correctly rounded."""
     if integral:
         products: list[int] = [m * int(x) for m, x in zip(masses.tolist(), values.tolist(), strict=True)]
         return sum(products)
@@ -163,7 +163,7 @@ def _inner(masses: IntArray, values: FloatArray, integral: bool) -> float:
 def _solve(
     a: IntArray, b: IntArray, arcs: IntArray, prices: FloatArray, pivots: int
 ) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-    """The cheapest plan on these arcs: arcs used, their masses, and the dual prices of rows and columns."""
+    """Return the cheapest plan on these arcs: arcs, masses and dual prices."""
     import ot  # takes a second to import
     from scipy.sparse import coo_array
 
@@ -192,14 +192,14 @@ def _solve(
 
 
 def _feasible(a: IntArray, b: IntArray, i: IntArray, j: IntArray, mass: IntArray) -> bool:
-    """Whether the plan moves exactly what there is to exactly where it has to go (sums below 2**53 are exact)."""
+    """Return True if the plan moves exactly these masses; sums below 2**53 are exact."""
     out = np.bincount(i, weights=mass, minlength=len(a))
     came = np.bincount(j, weights=mass, minlength=len(b))
     return bool((mass >= 0).all() and np.array_equal(out, a) and np.array_equal(came, b))
 
 
 def _first_arcs(a: IntArray, b: IntArray, costs: Costs, progress: Progress | None) -> IntArray:
-    """All arcs of a small problem; else near neighbours of every row and column, and a feasible plan."""
+    """Return all arcs of a small problem, else near neighbours' and a feasible plan."""
     rows, columns = costs.shape
     if rows * columns <= _DENSE:
         return np.arange(rows * columns, dtype=np.int64)
@@ -222,7 +222,7 @@ def _first_arcs(a: IntArray, b: IntArray, costs: Costs, progress: Progress | Non
 
 
 def _price(costs: Costs, u: FloatArray, v: FloatArray) -> tuple[FloatArray, IntArray]:
-    """min_j (c_ij - v_j) of every row, and arcs that cost less than the prices ``u_i + v_j`` of their ends."""
+    """Return min_j (c_ij - v_j) of every row, and arcs below the prices of their ends."""
     rows, columns = costs.shape
     strips = _strips(columns)
     bound = np.empty(rows)
@@ -255,7 +255,7 @@ def _price(costs: Costs, u: FloatArray, v: FloatArray) -> tuple[FloatArray, IntA
 
 
 def _row_minima(c: FloatArray, index: IntArray, strips: list[tuple[int, int]], below: float) -> list[IntArray]:
-    """For each strip of columns, the arc of least cost of every row where that is below ``below``."""
+    """Return for each strip of columns every row's cheapest arc, if below ``below``."""
     columns = c.shape[1]
     found = []
     for first, last in strips:
@@ -266,7 +266,7 @@ def _row_minima(c: FloatArray, index: IntArray, strips: list[tuple[int, int]], b
 
 
 def _column_minima(c: FloatArray, index: IntArray, best: FloatArray, best_row: IntArray) -> None:
-    """Note for every column the row of least cost in ``c`` where that is below ``best``."""
+    """Update every column's cheapest row in ``c``, if that is below ``best``."""
     least = c.min(axis=0)
     better = np.flatnonzero(least < best)
     best[better] = least[better]
@@ -274,7 +274,7 @@ def _column_minima(c: FloatArray, index: IntArray, best: FloatArray, best_row: I
 
 
 def north_west(a: IntArray, b: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Return the plan that serves rows and columns in order: feasible, though seldom cheap."""
+    """Return the plan that serves rows and columns in order: feasible, seldom cheap."""
     a_sums, b_sums = np.cumsum(a), np.cumsum(b)
     steps = np.union1d(a_sums, b_sums)
     steps = steps[steps > 0]
@@ -288,7 +288,7 @@ def _strips(columns: int) -> list[tuple[int, int]]:
 
 
 def _buffer(costs: Costs) -> tuple[int, FloatArray]:
-    """Rows a block, and one block used again and again: fresh memory for each would cost more than the arithmetic."""
+    """Return the rows of a block, and one block to use again: fresh memory is slower."""
     rows, columns = costs.shape
     step = min(rows, max(1, _BLOCK // columns))
     return step, np.empty((step, columns))
