@@ -1,10 +1,11 @@
 """How much a case may add to a sum: the norm of its vector is cut to a bound, in integers, by what the case holds.
 
-The L1 norm where the noise is Laplace, the L2 norm where it is Gaussian.
+The L1 norm where the noise is Laplace, the L2 norm where it is Gaussian, and each number where it is of cubes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -37,6 +38,11 @@ def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> Non
     """Refuse sums that could not be held, added up or drawn noise for exactly, before anything is spent."""
     check_size_and_bound(size, bound, resolution)
     check_scale(epsilon / (resolution * bound))
+
+
+def steps_of_cubes(width: int, epsilon: Fraction) -> int:
+    """Return the resolution of sums with noise of cubes: so fine that few of their sizes are rejected."""
+    return max(1, math.ceil(width * epsilon))
 
 
 def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
@@ -85,6 +91,16 @@ def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: N
         return rows, columns, clipped_euclidean(rows, values, n, bound, resolution)
     rows, columns, values = triples
     return rows, columns, clipped(rows, values, n, bound, resolution)
+
+
+def signs(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray]:
+    """The columns of entries and their signs, of ``n`` sparse vectors: those in the first row of ``width`` columns that
+    a vector has an entry in. So each vector is in one row, and each of its numbers is -1, 0 or 1."""
+    rows, columns, values = added_up(triples)
+    first = np.full(n, LARGEST_SIZE, dtype=np.int64)
+    np.minimum.at(first, rows, columns // width)
+    kept = columns // width == first[rows]
+    return columns[kept], np.sign(values[kept])
 
 
 def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:

@@ -48,6 +48,7 @@ QUESTIONS = (
     "concentration",
     "histogram",
     "sums",
+    "signs",
     "sums_of_persons",
     "partitions",
     "find_activities",

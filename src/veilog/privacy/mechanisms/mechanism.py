@@ -23,8 +23,9 @@ from veilog.privacy.mechanisms.intervals import Real
 from veilog.privacy.mechanisms.noise import Randomness
 
 IntArray = npt.NDArray[np.int64]
-Norm = Literal["L0", "L1", "L2", "each"]
-"""L0: so many counts, each of them by 1. each: every number of the answer by so much."""
+Norm = Literal["L0", "L1", "L2", "L-infinity", "each"]
+"""L0: so many counts, each of them by 1. L-infinity: every number of one row by so much, and no other row. each: every
+number of the answer by so much."""
 Bounded = Literal["by itself", "clipped", "split"]
 """What keeps a case from changing more: what is asked, or that its part is clipped, or split among what it has."""
 
@@ -83,6 +84,36 @@ class Laplace:
     def exceeding(self, above: int, n: int, source: noise.Randomness) -> IntArray:
         """Return ``n`` independent numbers of those above ``above``: what is beyond is geometric."""
         return above + 1 + noise.geometric(self.decay, n, source)
+
+
+@dataclass(frozen=True)
+class CubeNoise:
+    """Discrete noise on rows of ``width`` multiples of ``1/grid``: ``P(z)`` is proportional to
+    ``exp(-max |z_i| / scale)``, for each row by itself.
+
+    One case changes a single row, and every number of it by at most S. So the largest ``|z_i|`` of that row differs by
+    at most S, and what comes out is at most ``exp(S / scale)`` times as likely: it costs epsilon = S / scale, however
+    wide the row is (the K-norm mechanism of the cube; Hardt, Talwar, "On the geometry of differential privacy", STOC
+    2010). Each number varies about half as much as with Laplace noise that costs as much.
+    """
+
+    scale: Fraction
+    width: int
+    grid: int = 1
+
+    @property
+    def decay(self) -> Fraction:
+        """How fast it falls in units of ``1/grid``."""
+        return 1 / (self.scale * self.grid)
+
+    @property
+    def variance(self) -> float:
+        """Return about the variance of each number: that of the noise before it is made whole."""
+        return (self.width + 1) * (self.width + 2) / 3 * float(self.scale) ** 2
+
+    def draw(self, n: int, source: noise.Randomness) -> IntArray:
+        """Return ``n`` numbers in units of ``1/grid``, one row after the other."""
+        return noise.cubes(self.decay, self.width, n // self.width, source).reshape(-1)
 
 
 @dataclass(frozen=True)
@@ -244,4 +275,6 @@ class Stated:
     words: str | Message
 
 
-Mechanism = Laplace | Thresholded | NoisyMaximum | GaussianRounds | DiscreteGaussianSteps | Subsampled | Stated
+Mechanism = (
+    Laplace | CubeNoise | Thresholded | NoisyMaximum | GaussianRounds | DiscreteGaussianSteps | Subsampled | Stated
+)
