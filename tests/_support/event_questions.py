@@ -39,6 +39,32 @@ def exact(log: EventLog, asked: Asked) -> np.ndarray:
         return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
 
 
+Signs = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
+"""The function of cases, how many rows of how many numbers it gives, and how it was asked."""
+
+
+@contextmanager
+def signs_heard() -> Iterator[list[Signs]]:
+    """The signs that are asked in this block."""
+    asked: list[Signs] = []
+    ask = EventQuestions.signs
+
+    def listening(self: EventQuestions, features: Any, rows: int, width: int, epsilon: Any, **more: Any) -> Any:
+        asked.append((features, rows, width, more))
+        return ask(self, features, rows, width, epsilon, **more)
+
+    with patch.object(EventQuestions, "signs", listening):
+        yield asked
+
+
+def exact_signs(log: EventLog, asked: Signs) -> np.ndarray:
+    """The answer to one of them, a row each."""
+    features, rows, width, more = asked
+    with patch.object(noise, "cubes", lambda epsilon, width, n, source: np.zeros((n, width), dtype=np.int64)):
+        found = Curator(log.variants, log=log).events.signs(features, rows, width, "0.001", **more)
+    return found.reshape(rows, width)
+
+
 Choice = tuple[Callable[[Cases], Any], list[np.ndarray], dict[str, Any]]
 """The function of cases that a choice of tables is made by, what was expected of each, and how it was asked."""
 

@@ -26,8 +26,8 @@ from veilog.privacy.mechanisms import gaussian, gradients, noise
 from veilog.privacy.mechanisms.accountant import composed_epsilon, integer_variance
 from veilog.privacy.mechanisms.clipped_sums import GRID, Outer
 from veilog.privacy.mechanisms.mechanism import (
-    DiscreteGaussian,
     CubeNoise,
+    DiscreteGaussian,
     DiscreteGaussianSteps,
     GaussianRounds,
     KTruncatedGeometric,
