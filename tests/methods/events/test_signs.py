@@ -100,9 +100,6 @@ def test_noise_of_gaps_is_about_what_noise_moves_them_by(usual: list[float]) -> 
     moved = []
     for _ in range(200):
         noises = noise.cubes(Fraction(1, 10), width, 1 if len(p) == 2 else len(p), noise.seeded(int(rng.integers(9e9))))
-        if len(p) == 2:
-            varies = np.stack([noises[0], -noises[0]]) / 2
-        else:
-            varies = noises - p[:, None] * noises.sum(axis=0)
+        varies = np.stack([noises[0], -noises[0]]) / 2 if len(p) == 2 else noises - p[:, None] * noises.sum(axis=0)
         moved.append(np.abs(varies / (2 * n * p * (1 - p))[:, None]).mean(axis=1).min())
     assert 0.8 * np.mean(moved) < noise_of_gaps(variance, p, n) < 1.25 * np.mean(moved)
