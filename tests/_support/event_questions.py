@@ -9,6 +9,7 @@ import numpy as np
 
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.cases import Cases
+from veilog.privacy.contributions import CUBE_UNIT
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
@@ -45,15 +46,15 @@ Signs = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
 
 @contextmanager
 def signs_heard() -> Iterator[list[Signs]]:
-    """The signs that are asked in this block."""
+    """The sums of signs that are asked in this block."""
     asked: list[Signs] = []
-    ask = EventQuestions.signs
+    ask = EventQuestions.cube_sums
 
     def listening(self: EventQuestions, features: Any, rows: int, width: int, epsilon: Any, **more: Any) -> Any:
         asked.append((features, rows, width, more))
         return ask(self, features, rows, width, epsilon, **more)
 
-    with patch.object(EventQuestions, "signs", listening):
+    with patch.object(EventQuestions, "cube_sums", listening):
         yield asked
 
 
@@ -61,8 +62,8 @@ def exact_signs(log: EventLog, asked: Signs) -> np.ndarray:
     """The answer to one of them, a row each."""
     features, rows, width, more = asked
     with patch.object(noise, "cubes", lambda epsilon, width, n, source: np.zeros((n, width), dtype=np.int64)):
-        found = Curator(log.variants, log=log).events.signs(features, rows, width, "0.001", **more)
-    return found.reshape(rows, width)
+        found = Curator(log.variants, log=log).events.cube_sums(features, rows, width, "0.001", **more)
+    return found.reshape(rows, width) / CUBE_UNIT
 
 
 Choice = tuple[Callable[[Cases], Any], list[np.ndarray], dict[str, Any]]

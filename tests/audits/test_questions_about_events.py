@@ -160,7 +160,7 @@ GOING = Attempt("a case more with two activities", going(False), going(True), ()
 MARKED = Attempt("a case more with the same attributes", marked(False), marked(True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
-    "signs": Question("values-by-activities", PATHS, GOING, 0.6, kind="event signs"),
+    "signs": Question("values-by-activities", PATHS, GOING, 0.6, kind="event cube sums"),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
     "hours": Question("hours-and-weekdays", TIMES, AT_ONCE, 0.5),

@@ -25,6 +25,8 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 """Maps each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _BLOCK = 65_536
+CUBE_UNIT = 64
+"""What a case adds to a number of sums with noise of cubes is a multiple of one over this, and 1 at most."""
 LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
 _LARGEST_NORM = 2**30
@@ -41,8 +43,9 @@ def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> Non
 
 
 def steps_of_cubes(width: int, epsilon: Fraction) -> int:
-    """Return the resolution of sums with noise of cubes: so fine that few of their sizes are rejected."""
-    return max(1, math.ceil(width * epsilon))
+    """Return the resolution of sums with noise of cubes: a multiple of ``CUBE_UNIT``, and so fine that few of the sizes
+    that cubes may have are rejected."""
+    return CUBE_UNIT * max(1, math.ceil(width * epsilon / CUBE_UNIT))
 
 
 def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
@@ -93,14 +96,14 @@ def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: N
     return rows, columns, clipped(rows, values, n, bound, resolution)
 
 
-def signs(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray]:
-    """The columns of entries and their signs, of ``n`` sparse vectors: those in the first row of ``width`` columns that
-    a vector has an entry in. So each vector is in one row, and each of its numbers is -1, 0 or 1."""
+def in_one_row(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray]:
+    """The columns of entries and their values, of ``n`` sparse vectors: those in the first row of ``width`` columns in
+    which a vector has one, cut to ``CUBE_UNIT``. So each vector is in one row, and no number of it is larger."""
     rows, columns, values = added_up(triples)
     first = np.full(n, LARGEST_SIZE, dtype=np.int64)
     np.minimum.at(first, rows, columns // width)
     kept = columns // width == first[rows]
-    return columns[kept], np.sign(values[kept])
+    return columns[kept], np.clip(values[kept], -CUBE_UNIT, CUBE_UNIT)
 
 
 def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:

@@ -48,7 +48,7 @@ QUESTIONS = (
     "concentration",
     "histogram",
     "sums",
-    "signs",
+    "cube_sums",
     "sums_of_persons",
     "partitions",
     "find_activities",

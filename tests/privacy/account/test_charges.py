@@ -105,8 +105,8 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
         "discrete Laplace, scale 1048576/epsilon in steps of 1/3",
         "1048576 (L1, clipped)",
     ),
-    "signs": (
-        lambda c, e, d: c.events.signs(nothing, 2, 3, e),
+    "cube_sums": (
+        lambda c, e, d: c.events.cube_sums(nothing, 2, 3, e),
         "discrete noise of cubes of 3 numbers, scale 1/epsilon",
         "1 (L-infinity, clipped)",
     ),
@@ -268,7 +268,7 @@ def test_every_question_is_tried() -> None:
     ):
         public = {name for name in vars(holder) if not name.startswith("_")} - others
         public -= {"charges", "contacted", "carry", "state", "guarantee", "before_first", "noise_only"}
-        of_events = {"distinct", "frequent_values", "most_apart", "rounds", "signs", "sums", "sums_of_persons"}
+        of_events = {"distinct", "frequent_values", "most_apart", "rounds", "cube_sums", "sums", "sums_of_persons"}
         known = of_events if holder is EventQuestions else set(QUESTIONS)
         assert public <= known
 

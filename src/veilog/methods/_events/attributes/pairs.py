@@ -38,7 +38,9 @@ CASES_A_ROUND = 200
 LEAST_CASES = 150
 """Below this epsilon times cases noise would drown all of them."""
 OF_PATH = Fraction(1, 2)
-"""Part of the epsilon for how attributes go with the path; the rest is for tables of two."""
+"""Part of the epsilon for how attributes go with the path; the rest is for tables of two. With a quarter gaps of four
+attributes that go together are off by .080 in place of .039, with three quarters their pairs by .102 in place of .057
+(10,000 cases, three seeds)."""
 SELECTING = Fraction(1, 7)
 """Part of the epsilon of a round for choosing."""
 STANDING_OUT = 0.5

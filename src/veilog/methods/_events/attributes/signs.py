@@ -1,8 +1,9 @@
 """How an attribute goes with the path of a case: noisy sums of signs, and shares of its values in each kind of case.
 
 The *signs* of a case say of some entries of its profile (:mod:`veilog.methods._events.cells`) whether it has each: 1 or
--1. A case adds its signs to the row of its value (:meth:`EventQuestions.signs`), so the sums say how often cases of a
-value have each activity. Which entries are asked follows from released cases, which are public by then.
+-1. A case adds its signs to the row of its value, or weighed to the only row of two values
+(:meth:`EventQuestions.cube_sums`). So the sums say how often cases of a value have each activity. Which entries are
+asked follows from released cases, which are public by then.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from veilog.methods._events.cells import Kinds, fitted_kinds, likeliest_effects,
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
-from veilog.privacy.contributions import steps_of_cubes
+from veilog.privacy.contributions import CUBE_UNIT, steps_of_cubes
 from veilog.privacy.curator import Curator
 
 VARIES = 0.02
@@ -73,7 +74,7 @@ class SignSums:
 
     rule: SignRule
     sums: FloatArray
-    """A row for each value that occurs; of two values one row, the second less the first."""
+    """A row for each value that occurs; of two values one row, the second less the first, both weighed."""
     variance: float
     cases: float
     """About how many cases there are."""
@@ -94,8 +95,9 @@ class SignSums:
         measured = (kinds.shares[:, None] * signs).T
         expected, p = kinds.shares @ signs, usual[there]
         if len(self.sums) == 1:
-            first = ((2 * p[1] - 1) * expected - self.sums[0] / self.cases) / 2
-            varies = np.stack([first, -first], axis=1)
+            first, second = weights_of_two(p) / CUBE_UNIT
+            of_second = (self.sums[0] / self.cases + (first - p[1] * (first + second)) * expected) / (first + second)
+            varies = np.stack([-of_second, of_second], axis=1)
         else:
             varies = (self.sums - p[:, None] * self.sums.sum(axis=0)).T / self.cases
         noise = noise_by_value(p) * self.variance / self.cases**2
@@ -112,10 +114,16 @@ class SignSums:
         return fitted_kinds(np.asarray(together), usual, kinds)
 
 
+def weights_of_two(p: FloatArray) -> IntArray:
+    """Return the weights of two values by how often they occur, in units: with these the difference of their sums is
+    how their shares go with signs, however often cases have each sign; the larger one is 1."""
+    return np.asarray(np.rint(CUBE_UNIT * p[::-1] / p.max()), dtype=np.int64)
+
+
 def noise_by_value(p: FloatArray) -> FloatArray:
     """Return the variance of how the share of a value goes with a sign, over that of one sum, by how often values
-    occur. What all values have is that of their sums together; of two it is that of released cases."""
-    return np.full(2, 0.25) if len(p) == 2 else (1 - p) ** 2 + (len(p) - 1) * p**2
+    occur: of two it is that of their difference, of others that of a sum less its part of all."""
+    return np.full(2, p.max() ** 2) if len(p) == 2 else (1 - p) ** 2 + (len(p) - 1) * p**2
 
 
 def variance_of(width: int, epsilon: Fraction) -> float:
@@ -144,7 +152,7 @@ def asked_signs(
     there, width = np.flatnonzero(one.shares > 0), len(rule.entries)
     rows = 1 if len(there) == 2 else len(there)
     features = _features(one, rule, there)
-    asked = curator.events.signs(
+    asked = curator.events.cube_sums(
         features,
         rows,
         width,
@@ -158,7 +166,7 @@ def asked_signs(
     if prior is None:
         return found
     ours = [coding for coding in codings if coding.name.removeprefix("case:") == one.name]
-    exact = prior.sums(features, rows * width, width, 1, rule.labels, ours).reshape(rows, width)
+    exact = prior.sums(features, rows * width, width * CUBE_UNIT, 1, rule.labels, ours).reshape(rows, width) / CUBE_UNIT
     if not exact.any():
         return found
     number = float(prior.sums(partial(_having, one, there), 1, 1, 1, rule.labels, ours)[0])
@@ -174,13 +182,13 @@ def _features(one: Variable, rule: SignRule, there: IntArray) -> CaseFeatures:
     """What a case adds. It may be asked on other machines, so it holds on to no values of released cases."""
     of_block, place, width = one.of_block, np.full(one.size, -1), len(rule.entries)
     place[there] = np.arange(len(there))
+    weights = weights_of_two(one.shares[there]) * [-1, 1] if len(there) == 2 else np.full(len(there), CUBE_UNIT)
 
     def of_cases(block: Cases) -> Triples:
         values = place[of_block(block)]
         known = np.flatnonzero(values >= 0)
         signs, values = rule.of_cases(block)[known], values[known]
-        if len(there) == 2:
-            signs, values = signs * (2 * values - 1)[:, None], np.zeros(len(known), dtype=np.int64)
+        signs, values = signs * weights[values, None], values if len(there) > 2 else np.zeros_like(values)
         columns = values[:, None] * width + np.arange(width)
         return np.repeat(known, width), columns.reshape(-1), signs.reshape(-1)
 
