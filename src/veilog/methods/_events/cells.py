@@ -25,9 +25,9 @@ from veilog.logs.variants import Repeated, Sequences
 from veilog.privacy.cases import Cases
 
 FEWER = 3.0
-"""(n / s) to the power of two thirds over this many is the number of cells. With half and twice of it gaps of attributes
-by cells, of three synthetic logs of 10,000 cases, are off by .020 to .037 and .021 to .024 in place of .021 to .026
-(five seeds)."""
+"""(n / s) to the power of two thirds over this many is the number of cells. With half and twice of it gaps of
+attributes by cells, of three synthetic logs of 10,000 cases, are off by .020 to .037 and .021 to .024 in place of .021
+to .026 (five seeds)."""
 MOST_CELLS = 32
 LEAST_CELLS = 4
 """Fewer tell hardly any activities apart, and would cost as much as more: then all cases are one cell."""
