@@ -9,6 +9,7 @@ import numpy as np
 
 from veilog.logs.eventlog import EventLog
 from veilog.privacy.cases import Cases
+from veilog.privacy.contributions import CUBE_UNIT
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
@@ -37,6 +38,32 @@ def exact(log: EventLog, asked: Asked) -> np.ndarray:
     features, size, bound, more = asked
     with patch.object(noise, "discrete_laplace", lambda epsilon, n, source: np.zeros(n, dtype=np.int64)):
         return Curator(log.variants, log=log).events.sums(features, size, bound, 1, **more)
+
+
+Signs = tuple[Callable[[Cases], Any], int, int, dict[str, Any]]
+"""The function of cases, how many rows of how many numbers it gives, and how it was asked."""
+
+
+@contextmanager
+def signs_heard() -> Iterator[list[Signs]]:
+    """The sums of signs that are asked in this block."""
+    asked: list[Signs] = []
+    ask = EventQuestions.cube_sums
+
+    def listening(self: EventQuestions, features: Any, rows: int, width: int, epsilon: Any, **more: Any) -> Any:
+        asked.append((features, rows, width, more))
+        return ask(self, features, rows, width, epsilon, **more)
+
+    with patch.object(EventQuestions, "cube_sums", listening):
+        yield asked
+
+
+def exact_signs(log: EventLog, asked: Signs) -> np.ndarray:
+    """The answer to one of them, a row each."""
+    features, rows, width, more = asked
+    with patch.object(noise, "cubes", lambda epsilon, width, n, source: np.zeros((n, width), dtype=np.int64)):
+        found = Curator(log.variants, log=log).events.cube_sums(features, rows, width, "0.001", **more)
+    return found.reshape(rows, width) / CUBE_UNIT
 
 
 Choice = tuple[Callable[[Cases], Any], list[np.ndarray], dict[str, Any]]

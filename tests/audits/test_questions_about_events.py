@@ -31,7 +31,7 @@ from veilog.privacy import cases, events
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.contributions import contributions, noise_of_sums
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.mechanism import Laplace
+from veilog.privacy.mechanisms.mechanism import CubeNoise, Laplace
 from veilog.releasing.request import ReleaseRequest
 
 CASES, LONG = 200, 300
@@ -103,6 +103,22 @@ def marked(there: bool) -> EventLog:
     return EventLog(pa.table(events), pa.table({"concept:name": [str(i) for i in numbers], **columns}))
 
 
+def going(there: bool) -> EventLog:
+    """Cases of three products that have some of two activities; perhaps one case more."""
+    paths = [("open", *("work",) * (i // 3 % 2), *("end",) * (i // 6 % 2)) for i in range(2 * CASES + there)]
+    rows = [(case, name) for case, path in enumerate(paths) for name in path]
+    case, name = (list(column) for column in zip(*rows, strict=True))
+    columns = {
+        "case:index": pa.array(case, pa.int64()),
+        "event:index": pa.array(range(len(case)), pa.int64()),
+        "concept:name": pa.array(name),
+        "time:timestamp": pa.array([None] * len(case), TIMESTAMP_TYPE),
+    }
+    products = pa.array([f"p{i % 3}" for i in range(len(paths))])
+    names = pa.array([str(i) for i in range(len(paths))])
+    return EventLog(pa.table(columns), pa.table({"concept:name": names, "product": products}))
+
+
 DOMAIN = Domain(
     ("open", "work", "end"),
     LONG,
@@ -115,6 +131,7 @@ DOMAIN = Domain(
 ATTRIBUTES = openly.planned(
     "df-laplace", epsilon=20, domain=DOMAIN, attributes=["product", "team"], attributes_share="0.8"
 )
+PATHS = openly.planned("df-laplace", epsilon=3, domain=DOMAIN, attributes=["product"], attributes_share="0.5")
 NUMBERS = openly.planned("df-laplace", epsilon=40, domain=DOMAIN, attributes=["dose"], attributes_share="0.8")
 TIMES = openly.planned("df-laplace", epsilon=50, domain=DOMAIN, times="0.8")
 STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", processing=True)
@@ -146,10 +163,11 @@ class Question:
 LOGS = Attempt("a case of very many events of one team", teams(False), teams(True), ())
 STARTED = Attempt("a case of very many long events", started(False), started(True), ())
 AT_ONCE = Attempt("a case of very many events at once", started(False), started(True, at_once=True), ())
+GOING = Attempt("a case more with two activities", going(False), going(True), ())
 MARKED = Attempt("a case more with the same attributes", marked(False), marked(True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
-    "cells": Question("values-by-cell", ATTRIBUTES, LOGS, 0.6),
+    "signs": Question("values-by-activities", PATHS, GOING, 0.6, kind="event cube sums"),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
     "hours": Question("hours-and-weekdays", TIMES, AT_ONCE, 0.5),
@@ -259,6 +277,11 @@ def halved(self: Laplace, n: int, source: noise.Randomness) -> Any:
     return noise.discrete_laplace(2 * self.decay, n, source)
 
 
+def halved_cubes(self: CubeNoise, n: int, source: noise.Randomness) -> Any:
+    """Noise of half the scale."""
+    return noise.cubes(2 * self.decay, self.width, n // self.width, source).reshape(-1)
+
+
 def for_one_event(bound: int, resolution: int, epsilon: Any, delta: Any) -> Any:
     """Return noise for one event a case, whatever the bound."""
     return noise_of_sums(1, resolution, epsilon, delta)
@@ -277,17 +300,18 @@ FAULTS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "clip missing": (cases, "contributions", unclipped),
     "sensitivity too small": (cases, "contributions", a_half_more),
     "half the noise": (Laplace, "draw", halved),
+    "half the noise of cubes": (CubeNoise, "draw", halved_cubes),
     "noise for one event": (events, "noise_of_sums", for_one_event),
     "not charged": (ChargeAccount, "charge", uncharged),
 }
 
 
 PLANTED = [
-    *(("together", fault) for fault in FAULTS),
+    *(("together", fault) for fault in FAULTS if fault != "half the noise of cubes"),
     *(("processing", fault) for fault in ("clip missing", "half the noise", "not charged")),
     *((name, fault) for name in ("hours", "unit", "decimals") for fault in ("half the noise", "not charged")),
     ("decimals", "clip missing"),
-    *(("cells", fault) for fault in ("half the noise", "not charged")),
+    *(("signs", fault) for fault in ("half the noise of cubes", "not charged")),
     *(("choice", fault) for fault in ("half the noise", "not charged")),
     ("overlaps", "half the noise"),  # what a case shares out never has to be clipped
 ]

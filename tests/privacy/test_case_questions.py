@@ -17,18 +17,18 @@ from hypothesis import strategies as st
 from refusals import refused
 from scipy import stats
 
-from veilog.audits.bounds import evidence_of_maximum
+from veilog.audits.bounds import evidence_of_maximum, evidence_of_numbers
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding, RawCases, _firsts, _last_below, attribute_level
-from veilog.privacy.contributions import noise_of_sums
+from veilog.privacy.contributions import noise_of_sums, steps_of_cubes
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.events import EventRounds
 from veilog.privacy.mechanisms import gaussian, noise
-from veilog.privacy.mechanisms.mechanism import Laplace, NoisyMaximum
+from veilog.privacy.mechanisms.mechanism import CubeNoise, Laplace, NoisyMaximum
 
 Event = tuple[str, int | None, str | None, float | None]
 """Activity, seconds, an attribute of the event, and a number of the event."""
@@ -156,6 +156,35 @@ def test_sums_are_asked_of_single_cases(raw: list[Case]) -> None:
         together = summed(raw, 5, 16)
         alone = sum(summed([one], 5, 16) for one in raw)
     assert np.array_equal(together, alone)
+
+
+def in_rows(raw: list[Case]) -> np.ndarray:
+    """Sums in rows of 7, of cases with entries of all sizes in both, without noise."""
+    with patch.object(noise, "cubes", lambda epsilon, width, n, source: np.zeros((n, width), dtype=np.int64)):
+        asked = curator(raw).events.cube_sums(unbounded, 2, 7, 1, alphabet=ALPHABET, codings=CODINGS)
+    return asked.reshape(2, 7)
+
+
+@pytest.mark.slow
+@given(raw=cases, extra=case)
+def test_one_case_changes_each_number_of_one_row_by_one_at_most(raw: list[Case], extra: Case) -> None:
+    difference = in_rows([*raw, extra]) - in_rows(raw)
+    resolution = steps_of_cubes(7, Fraction(1))
+    assert np.abs(difference).max() <= resolution
+    assert difference.any(axis=1).sum() <= 1
+    with patch("veilog.privacy.cases._BLOCK", 3):
+        assert np.array_equal(in_rows([*raw, extra]), sum(in_rows([one]) for one in [*raw, extra]))
+
+
+@given(width=st.integers(1, 4), epsilon=st.sampled_from(["0.3", "2"]), data=st.data())
+def test_noise_of_cubes_tells_logs_apart_by_no_more_than_epsilon(width: int, epsilon: str, data: st.DataObject) -> None:
+    """Whatever comes out: the evidence of rows of which one differs by a sign in each number."""
+    numbers = st.lists(st.integers(-9, 9), min_size=2 * width, max_size=2 * width)
+    answer, exact = (np.array(data.draw(numbers)) for _ in range(2))
+    signs = st.lists(st.integers(-1, 1), min_size=width, max_size=width)
+    apart = np.array([*data.draw(signs), *[0] * width])
+    mechanism = CubeNoise(1 / Fraction(epsilon), width)
+    assert abs(evidence_of_numbers(mechanism, answer, exact, exact + apart)) <= float(epsilon) + 1e-9
 
 
 TABLES = ([3, 0, 0], [0, 2, 1, 0], [0, 5])

@@ -79,6 +79,7 @@ QUESTIONS: dict[str, Callable[[EventQuestions], Any]] = {
     "fine sums": lambda e: e.sums(features, 100, 9, 1, codings=CODINGS, resolution=8).tolist(),
     "sums of moments": lambda e: e.sums(moments, 100, 9, 1, codings=(Coding(START, moments=True),)).tolist(),
     "rounds of sums": lambda e: rounds_of_sums(e),
+    "cube_sums": lambda e: e.cube_sums(features, 20, 5, 1, codings=CODINGS).tolist(),
     "distinct": lambda e: [e.distinct(name, 1) for name in ("org:resource", "age group", "urgency", "leucocytes")],
     "frequent values": lambda e: [e.frequent_values(name, 2, 5, "0.1") for name in ("org:resource", "age group")],
     "most apart": lambda e: e.most_apart(features, ([30] * 50, [5] * 50), (0, 3), "0.01", codings=CODINGS),
@@ -105,6 +106,7 @@ def test_every_question_is_tried() -> None:
     public = {name for name in vars(EventQuestions) if not name.startswith("_")}
     assert public == {
         "sums",
+        "cube_sums",
         "sums_of_persons",  # in pieces as in memory: tests/privacy/test_histories.py
         "rounds",
         "distinct",

@@ -50,6 +50,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.messages import Message
 from veilog.privacy.account.guarantee import Charge, Code, Condition
 from veilog.privacy.mechanisms.mechanism import (
+    CubeNoise,
     DiscreteGaussian,
     DiscreteGaussianSteps,
     GaussianRounds,
@@ -337,6 +338,9 @@ def _cumulative(mechanism: KTruncatedGeometric) -> FloatArray:
 def evidence_of_numbers(mechanism: Noise, answer: npt.ArrayLike, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
     """Return the evidence of noisy numbers; ``nan`` where neither log can give them."""
     noisy, one, other = (np.atleast_1d(np.asarray(a, dtype=np.float64)).reshape(-1) for a in (answer, without, with_))
+    if isinstance(mechanism, CubeNoise):
+        sizes = [np.abs(noisy - a).reshape(-1, mechanism.width).max(axis=1).sum() for a in (one, other)]
+        return float(mechanism.decay) * float(sizes[0] - sizes[1])
     differ = one != other
     likely_with = float(log_probability(mechanism, noisy[differ] - other[differ]).sum())
     return _difference(likely_with, float(log_probability(mechanism, noisy[differ] - one[differ]).sum()))

@@ -55,6 +55,7 @@ from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.clipped_sums import clipped_sums
 from veilog.privacy.mechanisms.gradients import Training
 from veilog.privacy.mechanisms.mechanism import (
+    CubeNoise,
     GaussianRounds,
     KTruncatedGeometric,
     Laplace,
@@ -86,6 +87,10 @@ class _Silent(_Off, Laplace):
     @property
     def decay(self) -> Fraction:
         return Fraction(100)
+
+
+class _SilentCubes(_Off, CubeNoise):
+    """Noise of cubes that is switched off."""
 
 
 class _SilentGaussian(_Off, GaussianRounds):
@@ -130,6 +135,8 @@ def _silenced(mechanism: Mechanism | KTruncatedGeometric, above: int) -> Any:
         return _SilentTruncated(mechanism.epsilon, mechanism.k)
     if isinstance(mechanism, NoisyMaximum):
         return _SilentMaximum(mechanism.noise)
+    if isinstance(mechanism, CubeNoise):
+        return _SilentCubes(mechanism.scale, mechanism.width, mechanism.grid)
     if isinstance(mechanism, Laplace):
         return _Silent(mechanism.scale, mechanism.grid)
     return _SilentGaussian(mechanism.noises, mechanism.by) if isinstance(mechanism, GaussianRounds) else mechanism

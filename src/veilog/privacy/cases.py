@@ -26,7 +26,7 @@ from veilog.errors import ParameterError, QuestionError, VeilogError, meant
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, listed
 from veilog.messages import Message
 from veilog.privacy.case_functions import triples_of
-from veilog.privacy.contributions import LARGEST_VALUE, contributions
+from veilog.privacy.contributions import LARGEST_VALUE, contributions, in_one_row
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import Norm
 
@@ -373,6 +373,18 @@ class AllCases:
                 triples = triples_of(features, block, size, LARGEST_VALUE, check=first and number == 0)
                 _, columns, contributed = contributions(triples, len(block), bound, resolution, norm)
                 yield columns, contributed
+
+        return self._added_up(clipped, size, codings)
+
+    def cube_sums(
+        self, features: CaseFeatures, size: int, width: int, alphabet: Sequence[str], codings: Sequence[Coding]
+    ) -> IntArray:
+        """What all cases contribute to rows of this width: each to one row, in units of ``1/CUBE_UNIT``."""
+
+        def clipped(raw: RawCases, first: bool) -> Iterator[Addends]:
+            for number, block in enumerate(raw.blocks(alphabet, codings)):
+                triples = triples_of(features, block, size, LARGEST_VALUE, check=first and number == 0)
+                yield in_one_row(triples, len(block), width)
 
         return self._added_up(clipped, size, codings)
 

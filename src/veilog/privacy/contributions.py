@@ -1,10 +1,11 @@
 """Contributions of cases to a sum, clipped to a norm in integers, each by itself.
 
-The norm is L1 where the noise is Laplace, and L2 where it is Gaussian.
+The norm is L1 where the noise is Laplace, and L2 where it is Gaussian. Where it is of cubes, each number is clipped.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -24,6 +25,8 @@ Features = Callable[[Sequences], tuple[npt.ArrayLike, npt.ArrayLike, npt.ArrayLi
 """Function of each sequence, by itself, to a vector of integers: (rows, columns, values), equal places added up."""
 
 _BLOCK = 65_536
+CUBE_UNIT = 64
+"""Unit of sums with noise of cubes: a case adds to a number a multiple of one over this, and 1 at most."""
 LARGEST_SIZE = 50_000_000
 _LARGEST_SCALE = 2**32
 _LARGEST_NORM = 2**30
@@ -37,6 +40,14 @@ def check_sums(size: int, bound: int, resolution: int, epsilon: Fraction) -> Non
     """Refuse sums without exact storage, addition or noise, before anything is spent."""
     check_size_and_bound(size, bound, resolution)
     check_scale(epsilon / (resolution * bound))
+
+
+def steps_of_cubes(width: int, epsilon: Fraction) -> int:
+    """Return the resolution of sums with noise of cubes, a multiple of ``CUBE_UNIT``.
+
+    It is so fine that few drawn sizes of cubes are rejected.
+    """
+    return CUBE_UNIT * max(1, math.ceil(width * epsilon / CUBE_UNIT))
 
 
 def check_size_and_bound(size: int, bound: int, resolution: int) -> None:
@@ -86,6 +97,19 @@ def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: N
         return rows, columns, clipped_euclidean(rows, values, n, bound, resolution)
     rows, columns, values = triples
     return rows, columns, clipped(rows, values, n, bound, resolution)
+
+
+def in_one_row(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray]:
+    """Return columns and values of ``n`` sparse vectors, each cut to its first row.
+
+    A row has ``width`` columns, and it is the first in which the vector has an entry. Values are cut to ``CUBE_UNIT``.
+    So each vector is in one row, and no number of it is larger.
+    """
+    rows, columns, values = added_up(triples)
+    first = np.full(n, LARGEST_SIZE, dtype=np.int64)
+    np.minimum.at(first, rows, columns // width)
+    kept = columns // width == first[rows]
+    return columns[kept], np.clip(values[kept], -CUBE_UNIT, CUBE_UNIT)
 
 
 def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:

@@ -37,11 +37,12 @@ from veilog.privacy.cases import (
     attribute_kind,
     attribute_level,
 )
-from veilog.privacy.contributions import check_size_and_bound, check_sums, noise_of_sums
+from veilog.privacy.contributions import CUBE_UNIT, check_size_and_bound, check_sums, noise_of_sums, steps_of_cubes
 from veilog.privacy.domain import Domain, Window
 from veilog.privacy.histograms import gaussian_rounds
 from veilog.privacy.histories import HistoryFeatures, KindRule, sums_of_persons
 from veilog.privacy.mechanisms.mechanism import (
+    CubeNoise,
     DiscreteGaussian,
     GaussianRounds,
     KTruncatedGeometric,
@@ -190,6 +191,43 @@ class EventQuestions:
         mechanism = self._account.charge("event sums", so_many(purpose, size, "sum"), noise, sensitivity, eps, failure)
         exact = self._raw.sums(features, size, bound, resolution, norm, alphabet, codings)
         return exact + mechanism.draw(size, self._randomness)
+
+    def cube_sums(
+        self,
+        features: CaseFeatures,
+        rows: int,
+        width: int,
+        epsilon: Number,
+        *,
+        alphabet: Sequence[str] = (),
+        codings: Sequence[Coding] = (),
+        purpose: str | Message = "sums-over-events",
+    ) -> IntArray:
+        """Noisy sums in ``rows`` of ``width`` numbers, in units of ``1/steps_of_cubes(width, epsilon)``.
+
+        ``features`` maps each case, by itself, to a vector of integers in units of ``1/CUBE_UNIT``, one row after the
+        other, as in :meth:`sums`. Of that the first row counts in which the case has an entry, and each entry up to 1
+        in size. Each row gets discrete noise z with ``P(z)`` proportional to ``exp(-epsilon max |z_i|)``.
+
+        Sensitivity: the alphabet and the codings are public or noisy answers, so what a case contributes depends on
+        that case alone: to the numbers of one row, and -1 to 1 to each. Adding or removing it changes these numbers by
+        at most 1 each, and no other row. With this noise the sums together are epsilon-differentially private (proof:
+        :class:`~veilog.privacy.mechanisms.mechanism.CubeNoise`).
+        """
+        eps = parse_epsilon(epsilon)
+        check_size_and_bound(width, 1, 1)
+        size, resolution = rows * width, steps_of_cubes(width, eps)
+        check_sums(size, 1, resolution, eps)
+        self._check_codings(codings)
+        mechanism = self._account.charge(
+            "event cube sums",
+            so_many(purpose, size, "sum"),
+            CubeNoise(1 / eps, width, resolution),
+            Sensitivity.of(1, "L-infinity", "clipped"),
+            eps,
+        )
+        exact = self._raw.cube_sums(features, size, width, alphabet, codings)
+        return exact * (resolution // CUBE_UNIT) + mechanism.draw(size, self._randomness)
 
     def sums_of_persons(
         self,

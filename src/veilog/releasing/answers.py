@@ -49,6 +49,7 @@ QUESTIONS = (
     "concentration",
     "histogram",
     "sums",
+    "cube_sums",
     "sums_of_persons",
     "partitions",
     "find_activities",

@@ -4,17 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from event_questions import exact, heard
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logs_with_attributes import log_of
 from time_tools import HOSPITAL, durations_of, timed
 
-from veilog import Domain
 from veilog.logs.variants import Repeated, Variants
 from veilog.methods._events import cells
-from veilog.methods._events.attributes.domains import choose
-from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.methods._events.cells import (
     CellRule,
     Kinds,
@@ -22,13 +17,10 @@ from veilog.methods._events.cells import (
     apart_of,
     fit_margins,
     kind_shares,
-    noise_of_gaps,
     row_shares,
 )
 from veilog.methods._events.times.histogram import last_standing_out
 from veilog.privacy.cases import Cases
-from veilog.privacy.curator import Curator
-from veilog.privacy.mechanisms import noise
 
 CASES = Variants.from_dict({("a", "b"): 40, ("a", "c"): 30, ("a", "b", "b", "d"): 20, ("c",): 10})
 
@@ -150,28 +142,6 @@ def test_noise_alone_rarely_stands_out() -> None:
     assert np.mean([apart_of(one, rows, columns, 18.0) for one in noises]) < 0.06
 
 
-@pytest.mark.parametrize("more", [["a", "b", "d"], ["c"], []])
-def test_a_case_adds_one_to_one_count_of_a_cell_and_value(more: list[str]) -> None:
-    """Exact answers of neighbouring logs differ by 1 in all, which is the sensitivity."""
-    cases = [({"ward": f"w{i % 3}"}, [{"activity": a} for a in ("a", "bc"[i % 2])]) for i in range(300)]
-    first = log_of(cases)
-    second = log_of([*cases, ({"ward": "w1"}, [{"activity": a} for a in more])])
-    curator = Curator(
-        first.variants,
-        log=first,
-        domain=Domain(attributes={"ward": ("w0", "w1", "w2")}),
-        randomness=noise.seeded(1),
-    )
-    chosen, rest = choose(curator, ("ward",), 8, 0, lambda text: None)  # type: ignore[arg-type]
-    with heard() as asked:
-        released_attributes(curator, rest, repeated(first.variants), chosen)
-    codes = [question[3]["purpose"].code for question in asked]
-    assert codes[0] == "values-by-case" and set(codes[1:]) == {"values-by-cell"}
-    for question in asked:
-        apart = np.abs(exact(second, question) - exact(first, question))
-        assert apart.sum() == 1
-
-
 @pytest.mark.parametrize("epsilon", ["0.05", "0.4", "4"])
 def test_no_released_case_lasts_longer_than_the_bound(epsilon: str) -> None:
     said = []
@@ -187,41 +157,3 @@ def test_an_octave_of_noise_beyond_all_cases_is_no_bound() -> None:
     assert last_standing_out(noisy[1:], 10 * 2**0.5) == 5
     noisy[9] = 200
     assert last_standing_out(noisy[1:], 10 * 2**0.5) == 9
-
-
-def test_noise_of_gaps_is_about_what_noise_moves_them_by() -> None:
-    """Noise of gaps is estimated about right where a value goes with no step."""
-    rng = np.random.default_rng(5)
-    paths = rng.random((4_000, 8)) < 0.5
-    raw = {}
-    for row in paths:
-        path = ("start", *(f"step {i}" for i in np.flatnonzero(row)))
-        raw[path] = raw.get(path, 0) + 1
-    cases = repeated(Variants.from_dict(raw))
-    kinds = Kinds.of(cases)
-    rule = CellRule.of(kinds, 300, rng)
-    cell, usual, deviation = rule.of_profiles(kinds.profiles), np.array([0.7, 0.3]), 30.0
-    size = np.bincount(cell, weights=kinds.shares, minlength=rule.number) * len(cases)
-    steps = np.flatnonzero((kinds.profiles.mean(axis=0) > 0.2) & (kinds.profiles.mean(axis=0) < 0.8))
-    moved, said = [], 0.0
-    for _ in range(20):
-        table = size[:, None] * usual + rng.normal(0, deviation, (rule.number, 2))
-        looks = [Look(table, deviation**2, cell)]
-        said = noise_of_gaps(looks, usual, kinds)
-        odds = rule_free_gaps(table / table.sum(), size, cell, kinds, steps)
-        moved.append(np.abs(odds).mean())
-    assert 0.4 * np.mean(moved) < said < 2.5 * np.mean(moved)
-
-
-def rule_free_gaps(
-    shares: np.ndarray, size: np.ndarray, cell: np.ndarray, kinds: Kinds, steps: np.ndarray
-) -> np.ndarray:
-    """Return how much more often each step goes with the second value, by regression."""
-    weight = np.bincount(cell, weights=kinds.shares)
-    means = np.stack([np.bincount(cell, weights=kinds.shares * kinds.profiles[:, i]) / weight for i in steps], axis=1)
-    y = shares[:, 1] / shares.sum(axis=1)
-    x = np.column_stack([means - weight @ means, np.ones(len(means))])
-    scaled = np.sqrt(size)
-    found = np.linalg.lstsq(x * scaled[:, None], y * scaled, rcond=None)[0][:-1]
-    mean = kinds.shares @ kinds.profiles[:, steps]
-    return np.asarray(found * mean * (1 - mean) / (0.3 * 0.7))

@@ -25,6 +25,7 @@ from veilog.privacy.mechanisms import gaussian, gradients, noise
 from veilog.privacy.mechanisms.accountant import composed_epsilon, integer_variance
 from veilog.privacy.mechanisms.clipped_sums import GRID, Outer
 from veilog.privacy.mechanisms.mechanism import (
+    CubeNoise,
     DiscreteGaussian,
     DiscreteGaussianSteps,
     GaussianRounds,
@@ -103,6 +104,11 @@ QUESTIONS: dict[str, tuple[Ask, str, str]] = {
         "discrete Laplace, scale 1048576/epsilon in steps of 1/3",
         "1048576 (L1, clipped)",
     ),
+    "cube_sums": (
+        lambda c, e, d: c.events.cube_sums(nothing, 2, 3, e),
+        "discrete noise of cubes of 3 numbers, scale 1/epsilon",
+        "1 (L-infinity, clipped)",
+    ),
     "distinct": (lambda c, e, d: c.events.distinct("colour", e), "discrete Laplace, scale 2/epsilon", "2 (L1)"),
     "most_apart": (
         lambda c, e, d: c.events.most_apart(nothing, [[0, 1], [2]], [0, 0], e),
@@ -164,6 +170,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[Fraction | i
 
     watched(noise, "discrete_laplace", 1)
     watched(noise, "tsgd_noise", 2)
+    watched(noise, "cubes", 2)
     watched(histograms, "_gaps_to", 2)
     watched(gradients, "discrete_gaussian", 1)
     watched(gaussian, "discrete_gaussian", 1)
@@ -185,6 +192,9 @@ def cost(mechanism: Mechanism, sensitivity: Sensitivity, charge: Charge) -> Frac
     match mechanism:
         case Laplace(scale, grid):
             assert sensitivity.norm == "L1" and grid >= 1
+            return by / scale
+        case CubeNoise(scale, width, grid):
+            assert sensitivity.norm == "L-infinity" and width == 3 and grid >= width * charge.epsilon
             return by / scale
         case NoisyMaximum(Laplace(scale, grid)):
             assert sensitivity.norm == "each" and grid == 1
@@ -214,6 +224,8 @@ def draws(mechanism: Mechanism) -> set[tuple[str, tuple[Fraction | int, ...]]]:
     match mechanism:
         case Laplace(scale, grid):
             return {("discrete_laplace", (1 / (scale * grid),))}
+        case CubeNoise(scale, width, grid):
+            return {("cubes", (1 / (scale * grid), width))}
         case NoisyMaximum(Laplace(scale)):
             return {("discrete_laplace", (1 / scale,))}
         case Thresholded(KTruncatedGeometric(epsilon, k)):
@@ -255,7 +267,7 @@ def test_every_question_is_tried() -> None:
     ):
         public = {name for name in vars(holder) if not name.startswith("_")} - others
         public -= {"charges", "contacted", "carry", "state", "guarantee", "before_first", "noise_only"}
-        of_events = {"distinct", "frequent_values", "most_apart", "rounds", "sums", "sums_of_persons"}
+        of_events = {"distinct", "frequent_values", "most_apart", "rounds", "cube_sums", "sums", "sums_of_persons"}
         known = of_events if holder is EventQuestions else set(QUESTIONS)
         assert public <= known
 

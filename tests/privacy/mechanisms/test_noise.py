@@ -150,6 +150,26 @@ def test_tsgd_fits_its_distribution(epsilon: str, delta: str) -> None:
     assert chi_squared(np.bincount(drawn + k, minlength=2 * k + 1), n * tsgd_probability(float(eps), k)) > FALSE_ALARM
 
 
+@pytest.mark.slow(but=1)
+@pytest.mark.parametrize(("epsilon", "width"), [("0.5", 1), ("0.4", 2), ("0.7", 3)])
+def test_noise_of_cubes_fits_its_distribution(epsilon: str, width: int) -> None:
+    """Each row that there is as often as it should: by its largest number, and even among those of the same."""
+    eps, n, most = Fraction(epsilon), 20_000, 200
+    drawn = noise.cubes(eps, width, n, noise.seeded(3))
+    largest = np.arange(most)
+    points = (2 * largest + 1.0) ** width - np.where(largest > 0, 2 * largest - 1.0, 0.0) ** width
+    chance = points * np.exp(-float(eps) * largest)
+    chance /= chance.sum()
+    usual = np.flatnonzero(n * chance >= 10)
+    counts = np.bincount(np.abs(drawn).max(axis=1), minlength=most)[usual]
+    expected = n * chance[usual] / chance[usual].sum() * counts.sum() / n
+    assert stats.chisquare(counts, expected).pvalue > 1e-4
+    inner = drawn[np.abs(drawn).max(axis=1) == 2]
+    places = ((inner + 2) @ 5 ** np.arange(width)).tolist()
+    found = np.unique(places, return_counts=True)[1]
+    assert len(found) == 5**width - 3**width and stats.chisquare(found).pvalue > 1e-4
+
+
 @pytest.mark.slow
 @pytest.mark.false_alarm(2e-7, "Chernoff bounds of chi-square sums of 9, 17 and 161 fair splits: 9e-8, 6e-8, 3e-8")
 @pytest.mark.parametrize("scale", [0.5, 1.0, 10.0])

@@ -25,9 +25,9 @@ from veilog.logs.variants import Repeated, Sequences
 from veilog.privacy.cases import Cases
 
 FEWER = 3.0
-"""(n / s) to the power of two thirds over this many is the number of cells. With half and twice of it gaps between the
-groups of three made-up logs of 10,000 cases are off by .020 to .037 and .021 to .024 in place of .021 to .026 (five
-seeds, of which one is off by .01 more or less than another)."""
+"""(n / s) to the power of two thirds over this many is the number of cells. With half and twice of it gaps of
+attributes by cells, of three synthetic logs of 10,000 cases, are off by .020 to .037 and .021 to .024 in place of .021
+to .026 (five seeds)."""
 MOST_CELLS = 32
 LEAST_CELLS = 4
 """Fewer tell hardly any activities apart, and would cost as much as more: then all cases are one cell."""
@@ -41,8 +41,6 @@ alone."""
 _SCALE = 64
 """Centres are multiples of one over this."""
 _ROUNDS, _FITTING, _BLOCK = 12, 30, 4_096
-_VARIES = 0.02
-"""An entry of profiles that varies by so much is of an activity by which groups may differ."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +58,7 @@ class Kinds:
     def of(cases: Repeated) -> Kinds:
         """Return kinds of released cases."""
         distinct, size = cases.distinct, len(cases.labels)
-        blocks = [block.toarray() > 0 for block in _profiles(distinct.codes, distinct.offsets, size)]
+        blocks = [block.toarray() > 0 for block in profiles_of(distinct.codes, distinct.offsets, size)]
         entries = np.concatenate([*blocks, np.zeros((0, 2 * size), dtype=np.bool_)])
         mean = cases.counts @ entries / max(len(cases), 1)
         order = np.argsort(-mean * (1 - mean), kind="stable")
@@ -96,7 +94,7 @@ class CellRule:
         """Return the cell of each case."""
         if self.number == 1:
             return np.zeros(len(cases), dtype=np.int64)
-        blocks = _profiles(cases.codes, cases.offsets, len(self.weights) // 2)
+        blocks = profiles_of(cases.codes, cases.offsets, len(self.weights) // 2)
         return np.concatenate([*map(self.of_profiles, blocks), np.zeros(0, dtype=np.int64)])
 
     @staticmethod
@@ -119,7 +117,7 @@ def cells_told(known: float) -> int:
     return min(int(max(known, 0.0) ** (2 / 3) / FEWER), MOST_CELLS)
 
 
-def _profiles(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[csr_array]:
+def profiles_of(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[csr_array]:
     """Give in blocks of cases whether each case has each activity, and whether it has it twice or more."""
     for first in range(0, len(offsets) - 1, _BLOCK):
         some = offsets[first : first + _BLOCK + 1]
@@ -167,7 +165,7 @@ class Look:
     """What gives a kind its cell, where other kinds may come."""
 
 
-def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds, prior: FloatArray | None = None) -> FloatArray:
+def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> FloatArray:
     """Return the shares of columns in each kind, from noisy counts by cells, which may be others in each look, and from
     those that a prior has.
 
@@ -175,9 +173,15 @@ def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds, prior: F
     cell. Shares that have these sums are then fitted (iterative proportional fitting; Deming, Stephan 1940): the odds
     of a column are multiplied by a factor for each entry and cell, as they are where steps are independent.
     """
-    found = row_shares(looks, usual, kinds.shares, kinds.profiles, prior)
+    found = row_shares(looks, usual, kinds.shares, kinds.profiles)
+    return fitted_kinds(found, usual, kinds, [look.cell for look in looks])
+
+
+def fitted_kinds(found: FloatArray, usual: FloatArray, kinds: Kinds, cells: Sequence[IntArray] = ()) -> FloatArray:
+    """Return shares of columns in each kind that have the sums of those that were ``found``: with each entry of
+    profiles, and in each cell (iterative proportional fitting)."""
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
-    margins += [look.cell for look in looks]
+    margins += cells
     sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
     each = kinds.shares[:, None]
     wanted = [as_shares(sums @ (each * found), usual) * (sums @ each) for sums in sums_of]
@@ -193,29 +197,6 @@ def summing(margin: IntArray, number: int) -> csr_array:
     """Return the matrix that adds up rows of a table that have the same of a margin, which has so many values. It adds
     in the order of rows, and in one thread: small products of dense matrices wait longer for threads than they take."""
     return csr_array((np.ones(len(margin)), (margin, np.arange(len(margin)))), shape=(number, len(margin)))
-
-
-def noise_of_gaps(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> float:
-    """Return by about how much noise alone moves how much more often cases of a value have an activity than others do.
-
-    A look of K cells among which activities vary by a part R of their variance v knows that of a value that a share p
-    of n cases has to the deviation ``sqrt(K v / R)`` times that of its noise, over ``n p (1 - p)``. Of all values that
-    with the least error counts, and of both signs the mean.
-    """
-    mean = kinds.shares @ kinds.profiles
-    spread = float((mean * (1 - mean)).sum())
-    some = float((mean * (1 - mean) > _VARIES).sum())
-    precise = 0.0
-    for look in looks:
-        inside = summing(look.cell, len(look.table)) @ np.column_stack(
-            [kinds.shares[:, None] * kinds.profiles, kinds.shares]
-        )
-        centres = inside[:, :-1] / np.maximum(inside[:, -1:], 1e-12)
-        between = float((inside[:, -1:] * (centres - mean) ** 2).sum())
-        precise += between / (look.variance * len(look.table)) * look.table.sum() ** 2
-    values = float((usual * (1 - usual)).max())
-    away = spread / max(some, 1.0) ** 0.5
-    return float(min(1.0, (2 / np.pi) ** 0.5 * away / max(precise**0.5 * values, 1e-12)))
 
 
 def row_shares(
@@ -282,6 +263,24 @@ def _explained(
         all_of = np.concatenate([slope * x, effect * effects.T], axis=1)
         found[:, columns[better]] = own[:, better] + all_of @ answers
     return found, float(likeliest.sum())
+
+
+def likeliest_effects(apart: FloatArray, measured: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return effects on each column, and the logarithm of how likely the answer is given the likeliest deviation.
+
+    ``apart`` are answers of rows, less what was expected, with ``noise`` of this variance in each column. Each is a sum
+    of effects, weighed as ``measured`` says, which are normally distributed about nothing with one of some deviations.
+    """
+    sizes, turned = np.linalg.eigh(measured @ measured.T)
+    z, found = turned.T @ apart, np.zeros((measured.shape[1], apart.shape[1]))
+    likeliest = np.full(apart.shape[1], -np.inf)
+    for deviation in _DEVIATIONS:
+        sums = deviation**2 * np.maximum(sizes, 0.0)[:, None] + noise
+        likely = -(z**2 / sums + np.log(sums)).sum(axis=0) / 2
+        better = np.flatnonzero(likely > likeliest)
+        likeliest[better] = likely[better]
+        found[:, better] = deviation**2 * measured.T @ turned @ (z / sums)[:, better]
+    return found, likeliest
 
 
 def as_shares(found: FloatArray, usual: FloatArray) -> FloatArray:

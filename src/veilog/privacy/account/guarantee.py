@@ -23,6 +23,7 @@ from typing import ClassVar, Literal, get_args
 from veilog.errors import ParameterError
 from veilog.messages import Message, as_message
 from veilog.privacy.mechanisms.mechanism import (
+    CubeNoise,
     DiscreteGaussianSteps,
     GaussianRounds,
     KTruncatedGeometric,
@@ -132,6 +133,8 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
         case Laplace(grid=grid):
             code = "noise-laplace-in-steps" if grid > 1 else "noise-laplace"
             return Message(code, scale=_scale(mechanism, sensitivity), grid=grid)
+        case CubeNoise(width=width):
+            return Message("noise-of-cubes", scale=_scale(mechanism, sensitivity), n=width)
         case Thresholded(noise, above):
             if isinstance(noise, KTruncatedGeometric):
                 return Message("noise-k-truncated", k=noise.k)
@@ -177,7 +180,7 @@ def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> Message:
     return Message(f"sensitivity-in-norm{bounded}", by=", ".join(numbers), norm=norm)
 
 
-def _scale(mechanism: Laplace, sensitivity: Sensitivity | Stated) -> str:
+def _scale(mechanism: Laplace | CubeNoise, sensitivity: Sensitivity | Stated) -> str:
     if isinstance(sensitivity, Stated):
         return f"{float(mechanism.scale):g}"
     by = sensitivity.by[0]

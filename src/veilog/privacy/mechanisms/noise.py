@@ -13,6 +13,7 @@ geometric number.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -258,6 +259,38 @@ def _two_sided(zero: _Coin, magnitude_less_one: IntArray, n: int, source: Random
     value[negative] *= -1
     value[is_zero] = 0
     return value
+
+
+def cubes(epsilon: Fraction, width: int, n: int, source: Randomness) -> IntArray:
+    """``n`` rows of ``width`` whole numbers: ``P(z)`` is proportional to ``exp(-epsilon max |z_i|)``.
+
+    With ``a = exp(-epsilon)``, ``a**max |z_i|`` is in proportion to the sum of ``a**m`` over all m that are
+    ``max |z_i|`` or more. So z is even among the ``(2m + 1)**width`` points of a cube, where m has a probability in
+    proportion to ``(2m + 1)**width a**m``. A sum of ``width + 1`` geometric numbers has one in proportion to
+    ``(m + 1) ... (m + width) a**m`` and is accepted with the probability ``prod (2m + 1) / (2m + 2i)``, over i from 1
+    to ``width``: their product is as it should be (rejection sampling).
+    """
+    found = np.empty((n, width), dtype=np.int64)
+    for row in found:
+        accepted = False
+        while not accepted:
+            m = sum(geometric(epsilon, width + 1, source).tolist())
+            chance = Fraction((2 * m + 1) ** width, math.prod(range(2 * m + 2, 2 * m + 2 * width + 1, 2)))
+            accepted = bool(bernoulli(rational(chance), 1, source)[0])
+        row[:] = _even(2 * m + 1, width, source) - m
+    return found
+
+
+def _even(number: int, n: int, source: Randomness) -> IntArray:
+    """``n`` independent whole numbers from 0 on and below ``number``, all as likely: of as many bits, until below."""
+    bits = number.bit_length()
+    found = np.empty(n, dtype=np.int64)
+    places = np.arange(n)
+    while len(places):
+        high, low = source.words(2 * len(places)).reshape(2, -1).astype(np.uint64)
+        found[places] = ((high << np.uint64(WORD_BITS) | low) & np.uint64((1 << bits) - 1)).astype(np.int64)
+        places = places[found[places] >= number]
+    return found
 
 
 def laplace_tail(epsilon: Fraction, above: int) -> Real:

@@ -12,8 +12,8 @@ from veilog.methods._events.attributes.domains import PARTS, Chosen
 from veilog.methods._events.attributes.marginals import Marginal, expected_error
 from veilog.methods._events.attributes.memory import Persisting, Recorded
 from veilog.methods._events.attributes.pairs import LEAST_CASES
+from veilog.methods._events.attributes.signs import SignSums, noise_of_gaps
 from veilog.methods._events.attributes.variables import Variable
-from veilog.methods._events.cells import Kinds, noise_of_gaps
 from veilog.methods.method import advised
 from veilog.privacy.domain import Values
 
@@ -84,11 +84,11 @@ def remark_together(
     order: list[Variable],
     flow: list[Variable],
     cases: int,
-    kinds: Kinds,
+    signs: Mapping[Variable, SignSums],
 ) -> None:
     """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
     pairs = [f"{one.name} by {one.kind[0].name}" for one in order if one.kind]
-    gaps = {one.name: noise_of_gaps(one.looks, one.shares, kinds) for one in order if one.looks}
+    gaps = {one.name: noise_of_gaps(sums.variance, one.shares, sums.cases) for one, sums in signs.items()}
     noisy = ", ".join(f"{name} {gap:.2g}" for name, gap in gaps.items() if gap >= NOISY_GAP)
     if noisy:
         remark(Message("attribute-gaps-noise", told=noisy))

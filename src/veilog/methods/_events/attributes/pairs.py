@@ -1,14 +1,13 @@
-"""How attributes hang together, and with the control flow: a few noisy two-way tables, and cases drawn so that all of
-them agree.
+"""How attributes hang together, and with the control flow: a few noisy tables, and cases drawn so that all of them
+agree.
 
-First noisy maxima choose the attributes that go with the path, and all are asked by cells, each at once: two tables of
-half its epsilon have as much noise together as one of .7 of it. Then select, measure, generate, as AIM does (McKenna,
-Mullins, Sheldon, Miklau, VLDB 2022): in each round a noisy maximum finds the pair whose table is farthest from what the
-cases drawn so far say, beyond what its noise would hide; the curator answers with that table; and the cases are drawn
-again. Each attribute is drawn after those in front of it, given up to ``MOST_PARENTS`` of them or of what the control
-flow says of its case: the table of all of these together is fitted to every noisy table of two and to the attribute's
-own answer (iterative proportional fitting; Deming, Stephan 1940), so the cases have all of them but for rounding. What
-the control flow says is known of every released case.
+First select, measure, generate, as AIM does (McKenna, Mullins, Sheldon, Miklau, VLDB 2022): in each round a noisy
+maximum finds the pair whose table is farthest from what the cases drawn so far say, beyond what its noise would hide;
+the curator answers with that table; and the cases are drawn again. Then each attribute is asked by the signs of cases
+(:mod:`signs`). Each attribute is drawn after those in front of it, given its shares in the kind of its case, and up to
+``MOST_PARENTS`` of the attributes or of what times say of its case: the table of all of these together is fitted to
+every noisy table and to the attribute's own answer (iterative proportional fitting; Deming, Stephan 1940), so the cases
+have all of them but for rounding.
 
 Where the second of a pair changes within cases and the first is an attribute, too, the table is of all events, and is
 what values are drawn by along a case (:mod:`courses`). So what changes may go with another attribute of its event.
@@ -16,8 +15,7 @@ what values are drawn by along a case (:mod:`courses`). So what changes may go w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -25,8 +23,9 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_flow
-from veilog.methods._events.cells import CellRule, Kinds, Look, apart_of, fit_margins, kind_shares, summing
+from veilog.methods._events.attributes.signs import SignRule, SignSums, asked_signs
+from veilog.methods._events.attributes.variables import InEvents, Variable, released_only
+from veilog.methods._events.cells import Kinds, fit_margins, summing
 from veilog.methods._events.orders import by_row, counted
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
@@ -34,40 +33,52 @@ from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
 
 MOST_PARENTS = 2
-CASES_A_ROUND = 350
-"""Epsilon for tables of two times cases, for each table that is asked."""
+CASES_A_ROUND = 200
+"""Epsilon for tables of two attributes times cases, for each table that is asked. With twice as many pairs of four
+attributes that go together are off by .103 in place of .057 (10,000 cases, three seeds)."""
 LEAST_CASES = 150
 """Below this epsilon times cases noise would drown all of them."""
+OF_PATH = Fraction(1, 2)
+"""Part of the epsilon for how attributes go with the path; the rest is for tables of two. With a quarter gaps of four
+attributes that go together are off by .071 in place of .035, with three quarters their pairs by .106 in place of .058
+(10,000 cases, three seeds)."""
 SELECTING = Fraction(1, 7)
-"""Part of the epsilon of a round for choosing. With a sixteenth the one of four attributes that goes with the path is
-mostly missed: gaps of three synthetic logs are off by .138 in place of .033 (10,000 cases, three seeds)."""
+"""Part of the epsilon of a round for choosing."""
 STANDING_OUT = 0.5
 """What is chosen has to be so many noise scales farther than noise alone makes the farthest of all tables."""
-OF_CELLS, LEAST_ROUNDS = 4, 2
-"""A table by cells has so many times the epsilon of a round, and at least so many rounds are left beside such tables.
-With 6 and 1 gaps of four attributes are off by as much, and pairs of attributes that go together by .094, not .079."""
-LEAST_REST = 60
-"""Beside tables by cells there are rounds if their epsilon times the cases is so much. With less the noise of a table
-of two moves more cases than it puts right: pairs of .3 with a prior are off by .06, not .03."""
-UNSEEN = Fraction(1, 2)
-"""A choice may miss an attribute that goes with the path. So where any is found, the others are asked by cells with so
-much of its epsilon. With nothing gaps of four attributes are off by .076 in place of .065, and 20 of 320 are reversed
-in place of 9; if one of four has gaps, they are off by .027 in place of .034 (seven synthetic logs, four seeds)."""
 HIDING = 0.3
-"""Noise hides so much of what it moves the counts of a table by, as what is likely of tables has less noise. With .7
-gaps are off by .025 to .051."""
+"""Noise hides so much of what it moves the counts of a table by, as what is likely of tables has less noise."""
 RESOLUTION = 1024
 _FITTING = 25
 
 _Pair = tuple[Variable, Variable]
-_Cells = tuple[Variable, Variable, IntArray, CellRule]
 
 
-def rounds_paid(epsilon: Fraction, cases: int, attributes: int, flow: int, *, cells: bool) -> int:
-    """Return for how many tables epsilon is enough, none where noise would drown all."""
-    possible = attributes * cells + sum(min(MOST_PARENTS, flow + before) for before in range(attributes))
-    known = float(epsilon) * cases
-    return min(max(int(known / CASES_A_ROUND), int(known >= LEAST_CASES)), possible)
+@dataclass(frozen=True)
+class TablePrices:
+    """What is paid for how attributes go with the path and with each other; nothing where noise would drown all."""
+
+    path: Fraction
+    """For how each attribute goes with the path."""
+    pairs: Fraction
+    """For all tables of two."""
+    rounds: int
+    """So many tables may be asked."""
+
+    @property
+    def each(self) -> Fraction:
+        """What one table costs, or the path if there are none."""
+        return self.pairs / self.rounds if self.rounds else self.path
+
+    @staticmethod
+    def of(epsilon: Fraction, cases: int, attributes: int, flow: int, *, path: bool) -> TablePrices:
+        """Return the prices of so many attributes; the path is asked if noise lets it."""
+        possible = sum(min(MOST_PARENTS, flow + before) for before in range(attributes))
+        if epsilon * cases < LEAST_CASES or not (possible or path):
+            return TablePrices(Fraction(0), Fraction(0), 0)
+        each = epsilon * (OF_PATH if possible else 1) / attributes if path else Fraction(0)
+        pairs = epsilon - each * attributes
+        return TablePrices(each, pairs, min(max(int(pairs * cases / CASES_A_ROUND), 1), possible))
 
 
 # Select, measure, generate ------------------------------------------------------------------------------------------
@@ -88,63 +99,36 @@ class AttributeDrawing:
     """Each attribute is behind those that it is drawn given."""
     rng: np.random.Generator
     kinds: Kinds
+    rule: SignRule
     prior: PriorTimes | None = None
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
     """The noisy table of each pair, and the variance of its noise."""
-    of_prior: dict[Variable, Look] = field(default_factory=dict)
-    """What a prior has of each attribute by cells."""
+    signs: dict[Variable, SignSums] = field(default_factory=dict)
+    """How each attribute goes with the path."""
 
-    def together(self, epsilon: Fraction, rounds: int) -> None:
-        """Draw the attributes. First it is chosen which go with the path, and all are asked by cells, those that were
-        chosen for more. Then pairs are chosen and asked in rounds, while one stands out by a table of the price of
-        a round. What is left is for what was chosen before, once more."""
+    def together(self, prices: TablePrices) -> None:
+        """Draw the attributes. Pairs are chosen and asked in rounds while one stands out. What that leaves is for how
+        attributes go with the path, which is asked of each at once: two answers of half the epsilon have as much noise
+        together as one of .7 of it."""
         self._draw(self.order)
-        if not rounds:
-            return
-        by_path, left = self._chosen_by_path(epsilon, rounds)
-        if not by_path and not self._open():
-            by_path = self.order
-        pairs = min(len(self._open()), max(rounds - len(by_path), LEAST_ROUNDS if by_path else 0))
-        rest = left * pairs / (OF_CELLS * len(by_path) + pairs)
-        if by_path and rest * len(self.cases) < LEAST_REST:
-            rest = Fraction(0)
-        self._ask_by_path(left - rest, by_path, self.order)
-        left = self._ask_rounds(rest, rest / max(pairs, 1), alone=not by_path)
-        if by_path:
-            self._ask_by_path(left, by_path)
+        left = self._ask_rounds(prices.pairs, prices.each, alone=not prices.path)
+        if prices.path:
+            left += prices.path * len(self.order)
+            some = [one for one in self.order if np.count_nonzero(one.shares) > 1]
+            for one in some:
+                ours = left / len(some)
+                self.signs[one] = asked_signs(self.curator, ours, one, self.rule, self.codings, self.number, self.prior)
+            self._give_kinds()
         elif left:
             for pair in list(self.asked):
                 self._ask(left / len(self.asked), *pair)
-            self._draw(self.order)
-
-    def _chosen_by_path(self, epsilon: Fraction, rounds: int) -> tuple[list[Variable], Fraction]:
-        """Choose the attributes that go with the path, beside those that do in a prior, as far as it is seen in a table
-        of the price of a round; return them, and what of epsilon is left."""
-        found, share = self._by_path_of_prior(epsilon), epsilon / max(rounds, 1)
-        cell = self._cells(share)[0]
-        for _ in range(min(rounds, len(self.order)) - len(found) if cell.size > 1 else 0):
-            pairs = [(cell, one) for one in self.order if one not in found]
-            epsilon -= share * SELECTING
-            place = self._selected(share * SELECTING, pairs, share)
-            if place == len(pairs):
-                break
-            found.append(pairs[place][1])
-        return found, epsilon
-
-    def _ask_by_path(self, epsilon: Fraction, chosen: list[Variable], others: list[Variable] | None = None) -> None:
-        """Ask how chosen attributes go with cells, and for less how others do where that is enough for cells."""
-        if not epsilon or not chosen:
-            return
-        unseen = [one for one in others or [] if one not in chosen]
-        least = UNSEEN * epsilon / (len(chosen) + UNSEEN * len(unseen))
-        few = self._cells(least)
-        if few[0].size == 1:
-            unseen, least = [], Fraction(0)
-        price = (epsilon - least * len(unseen)) / len(chosen)
-        for some, share, cells in ((chosen, price, self._cells(price)), (unseen, least, few)):
-            for one in some:
-                self._ask(share, cells[0], one, cells)
         self._draw(self.order)
+
+    def _give_kinds(self) -> None:
+        """Give attributes their shares in each kind of case."""
+        kind = released_only("kind of case", self.kinds.of_sequence, len(self.kinds.shares), self.cases.owner)
+        for one, sums in self.signs.items():
+            one.kind = kind, sums.shares(one.shares, self.kinds)
 
     def _ask_rounds(self, left: Fraction, share: Fraction, *, alone: bool) -> Fraction:
         """Choose pairs and ask about them, each for this share; return what is left. The share is doubled where no pair
@@ -166,48 +150,20 @@ class AttributeDrawing:
 
     def of(self, cases: Repeated, rng: np.random.Generator) -> None:
         """Draw the attributes of other cases, by all that was answered; what times say of these is known."""
-        self.kinds, self.rng = Kinds.of(cases), rng
+        self.cases, self.kinds, self.rng = cases, Kinds.of(cases), rng
         for one in self.order:
             one.values = np.zeros(len(cases), dtype=np.int64)
-            looks = [replace(look, cell=look.rule.of_profiles(self.kinds.profiles)) for look in one.looks if look.rule]
-            for rule in [look.rule for look in looks if look.rule][-1:]:
-                kind = of_the_flow(cases, self.kinds, rule)[1]
-                one.kind = kind, self._by_kind(one, looks)
+        self._give_kinds()
         self._draw(self.order)
 
     def _draw(self, order: list[Variable]) -> None:
         for one in order:
             one.values = _drawn_given(one, self.rng)
 
-    def _cells(self, epsilon: Fraction) -> _Cells:
-        """Cells for a table of this price, kinds, the cell of each kind, and the rule that gives it."""
-        rule = CellRule.of(self.kinds, float(epsilon) * self.number, self.rng)
-        return *of_the_flow(self.cases, self.kinds, rule), rule
-
-    def _ask(
-        self,
-        epsilon: Fraction,
-        one: Variable,
-        other: Variable,
-        cells: _Cells | None = None,
-    ) -> None:
+    def _ask(self, epsilon: Fraction, one: Variable, other: Variable) -> None:
         """Ask about a pair, and make its second go with its first as all answers about both say."""
         table, variance, prior = self._measured(epsilon, one, other)
-        if cells is None:
-            self._fit(one, other, table, variance, prior)
-            return
-        other.looks.append(Look(table, variance, *cells[2:]))
-        if prior is not None and variance <= min(look.variance for look in other.looks):
-            self.of_prior[other] = Look(prior, max(float(prior.mean()), 1.0), *cells[2:])
-        other.kind = cells[1], self._by_kind(other, other.looks)
-
-    def _by_kind(self, one: Variable, looks: Sequence[Look]) -> FloatArray:
-        """Return the shares of the values in each kind, by noisy tables and the table of a prior."""
-        exact, known = self.of_prior.get(one), None
-        if exact is not None and exact.rule is not None:
-            ours = replace(exact, cell=exact.rule.of_profiles(self.kinds.profiles))
-            known = kind_shares([ours], one.shares, self.kinds)
-        return kind_shares(looks, one.shares, self.kinds, known)
+        self._fit(one, other, table, variance, prior)
 
     def _open(self) -> list[_Pair]:
         """The pairs that may be asked next: for each attribute ``MOST_PARENTS`` at most."""
@@ -278,7 +234,7 @@ class AttributeDrawing:
             alphabet=self.cases.labels,
             codings=self.codings,
             resolution=resolution,
-            purpose=Message("values-by-cell", attribute=other.name) if one.by_cell else purpose,
+            purpose=purpose,
         )
         table = asked.reshape(one.size, size) / resolution
         return table, 2 * (bound / float(epsilon)) ** 2, self._of_prior(one, other)
@@ -313,17 +269,6 @@ class AttributeDrawing:
         of_both, size, bound, resolution = self._counting(one, other)
         sums = self.prior.sums(of_both, one.size * size, bound, resolution, self.cases.labels, codings)
         return sums.reshape(one.size, size) if sums.any() else None
-
-    def _by_path_of_prior(self, epsilon: Fraction) -> list[Variable]:
-        """The attributes that go with the path in a prior, where epsilon is enough to ask about all of these."""
-        cell, found = self._cells(epsilon / len(self.order))[0], []
-        for one in self.order if self.prior is not None and cell.size > 1 else []:
-            table = self._of_prior(cell, one)
-            if table is not None:
-                total = float(table.sum())
-                rows, columns = table.sum(axis=1) / total, table.sum(axis=0) / total
-                found += [one] * apart_of(table, rows, columns, total / table.size)
-        return found
 
     def _fit(
         self, one: Variable, other: Variable, table: FloatArray, variance: float, prior: FloatArray | None

@@ -37,8 +37,9 @@ from veilog.methods._events.attributes.errors import (
 from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped
 from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
 from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.pairs import AttributeDrawing, placed, rounds_paid
-from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times
+from veilog.methods._events.attributes.pairs import OF_PATH, AttributeDrawing, TablePrices, placed
+from veilog.methods._events.attributes.signs import SignRule
+from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times, released_only
 from veilog.methods._events.cells import Kinds
 from veilog.methods._events.orders import CaseBlock, counted, in_blocks
 from veilog.methods._events.times.prior import PriorTimes
@@ -107,11 +108,12 @@ def asked_attributes(
     total = sum(alone, Fraction(0))
     for_pairs, kinds = epsilon - price - total, Kinds.of(cases)
     flow = [] if times is None else of_the_times(cases, times, calendar=calendar)
-    rounds = rounds_paid(for_pairs, len(cases), len(chosen), len(flow), cells=len(kinds.shares) > 1)
-    if not rounds:
-        for_pairs, alone = Fraction(0), [one * (epsilon - price) / total for one in alone]
+    rule = SignRule.of(kinds, cases.labels, for_pairs * OF_PATH / len(chosen), len(cases))
+    tables = TablePrices.of(for_pairs, len(cases), len(chosen), len(flow), path=len(rule.entries) > 0)
+    if not tables.each:
+        alone = [one * (epsilon - price) / total for one in alone]
     asked = [
-        _asked(curator, share, one, records.get(one.name), cases, for_pairs / max(1, rounds), rng, prior)
+        _asked(curator, share, one, records.get(one.name), cases, tables.each, rng, prior)
         for one, share in zip(chosen, alone, strict=True)
     ]
     remark_errors(remark, asked, float(epsilon), len(cases))
@@ -124,12 +126,12 @@ def asked_attributes(
         (one.variable for one in asked),
         key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
     )
-    drawing = AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds, prior)
-    drawing.together(for_pairs, rounds)
+    drawing = AttributeDrawing(curator, cases, codings, number, flow, order, rng, kinds, rule, prior)
+    drawing.together(tables)
     fitting = [f"{name} {part:.2f}" for name, part in map(_prior_of, asked) if part is not None]
     if fitting:
         remark(Message("attributes-lean-on-prior", told=", ".join(fitting)))
-    remark_together(remark, order, flow, len(cases), kinds)
+    remark_together(remark, order, flow, len(cases), drawing.signs)
     asked.sort(key=lambda one: order.index(one.variable))
     model = AttributesModel(chosen, asked, drawing)
     model.columns = model.values(cases, times, rng)
@@ -250,7 +252,7 @@ def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> t
     part = max(float(held.mean()), 1e-9)
     given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
     rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
-    return _known_flow("whether it is recorded", held, 2), rows
+    return released_only("whether it is recorded", held, 2), rows
 
 
 def _recorded(events: BoolArray, cases: Repeated) -> IntArray:
@@ -258,11 +260,6 @@ def _recorded(events: BoolArray, cases: Repeated) -> IntArray:
     held = np.zeros(len(cases), dtype=np.int64)
     held[np.searchsorted(cases.offsets, np.flatnonzero(events), side="right") - 1] = 1
     return held
-
-
-def _known_flow(name: str, drawn: IntArray, size: int) -> Variable:
-    """What is known of released cases only, and never asked."""
-    return Variable(name, size, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), drawn)
 
 
 def _by_group(shares: FloatArray, group: IntArray) -> FloatArray:
@@ -287,7 +284,7 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
         drawn[block.cases][owners[firsts]] = codes[at[firsts]]
 
     in_blocks(of_block, cases, rng)
-    return _known_flow("first activity", drawn, size + 1), known
+    return released_only("first activity", drawn, size + 1), known
 
 
 # Values -------------------------------------------------------------------------------------------------------------

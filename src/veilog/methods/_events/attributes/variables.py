@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
-from veilog.methods._events.cells import CellRule, Kinds, Look
 from veilog.methods._events.orders import CaseBlock
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -56,21 +55,10 @@ class Variable:
     """What it is drawn given, and its shares given each value of these."""
     kind: tuple[Variable, FloatArray] | None = None
     """The kind of case, and the shares given each kind, where that was asked."""
-    looks: list[Look] = field(default_factory=list)
-    """What was asked by cells."""
-    by_path: bool = False
-    """Whether it was chosen to be asked by cells."""
     in_events: InEvents | None = None
     """Of an attribute that changes within cases; ``values`` are then the first ones."""
-    labels: tuple[str, ...] = ()
-    """The activities that ``of_block`` takes codes of."""
     owner: npt.NDArray[np.integer] | None = None
     """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
-
-    @property
-    def by_cell(self) -> bool:
-        """Whether it is the cell of a case."""
-        return self.owner is not None
 
     @property
     def drawn(self) -> IntArray:
@@ -94,17 +82,9 @@ def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
     return np.repeat(of_block(block), block.lengths)
 
 
-def of_the_flow(cases: Repeated, kinds: Kinds, rule: CellRule) -> tuple[Variable, Variable, IntArray]:
-    """Return the cell of each case (:mod:`veilog.methods._events.cells`), which is asked for, its kind, which is known
-    of released cases only, and the cell of each kind."""
-
-    def variable(size: int, values: IntArray) -> Variable:
-        return Variable(
-            "kind of case", size, rule.of_cases, np.zeros(0), values, labels=cases.labels, owner=cases.owner
-        )
-
-    cells = rule.of_profiles(kinds.profiles)
-    return variable(rule.number, cells[kinds.of_sequence]), variable(len(kinds.shares), kinds.of_sequence), cells
+def released_only(name: str, values: IntArray, size: int, owner: npt.NDArray[np.integer] | None = None) -> Variable:
+    """Return what is known of released cases only, and never asked."""
+    return Variable(name, size, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), values, owner=owner)
 
 
 def of_the_times(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
