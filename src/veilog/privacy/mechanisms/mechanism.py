@@ -92,8 +92,8 @@ class CubeNoise:
     A row has ``width`` multiples of ``1/grid``, and each row has its own noise. One case changes a single row, and
     every number of it by at most S. So the largest ``|z_i|`` of that row differs by at most S, and an answer is at most
     ``exp(S / scale)`` times as likely. The answer uses epsilon = S / scale, however wide the row is. This is the K-norm
-    mechanism of the cube (Hardt, Talwar, "On the geometry of differential privacy", STOC 2010). Each number deviates about half as
-    much as with Laplace noise for the same epsilon.
+    mechanism of the cube (Hardt, Talwar, "On the geometry of differential privacy", STOC 2010). Each number deviates
+    about half as much as with Laplace noise for the same epsilon.
     """
 
     scale: Fraction
