@@ -228,11 +228,12 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
     matches equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of
     the rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
     """
-    rest = _Shares(*by_length(rest.rows, rest.a), *by_length(rest.columns, rest.b), rest.whole)
-    masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
-    problem = TransportProblem(rest.rows, rest.columns, masses, targets, progress)
+    sides = by_length(rest.rows, rest.a), by_length(rest.columns, rest.b)
+    (rows, a), (columns, b) = sorted(sides, key=lambda side: (len(side[0]), side[0]))  # the shorter bids
+    masses, targets, unit, slack = _in_units(a, b, rest.whole)
+    problem = TransportProblem(rows, columns, masses, targets, progress)
     flows, edits, prices = cheap_plan(problem)
-    lengths, others = (np.array([len(s) for s in side]) for side in (rest.rows, rest.columns))
+    lengths, others = (np.array([len(s) for s in side]) for side in (rows, columns))
     loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
     most = min(Fraction(1), loss + slack)
     found: dict[Matching, Similarity] = {}
