@@ -168,9 +168,7 @@ def _cdist(rows: Strings, columns: Strings, dtype: np.dtype[Any]) -> DistanceArr
     return matrix
 
 
-# What it costs to move a case from one sequence to another, by their Levenshtein distance and their lengths ----------
-
-# What it costs to move a case from one sequence to another, by their Levenshtein distance and their lengths.
+# Costs to move a case from one sequence to another, by their distance and their lengths ------------------------------
 
 
 CostKind = Literal["plain", "normalised", "metric"]

@@ -1,4 +1,4 @@
-"""How much of a log's variants a release keeps: relative log similarity, proved optimal or bounded.
+"""Relative log similarity of two logs' variants, proved optimal or bounded.
 
 References: M. Rafiei, W. van der Aalst, "Privacy-preserving process mining: quantification of disclosure risks and
 utility" (2020), section 4.2; M. Rafiei et al., "TraVaG: Differentially private trace variant generation using GANs"
@@ -38,7 +38,7 @@ Matching = Literal["direct", "exact"]
 
 @dataclass(frozen=True)
 class Similarity:
-    """Relative log similarity with its certificate: the true value lies in [``lower``, ``upper``]."""
+    """Relative log similarity and its certificate: it lies in [``lower``, ``upper``]."""
 
     value: float
     """1 minus the cost of the plan found. Without an early stop this is the optimum, unless it is only ``bounded``."""
@@ -69,7 +69,7 @@ def relative_log_similarity(
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
 ) -> Similarity:
-    """Relative log similarity: 1 - the earth mover's distance of the two variant distributions.
+    """Return the relative log similarity: 1 - earth mover's distance of the variants.
 
     Moving a share of cases from variant s to variant t costs Levenshtein(s, t) / max(|s|, |t|), and 0 when both are
     empty. ``direct`` first matches equal variants, min(f, f') of each, and moves the rest, which is not scaled back to
@@ -84,6 +84,7 @@ def relative_log_similarity(
 
     Beyond ``most_pairs`` pairs of variants to transport the result is ``bounded``: ``lower`` holds as certainly,
     ``upper`` too unless ``certain`` is False. They may be far apart, and the value is ``lower``.
+    Bounds may change when the two logs change places.
 
     Two empty logs have similarity 1. An empty log has no distribution to compare with another's, so one empty log is
     a :class:`ParameterError`.
@@ -102,7 +103,7 @@ def relative_log_similarities(
     most_pairs: int = MOST_PAIRS,
     progress: Progress | None = None,
 ) -> tuple[Similarity, Similarity]:
-    """Both matchings, direct and exact. Where they can only be bounded, the work is done once for both."""
+    """Return both matchings, direct and exact; bounds take the work of one."""
     direct, exact = _similarities(original, released, ("direct", "exact"), 0.0, KEPT_BYTES, most_pairs, progress)
     return direct, exact
 
@@ -208,7 +209,9 @@ def _between(
 
 
 def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progress | None) -> Similarity:
-    """Exact matching bounded by what is left after direct matching; see :func:`_bounded_similarities`."""
+    """Return bounds of exact matching by the rest after direct matching.
+
+    See :func:`_bounded_similarities`."""
     direct = _optimum(rest, "direct", tolerance, memory, progress)
     masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
     distances = edit_distances(rest.rows, rest.columns, keep_bytes=memory, progress=progress)
@@ -246,7 +249,7 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
 
 
 def _in_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArray, Fraction, Fraction]:
-    """Shares ``a / whole`` and ``b / whole`` as machine integers, what one of them is as a share, and what that costs.
+    """Return shares as machine integers, the share of one, and the cost of rounding.
 
     Nothing, as long as the sum fits the solver after division by the greatest common divisor. Beyond that (logs of
     more than about 10**8 cases each) shares are rounded to 2**-52 of the sum; moving mass costs at most 1, so the
@@ -277,7 +280,7 @@ def _apportioned(masses: list[int], total: int) -> list[int]:
 
 
 def _exact_loss(plan: TransportPlan, distances: EditDistances) -> Fraction:
-    """The cost of a plan without any rounding, so that it is the same whichever optimal plan was found."""
+    """Return the cost of a plan without rounding, equal for all optimal plans."""
     edits = distances.pairs(plan.rows, plan.columns)
     longer = np.maximum(np.maximum(distances.row_lengths[plan.rows], distances.column_lengths[plan.columns]), 1)
     return _summed(plan.mass, edits, longer)
