@@ -6,8 +6,8 @@ has one. A case adds 1, shared out among its attributes. The second finds which 
 but for the commonest. A case adds 1, shared out among the attributes that do, which are few.
 
 An attribute that (nearly) never changes, or is declared as one of the case, has one value a case. Its events hold it
-where it is recorded. The others have a memory of one step (:mod:`courses`). Its queries find which values events of each
-activity have, and how often a value stays from one event that has one to the next, by the activity of the second.
+where it is recorded. The others have a memory of one step (:mod:`courses`). Its queries find which values events of
+each activity have, and how often a value stays from one event that has one to the next, by the activity of the second.
 """
 
 from __future__ import annotations
