@@ -178,7 +178,7 @@ def test_one_case_changes_each_number_of_one_row_by_one_at_most(raw: list[Case],
 
 @given(width=st.integers(1, 4), epsilon=st.sampled_from(["0.3", "2"]), data=st.data())
 def test_noise_of_cubes_tells_logs_apart_by_no_more_than_epsilon(width: int, epsilon: str, data: st.DataObject) -> None:
-    """Whatever comes out: the evidence of rows of which one differs by a sign in each number."""
+    """Evidence of any answer, by a sign in each number of one row, is within epsilon."""
     numbers = st.lists(st.integers(-9, 9), min_size=2 * width, max_size=2 * width)
     answer, exact = (np.array(data.draw(numbers)) for _ in range(2))
     signs = st.lists(st.integers(-1, 1), min_size=width, max_size=width)

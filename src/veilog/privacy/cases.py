@@ -379,7 +379,10 @@ class AllCases:
     def cube_sums(
         self, features: CaseFeatures, size: int, width: int, alphabet: Sequence[str], codings: Sequence[Coding]
     ) -> IntArray:
-        """What all cases contribute to rows of this width: each to one row, in units of ``1/CUBE_UNIT``."""
+        """Return the sums of the contributions of all cases to rows of this width.
+
+        Each case contributes to one row, in units of ``1/CUBE_UNIT``.
+        """
 
         def clipped(raw: RawCases, first: bool) -> Iterator[Addends]:
             for number, block in enumerate(raw.blocks(alphabet, codings)):

@@ -203,16 +203,17 @@ class EventQuestions:
         codings: Sequence[Coding] = (),
         purpose: str | Message = "sums-over-events",
     ) -> IntArray:
-        """Noisy sums in ``rows`` of ``width`` numbers, in units of ``1/steps_of_cubes(width, epsilon)``.
+        """Return noisy sums in ``rows`` of ``width`` numbers.
 
-        ``features`` maps each case, by itself, to a vector of integers in units of ``1/CUBE_UNIT``, one row after the
-        other, as in :meth:`sums`. Of that the first row counts in which the case has an entry, and each entry up to 1
-        in size. Each row gets discrete noise z with ``P(z)`` proportional to ``exp(-epsilon max |z_i|)``.
+        The sums are in units of ``1/steps_of_cubes(width, epsilon)``. ``features`` maps each case, by itself, to a
+        vector of integers in units of ``1/CUBE_UNIT``, one row after the other, as in :meth:`sums`. Only the first row
+        counts in which the case has an entry, and each entry up to 1 in size. Each row gets discrete noise z with
+        ``P(z)`` proportional to ``exp(-epsilon max |z_i|)``.
 
-        Sensitivity: the alphabet and the codings are public or noisy answers, so what a case contributes depends on
-        that case alone: to the numbers of one row, and -1 to 1 to each. Adding or removing it changes these numbers by
-        at most 1 each, and no other row. With this noise the sums together are epsilon-differentially private (proof:
-        :class:`~veilog.privacy.mechanisms.mechanism.CubeNoise`).
+        Sensitivity: the alphabet and the codings are public or noisy answers, so the contribution of a case depends on
+        that case alone. It is to the numbers of one row, and -1 to 1 to each. Adding or removing the case changes these
+        numbers by at most 1 each, and no other row. With this noise the sums together are epsilon-differentially
+        private (proof: :class:`~veilog.privacy.mechanisms.mechanism.CubeNoise`).
         """
         eps = parse_epsilon(epsilon)
         check_size_and_bound(width, 1, 1)

@@ -1,4 +1,4 @@
-"""How attributes go with the path: what a case adds to sums of signs, and what is likely of noisy ones."""
+"""Attributes by the path: contributions to sums of signs, and likely shares."""
 
 import itertools
 from fractions import Fraction
@@ -28,7 +28,7 @@ MUCH = Fraction(10)
 @given(paths=st.lists(st.lists(st.integers(-1, 3), max_size=6), min_size=1, max_size=8))
 @settings(max_examples=60)
 def test_the_signs_of_a_case_are_its_own(paths: list[list[int]]) -> None:
-    """Whatever else is in the block, and in whatever order."""
+    """Signs do not depend on the other cases of the block, nor on their order."""
     cases = repeated(CASES)
     rule = SignRule.of(Kinds.of(cases), cases.labels, MUCH, len(cases))
     alone = [rule.of_cases(block([path]))[0].tolist() for path in paths]
@@ -38,7 +38,10 @@ def test_the_signs_of_a_case_are_its_own(paths: list[list[int]]) -> None:
 
 
 def test_entries_that_follow_from_others_are_not_asked_and_few_are_where_noise_is_wide() -> None:
-    """All cases but those of c alone have a; b and c exclude each other, and d comes with a second b."""
+    """Entries that follow from others are left out, and wide noise leaves few.
+
+    All cases but those of c alone have a; b and c exclude each other, and d comes with a second b.
+    """
     cases = repeated(CASES)
     kinds = Kinds.of(cases)
     entries = [SignRule.of(kinds, cases.labels, Fraction(e), 100).entries.tolist() for e in ("10", "0.12", "0.01")]
@@ -52,7 +55,10 @@ def test_entries_that_follow_from_others_are_not_asked_and_few_are_where_noise_i
 @pytest.mark.parametrize("wards", [2, 3])
 @pytest.mark.parametrize("more", [["a", "b", "d"], ["c"], []])
 def test_a_case_adds_up_to_one_to_each_number_of_one_row(more: list[str], wards: int) -> None:
-    """Sensitivity of the query: exact answers of neighbouring logs differ by up to 1 in each number of a row."""
+    """Exact answers of neighbouring logs differ by up to 1 in each number of a row.
+
+    That is the sensitivity of the query.
+    """
     cases = [({"ward": f"w{i % wards}"}, [{"activity": a} for a in ("a", "bc"[i // 3 % 2])]) for i in range(300)]
     first = log_of(cases)
     second = log_of([*cases, ({"ward": "w1"}, [{"activity": a} for a in more])])
@@ -73,8 +79,10 @@ def test_a_case_adds_up_to_one_to_each_number_of_one_row(more: list[str], wards:
 @given(seed=st.integers(0, 100))
 @settings(max_examples=20)
 def test_odds_of_independent_steps_multiply(values: int, seed: int) -> None:
-    """Of six independent steps four are more or less frequent where the value is the second one. Without noise the
-    shares of kinds are those of the naive Bayes rule."""
+    """Shares of kinds without noise are those of the naive Bayes rule.
+
+    Four of six independent steps are more or less frequent where the value is the second one.
+    """
     rng = np.random.default_rng(seed)
     often = rng.uniform(0.3, 0.7, 6)
     moved = often + np.array([0.2, -0.2, 0.15, -0.25, 0, 0])
@@ -97,7 +105,10 @@ def test_odds_of_independent_steps_multiply(values: int, seed: int) -> None:
 
 @pytest.mark.parametrize("usual", [[0.7, 0.3], [0.5, 0.3, 0.2]])
 def test_noise_of_gaps_is_about_what_noise_moves_them_by(usual: list[float]) -> None:
-    """Steps that values go with by nothing: what is found to go with them is noise, of all of the size that is said."""
+    """Expected noise of gaps is about what noise moves gaps by.
+
+    Values go with none of the steps. So all that is found to go with them is noise, of the expected size.
+    """
     rng, n, width, p = np.random.default_rng(5), 4_000, 8, np.array(usual)
     variance = variance_of(width, Fraction(1, 10))
     moved = []

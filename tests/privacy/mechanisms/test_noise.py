@@ -153,7 +153,10 @@ def test_tsgd_fits_its_distribution(epsilon: str, delta: str) -> None:
 @pytest.mark.slow(but=1)
 @pytest.mark.parametrize(("epsilon", "width"), [("0.5", 1), ("0.4", 2), ("0.7", 3)])
 def test_noise_of_cubes_fits_its_distribution(epsilon: str, width: int) -> None:
-    """Each row that there is as often as it should: by its largest number, and even among those of the same."""
+    """Rows are as frequent as they should be.
+
+    The largest numbers have their distribution, and rows of the same largest number are even.
+    """
     eps, n, most = Fraction(epsilon), 20_000, 200
     drawn = noise.cubes(eps, width, n, noise.seeded(3))
     largest = np.arange(most)

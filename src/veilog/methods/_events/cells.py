@@ -1,13 +1,14 @@
-"""Cells: a public partition of cases by their activities, and noisy tables of what cases of each cell have.
+"""Cells: a public partition of cases by activities, and noisy tables by cell.
 
-The *profile* of a case says which activities it has, and which of them more than once: 0 or 1 for each. Cells are found
-in the released cases (Lloyd's k-means on their profiles), which are public by then, and every case, raw or released,
-belongs to the nearest centre: a case adds 1 to one row of a table, whatever else is in the log. Centres are integers,
-so the nearest one does not depend on rounding.
+The *profile* of a case has two entries for each activity, 0 or 1: it has the activity, and has it more than once.
+Cells are found in the released cases (Lloyd's k-means on their profiles), which are public by then. Every case, raw or
+released, belongs to the nearest centre. So a case adds 1 to one row of a table, whatever else is in the log. Centres
+are integers, so the nearest one does not depend on rounding.
 
-How many cells there are: with n cases and noise of scale s in each count, a table of K cells with two values tells how
-often values of a cell differ from those of others to about sqrt(K) s / n, and what cells hide inside falls like 1 / K.
-The sum is least where K grows with (n / s) to the power of two thirds; :data:`FEWER` is measured.
+The number of cells balances two errors. Let there be n cases and noise of scale s in each count. A table of K cells
+with two values shows how often values of a cell differ from those of others to about sqrt(K) s / n. What cells hide
+inside falls like 1 / K. The sum is least where K grows with (n / s) to the power of two thirds; :data:`FEWER` is
+measured.
 """
 
 from __future__ import annotations
@@ -25,44 +26,48 @@ from veilog.logs.variants import Repeated, Sequences
 from veilog.privacy.cases import Cases
 
 FEWER = 3.0
-"""(n / s) to the power of two thirds over this many is the number of cells. With half and twice of it gaps of
-attributes by cells, of three synthetic logs of 10,000 cases, are off by .020 to .037 and .021 to .024 in place of .021
-to .026 (five seeds)."""
+"""Divisor of (n / s) to the power of two thirds that gives the number of cells.
+
+With half and twice of it gaps of attributes by cells, of three synthetic logs of 10,000 cases, are off by .020 to .037
+and .021 to .024 in place of .021 to .026 (five seeds).
+"""
 MOST_CELLS = 32
 LEAST_CELLS = 4
-"""Fewer tell hardly any activities apart, and would cost as much as more: then all cases are one cell."""
+"""Number of cells below which all cases are one cell.
+
+Fewer hardly distinguish any activities, and would use as much epsilon as more.
+"""
 MOST_KINDS = 4_096
-"""Up to so many profiles are distinguished; of more, entries are left out, first those in which cases differ least."""
+"""Most profiles that are distinguished; of more, entries are left out, first those in which cases differ least."""
 _DEVIATIONS = (0.0, 0.02, 0.06, 0.2, 0.6)
-"""How much more often a value occurs with an activity, or in a cell: standard deviations that are tried."""
+"""Standard deviations that are tried: how much more often a value occurs with an activity, or in a cell."""
 STANDING_OUT = 2.0
-"""A table is other than the product of its margins if its distance is so many standard deviations above that of noise
-alone."""
+"""Standard deviations above noise alone from which on a table's distance from the product of its margins is real."""
 _SCALE = 64
-"""Centres are multiples of one over this."""
+"""Denominator of the centres."""
 _ROUNDS, _FITTING, _BLOCK = 12, 30, 4_096
 
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """The released cases by kind: those of a kind have the same profile."""
+    """Released cases by kind: those of a kind have the same profile."""
 
     of_sequence: IntArray
     """The kind of each distinct sequence."""
     profiles: FloatArray
-    """Of each kind; entries that are left out are 0."""
+    """Profile of each kind; entries that are left out are 0."""
     shares: FloatArray
-    """Of each kind, of all cases."""
+    """Share of each kind in all cases."""
 
     @staticmethod
     def of(cases: Repeated) -> Kinds:
-        """Return kinds of released cases."""
+        """Return the kinds of released cases."""
         distinct, size = cases.distinct, len(cases.labels)
         blocks = [block.toarray() > 0 for block in profiles_of(distinct.codes, distinct.offsets, size)]
         entries = np.concatenate([*blocks, np.zeros((0, 2 * size), dtype=np.bool_)])
         mean = cases.counts @ entries / max(len(cases), 1)
         order = np.argsort(-mean * (1 - mean), kind="stable")
-        kept, dropped = 0, len(order) + 1  # so many entries tell few enough kinds apart, and so many do not
+        kept, dropped = 0, len(order) + 1  # entries that distinguish few enough kinds, and that do not
         while dropped - kept > 1:
             tried = len(order) if not kept and dropped > len(order) else (kept + dropped) // 2
             found = np.unique(np.packbits(entries[:, order[:tried]], axis=1), axis=0, return_inverse=True)[1]
@@ -75,7 +80,7 @@ class Kinds:
 
 @dataclass(frozen=True, eq=False)
 class CellRule:
-    """The public rule that gives each case its cell; it holds nothing of a released case."""
+    """Public rule for the cell of each case; it holds nothing of a released case."""
 
     weights: FloatArray
     """By profile entry and cell, in whole numbers: the cell of the greatest sum is the nearest one."""
@@ -87,7 +92,10 @@ class CellRule:
         return len(self.base)
 
     def of_profiles(self, profiles: FloatArray | csr_array) -> IntArray:
-        """Return the nearest centre of each; sums of whole numbers are exact in whatever order they are made."""
+        """Return the nearest centre of each profile.
+
+        Sums of whole numbers are exact in whatever order they are made.
+        """
         return np.asarray((profiles @ self.weights - self.base).argmax(axis=1), dtype=np.int64)
 
     def of_cases(self, cases: Cases | Sequences) -> IntArray:
@@ -99,8 +107,10 @@ class CellRule:
 
     @staticmethod
     def of(cases: Repeated | Kinds, known: float, rng: np.random.Generator, least: int = LEAST_CELLS) -> CellRule:
-        """Return cells where there are so many cases over the scale of the noise of a count; one cell where these are
-        too few for the ``least`` number."""
+        """Return cells where there are ``known`` cases over the scale of a count's noise.
+
+        There is one cell where these are too few for the ``least`` number.
+        """
         kinds, number = cases if isinstance(cases, Kinds) else Kinds.of(cases), cells_told(known)
         return CellRule.of_number(kinds, number if number >= least else 1, rng)
 
@@ -113,12 +123,15 @@ class CellRule:
 
 
 def cells_told(known: float) -> int:
-    """Return how many cells an answer tells apart, where there are so many cases over the scale of its noise."""
+    """Return how many cells an answer distinguishes.
+
+    ``known`` is the number of cases over the scale of its noise.
+    """
     return min(int(max(known, 0.0) ** (2 / 3) / FEWER), MOST_CELLS)
 
 
 def profiles_of(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[csr_array]:
-    """Give in blocks of cases whether each case has each activity, and whether it has it twice or more."""
+    """Yield blocks of profiles: activities that cases have, and have twice or more."""
     for first in range(0, len(offsets) - 1, _BLOCK):
         some = offsets[first : first + _BLOCK + 1]
         ours = codes[some[0] : some[-1]].astype(np.int64)
@@ -132,7 +145,10 @@ def profiles_of(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) ->
 
 
 def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.random.Generator) -> FloatArray:
-    """Return centres of about so many clusters of profiles: the first ones far apart (Arthur, Vassilvitskii 2007)."""
+    """Return centres of about so many clusters of profiles.
+
+    The first ones are far apart (Arthur, Vassilvitskii 2007).
+    """
     there = np.flatnonzero(weights > 0)
     if number == 1 or not len(there):
         return np.zeros((1, profiles.shape[1]))
@@ -155,31 +171,33 @@ def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.ran
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """Noisy counts of what cases of each cell have, with noise of this variance in each."""
+    """Noisy counts by cell, with noise of this variance in each."""
 
     table: FloatArray
     variance: float
     cell: IntArray
     """The cell of each kind."""
     rule: CellRule | None = None
-    """What gives a kind its cell, where other kinds may come."""
+    """Rule for the cell of a kind, where other kinds may come."""
 
 
 def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> FloatArray:
-    """Return the shares of columns in each kind, from noisy counts by cells, which may be others in each look, and from
-    those that a prior has.
+    """Return the shares of columns in each kind, from noisy counts by cells.
 
-    What is likely of kinds (:func:`row_shares`) says how often columns occur with each entry of profiles, and in each
-    cell. Shares that have these sums are then fitted (iterative proportional fitting; Deming, Stephan 1940): the odds
-    of a column are multiplied by a factor for each entry and cell, as they are where steps are independent.
+    Cells may be others in each look. The likely shares of kinds (:func:`row_shares`) give how often columns occur with
+    each entry of profiles, and in each cell. Shares that have these sums are then fitted (iterative proportional
+    fitting; Deming, Stephan 1940). The odds of a column are multiplied by a factor for each entry and cell, as they are
+    where steps are independent.
     """
     found = row_shares(looks, usual, kinds.shares, kinds.profiles)
     return fitted_kinds(found, usual, kinds, [look.cell for look in looks])
 
 
 def fitted_kinds(found: FloatArray, usual: FloatArray, kinds: Kinds, cells: Sequence[IntArray] = ()) -> FloatArray:
-    """Return shares of columns in each kind that have the sums of those that were ``found``: with each entry of
-    profiles, and in each cell (iterative proportional fitting)."""
+    """Return shares of columns in each kind that have the sums of those ``found``.
+
+    The sums are with each entry of profiles, and in each cell (iterative proportional fitting).
+    """
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
     margins += cells
     sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
@@ -194,8 +212,11 @@ def fitted_kinds(found: FloatArray, usual: FloatArray, kinds: Kinds, cells: Sequ
 
 
 def summing(margin: IntArray, number: int) -> csr_array:
-    """Return the matrix that adds up rows of a table that have the same of a margin, which has so many values. It adds
-    in the order of rows, and in one thread: small products of dense matrices wait longer for threads than they take."""
+    """Return the matrix that adds up rows of a table with the same value of a margin.
+
+    The margin has so many values. The matrix adds in the order of rows, and in one thread: small products of dense
+    matrices wait longer for threads than they take.
+    """
     return csr_array((np.ones(len(margin)), (margin, np.arange(len(margin)))), shape=(number, len(margin)))
 
 
@@ -206,9 +227,10 @@ def row_shares(
     profiles: FloatArray,
     prior: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the likely shares of columns in each kind, which has these ``shares`` of all cases, by noisy counts.
+    """Return the likely shares of columns in each kind, by noisy counts.
 
-    They start from the usual ones, or from those of a ``prior``: both are weighed by how likely they make the answer.
+    The kinds have these ``shares`` of all cases. The result starts from the usual shares, or from those of a ``prior``.
+    Both are weighed by how likely they make the answer.
     """
     starts = [np.repeat(usual[None], len(shares), axis=0), *([] if prior is None else [prior])]
     explained = [_explained(looks, usual, shares, profiles, start) for start in starts]
@@ -222,13 +244,12 @@ def row_shares(
 def _explained(
     looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, float]:
-    """The likely shares of columns in each kind from those at the start, and the logarithm of how likely these make the
-    answer.
+    """Return likely shares of columns in each kind, and the answer's log-likelihood.
 
-    A share is that at the start, and more or less by a linear function of the profile and by an effect of each cell,
-    both normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris 1983). So a
-    cell of many cases keeps what was counted in it, and one that hardly any case of the log has is as its profile lets
-    expect. Means of these shares may fall below 0.
+    A share is that at the start, plus a linear function of the profile and an effect of each cell. Both are normally
+    distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris 1983). So a cell of many
+    cases keeps what was counted in it. One that hardly any case of the log has is as its profile lets expect. Means of
+    these shares may fall below 0.
     """
     number = int((usual > 0).sum())
     member = [(look.cell == np.arange(len(look.table))[:, None]).astype(np.float64) for look in looks]
@@ -236,7 +257,7 @@ def _explained(
     parts = np.concatenate([one / np.maximum(one.sum(axis=1, keepdims=True), 1e-12) for one in inside])
     totals = np.concatenate([look.table.sum(axis=1) for look in looks])
     variance = np.repeat([look.variance for look in looks], [len(look.table) for look in looks])
-    # A count of hardly any cases says nothing of how these share out: its noise is taken to be as wide as it is.
+    # A count of hardly any cases does not show how these share out: its noise is taken to be as wide as it is.
     mass = np.maximum(totals, (number * variance) ** 0.5)
     precise = np.maximum(mass**2 / variance - number, 1e-3 * number)
     # Profiles are seen from the mean of the cases that were counted, of which the usual shares are.
@@ -266,10 +287,11 @@ def _explained(
 
 
 def likeliest_effects(apart: FloatArray, measured: FloatArray, noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return effects on each column, and the logarithm of how likely the answer is given the likeliest deviation.
+    """Return effects on each column, and the answer's log-likelihood.
 
-    ``apart`` are answers of rows, less what was expected, with ``noise`` of this variance in each column. Each is a sum
-    of effects, weighed as ``measured`` says, which are normally distributed about nothing with one of some deviations.
+    The likelihood is that of the likeliest deviation. ``apart`` are answers of rows, less what was expected, with
+    ``noise`` of this variance in each column. Each is a sum of effects, with the weights ``measured``. Effects are
+    normally distributed about nothing with one of some deviations.
     """
     sizes, turned = np.linalg.eigh(measured @ measured.T)
     z, found = turned.T @ apart, np.zeros((measured.shape[1], apart.shape[1]))
@@ -292,9 +314,11 @@ def as_shares(found: FloatArray, usual: FloatArray) -> FloatArray:
 def fit_margins(
     table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float, prior: FloatArray | None = None
 ) -> FloatArray:
-    """Return the distribution of each row of noisy counts that has these shares of rows and of columns: what is likely
-    of each row (:func:`row_shares`), also by the table of a prior, fitted to both in turns (iterative proportional
-    fitting; Deming, Stephan 1940)."""
+    """Return the distribution of each row of noisy counts, with known margins.
+
+    The margins are these shares of rows and of columns. The likely shares of each row (:func:`row_shares`), also by the
+    table of a prior, are fitted to both in turns (iterative proportional fitting; Deming, Stephan 1940).
+    """
     looks = [Look(table, variance, np.arange(len(table)))]
     start = None if prior is None else as_shares(prior, columns)
     found = row_shares(looks, columns, rows + 1e-9, np.zeros((len(table), 1)), start)
@@ -306,12 +330,18 @@ def fit_margins(
 
 
 def apart_of(table: FloatArray, rows: FloatArray, columns: FloatArray, variance: float) -> bool:
-    """Return whether a noisy table is other than the product of its margins, beyond noise of this variance in each."""
+    """Return True if a noisy table differs from the product of its margins.
+
+    The difference is beyond noise of this variance in each count.
+    """
     total = max(float(table.sum()), 1.0)
     return stands_out(float(((table - total * np.outer(rows, columns)) ** 2).sum()), table.size, variance)
 
 
 def stands_out(squares: float, number: int, variance: float) -> bool:
-    """Return whether a sum of so many squares is more than noise of this variance in each explains: that is so many
-    variances, give or take the root of five times their number (the kurtosis of Laplace noise is 6)."""
+    """Return True if a sum of so many squares is more than noise explains.
+
+    Noise of this variance in each explains so many variances, give or take the root of five times their number (the
+    kurtosis of Laplace noise is 6).
+    """
     return bool(squares / max(variance, 1e-300) > number + STANDING_OUT * (5 * number) ** 0.5)

@@ -262,13 +262,14 @@ def _two_sided(zero: _Coin, magnitude_less_one: IntArray, n: int, source: Random
 
 
 def cubes(epsilon: Fraction, width: int, n: int, source: Randomness) -> IntArray:
-    """``n`` rows of ``width`` whole numbers: ``P(z)`` is proportional to ``exp(-epsilon max |z_i|)``.
+    """Return ``n`` rows of ``width`` whole numbers, as noise by the largest one.
 
-    With ``a = exp(-epsilon)``, ``a**max |z_i|`` is in proportion to the sum of ``a**m`` over all m that are
-    ``max |z_i|`` or more. So z is even among the ``(2m + 1)**width`` points of a cube, where m has a probability in
-    proportion to ``(2m + 1)**width a**m``. A sum of ``width + 1`` geometric numbers has one in proportion to
-    ``(m + 1) ... (m + width) a**m`` and is accepted with the probability ``prod (2m + 1) / (2m + 2i)``, over i from 1
-    to ``width``: their product is as it should be (rejection sampling).
+    ``P(z)`` is proportional to ``exp(-epsilon max |z_i|)``. With ``a = exp(-epsilon)``, ``a**max |z_i|`` is in
+    proportion to the sum of ``a**m`` over all m that are ``max |z_i|`` or more. So z is even among the ``(2m +
+    1)**width`` points of a cube, where m has a probability in proportion to ``(2m + 1)**width a**m``. A sum of ``width
+    + 1`` geometric numbers has one in proportion to ``(m + 1) ... (m + width) a**m``. It is accepted with the
+    probability ``prod (2m + 1) / (2m + 2i)``, over i from 1 to ``width``: their product is as it should be (rejection
+    sampling).
     """
     found = np.empty((n, width), dtype=np.int64)
     for row in found:
@@ -282,7 +283,10 @@ def cubes(epsilon: Fraction, width: int, n: int, source: Randomness) -> IntArray
 
 
 def _even(number: int, n: int, source: Randomness) -> IntArray:
-    """``n`` independent whole numbers from 0 on and below ``number``, all as likely: of as many bits, until below."""
+    """Return ``n`` independent whole numbers from 0 on and below ``number``.
+
+    All are as likely: numbers of as many bits are drawn until they are below ``number``.
+    """
     bits = number.bit_length()
     found = np.empty(n, dtype=np.int64)
     places = np.arange(n)

@@ -1,1 +1,1 @@
-"""The attributes of a release: which values, how they hang together, and how they last along a case."""
+"""Attributes of a release: their domains, associations, and values along a case."""

@@ -1,11 +1,13 @@
-"""The values of an attribute that changes within cases, event by event.
+"""Values of an attribute that changes within cases, event by event.
 
-Which values events have follows from what is known of them, their context: the activity, and what the attribute was
-found to go with, of the case or of other attributes in the same event (:mod:`together`). A table of all contexts is
-fitted to the answer by activity and to every table of two. Along a case there is a memory of one step. Transitions are
-made such that these hold: with p the shares of values in the context before and q those in the one after, a value v is
-kept with a chance of the same part of ``min(p_v, q_v) / p_v`` for all v, and else the next is drawn from what of q is
-left, which may be v again. So each context has its shares, and as many values stay as did, or as can.
+The values of an event follow from its context. That is the activity, and what the attribute was found to go with, of
+the case or of other attributes in the same event (:mod:`pairs`). A table of all contexts is fitted to the answer by
+activity and to every table of two.
+
+Along a case there is a memory of one step. Let p be the shares of values in the context before, and q those in the one
+after. A value v is kept with a chance of the same part of ``min(p_v, q_v) / p_v`` for all v. Else the next value is
+drawn from what of q is left, which may be v again. So each context has its shares, and as many values stay as did, or
+as can.
 """
 
 from __future__ import annotations
@@ -21,30 +23,30 @@ from veilog.methods._events.orders import CaseBlock, counted
 
 _HALVINGS = 20
 _CELLS = 1 << 22
-"""So many numbers of tables of transitions are in memory at once."""
+"""Most numbers of tables of transitions in memory at once."""
 
 
 @dataclass(frozen=True, eq=False)
 class ValueContext:
-    """Something that values go with beside the activity."""
+    """Variable that values depend on beside the activity."""
 
     events: IntArray
-    """What each event has of it."""
+    """Its value in each event."""
     shares: FloatArray
-    """Of each group of values, given each value of this."""
+    """Shares of the groups of values, given each value of this variable."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Contexts:
-    """The contexts of events, and the shares of values in each."""
+    """Contexts of events, and the shares of values in each."""
 
     of_event: IntArray
     groups: FloatArray
-    """Of each context the shares of groups of values."""
+    """Shares of the groups of values in each context."""
     group: IntArray
     activity: IntArray
     within: FloatArray
-    """By activity, of each value its share of its group."""
+    """Share of each value in its group, by activity."""
 
     @classmethod
     def of(cls, persisting: Persisting, group: IntArray, codes: IntArray, given: list[ValueContext]) -> _Contexts:
@@ -73,8 +75,11 @@ class _Contexts:
 
 
 def _parts(before: FloatArray, after: FloatArray, both: FloatArray, staying: FloatArray) -> FloatArray:
-    """For each transition the part of what values before and after have in common that stays without being drawn, such
-    that with those drawn again by chance so many values stay; as near to that as can be."""
+    """Return the part of common values that stays without a draw, per transition.
+
+    The values before and after a step have these in common. With the values that are drawn again by chance, as many
+    values stay as ``staying`` has, or as near to that as can be.
+    """
     low, high = np.zeros(len(both)), np.ones(len(both))
     common = both.sum(axis=1)
     for _ in range(_HALVINGS):
@@ -89,8 +94,11 @@ def _parts(before: FloatArray, after: FloatArray, both: FloatArray, staying: Flo
 def _transitions(
     contexts: _Contexts, staying: FloatArray, keys: IntArray, rng: np.random.Generator
 ) -> tuple[FloatArray, IntArray]:
-    """Of each step the part of what both its contexts have in common that stays, and what is drawn where it does
-    not. A key is the context before times their number, and that after."""
+    """Return the part of common values that stays at each step, and the values drawn.
+
+    A value is drawn for each step, for where the one before does not stay. A key is the context before times the number
+    of contexts, plus the context after.
+    """
     number = len(contexts.groups)
     pairs, of_step, _ = counted(keys, number**2)
     order = np.argsort(of_step, kind="stable")
@@ -118,8 +126,10 @@ def courses(
     first: IntArray,
     given: list[ValueContext],
 ) -> tuple[IntArray, IntArray]:
-    """Return for each event its value, -1 for none, and the event in which the value was new, from the ``first`` value
-    of each case. ``group`` has the number of each value in the tables of two."""
+    """Return the value of each event, -1 for none, and the event in which it was new.
+
+    ``first`` has the first value of each case, and ``group`` the number of each value in the tables of two.
+    """
     owners, rng = block.owners, block.rng
     at = np.flatnonzero(known & (first[owners] >= 0))
     values, origin = np.full(len(known), -1, dtype=np.int64), np.arange(len(known))

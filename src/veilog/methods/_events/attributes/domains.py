@@ -1,4 +1,7 @@
-"""Which attributes can be released, and what values they may have: from public facts, or found with a delta."""
+"""Attributes that can be released, and their domains.
+
+Domains are public facts, or are found with a delta.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +23,31 @@ from veilog.privacy.curator import Curator
 
 VALUES_A_CASE = 3
 DOMAIN_SHARE = Fraction(3, 10)
-"""Of an attribute without a declared domain: what finding its values costs, a third of it for the check."""
+"""Part of the epsilon of an attribute without a declared domain that finds its values.
+
+A third of it is for the check.
+"""
 TOO_DISTINCT = 0.5
-"""From so many values a case on, an attribute tells cases apart."""
+"""Number of values per case from which on an attribute distinguishes cases."""
 OTHER = "other"
-"""What a value that was not found is released as."""
+"""Released value in place of one that was not found."""
 PARTS = 16
-"""Parts of the range of a number that are asked first. A range of so few whole numbers is a list of values."""
+"""Parts of the range of a number in the first query. A range of so few whole numbers is a list of values."""
 FINEST, _DIGITS, _PRECISION = 100_000, 15, 2.0**-50
-"""Steps of the lattice of numbers, about, unless it is known how they are written."""
+"""Approximate number of steps of the lattice of numbers, unless their decimals are known."""
 MOST_DECIMALS, COARSEST = 3, 2
-"""Up to how many decimals numbers are asked about, and how many they have at least where nothing is known of them: so
-many have amounts of money."""
+"""Most decimals that numbers are queried for, and the least of those whose decimals are unknown.
+
+Amounts of money have the latter.
+"""
 _OFFSETS = tuple(2.0**k / 24 for k in range(21))
 DAYS = (*(-x for x in reversed(_OFFSETS)), 0.0, *_OFFSETS)
 """Edges of bins of dates, in days since the start of the case: an hour, twice as long and so on up to 119 years."""
 _FARTHEST = {"whole number": 9e18, "date": 3e6}
-"""How far from 0 what is no float can be: in 64 bits; in days from the start of a case, which are 8,000 years."""
+"""Largest distance from 0 of values that are no floats.
+
+Whole numbers have 64 bits. Dates are days from the start of a case, up to 8,000 years.
+"""
 _SENSITIVE = re.compile(
     r"(^|[^a-z])(id|ids|uuid|guid|name|surname|firstname|lastname|email|mail|phone|mobile|address|street|zip|postcode|"
     r"iban|ssn|bsn|comment|comments|note|notes|remark|remarks|description|text|message|free ?text)([^a-z]|$)"
@@ -45,7 +56,7 @@ _SENSITIVE = re.compile(
 
 @dataclass(frozen=True)
 class Chosen:
-    """An attribute with its public domain: values, or the range of its numbers."""
+    """Attribute with its public domain: values, or the range of its numbers."""
 
     name: str
     level: Level
@@ -53,19 +64,21 @@ class Chosen:
     values: tuple[str, ...] = ()
     range: tuple[float, float] | None = None
     others: bool = False
-    """Whether values that are not listed count as "other", not as none."""
+    """True if values that are not listed count as "other", not as none."""
     decimals: int | None = None
-    """With how many its numbers are written by a noisy answer, one more than ``MOST_DECIMALS`` for even more; dates are
-    numbers of days."""
+    """Number of decimals of its numbers, by a noisy answer.
+
+    It is one more than ``MOST_DECIMALS`` for any more. Dates are numbers of days.
+    """
 
     @property
     def column(self) -> str:
-        """Its name in the release."""
+        """Name of its column in the release."""
         return self.name.removeprefix("case:")
 
     @property
     def of_case(self) -> bool:
-        """Whether it was said to belong to the case, though events hold it."""
+        """True if the user declares it as one of the case, though events hold it."""
         return self.level == "event" and self.name.startswith("case:")
 
     @property
@@ -87,11 +100,14 @@ class Chosen:
             # A range of numbers that are written with more decimals would not end on the lattice.
             ends = (d for d in range(_DIGITS) if round(low, d) == low and round(high, d) == high)
             step = 10.0 ** -max(self.decimals, next(ends, _DIGITS))
-        # Finer than floats of this size are told apart there is nothing.
+        # No step is finer than the difference between floats of this size.
         return float(max(step, 10.0 ** np.ceil(np.log10(max(abs(low), abs(high)) * _PRECISION))))
 
     def coding(self, edges: tuple[float, ...] = ()) -> Coding:
-        """Return how it is written as integers; numbers by these edges, or in ``PARTS`` even parts of its range."""
+        """Return the coding of its values as integers.
+
+        Numbers are in bins with these ``edges``, or in ``PARTS`` even parts of the range.
+        """
         if not self.numeric:
             return Coding(self.name, values=self.values, others=self.others)
         if self.range is None:
@@ -99,22 +115,28 @@ class Chosen:
         return Coding(self.name, edges=edges or edges_of(self.lattice(PARTS), self.unit))
 
     def lattice(self, parts: int) -> IntArray:
-        """Return edges of about even parts of its range, as places on the lattice, and of its points."""
+        """Return edges of about even parts of its range, as places on the lattice.
+
+        Edges of its :attr:`points` are among them.
+        """
         low, high = self._ends
         edges = np.round(np.linspace(low, high + 1, parts + 1)).astype(np.int64)
         return np.unique(np.concatenate([edges, self.points, self.points + 1]))
 
     @property
     def points(self) -> IntArray:
-        """Return values that are common by nature, as places on the lattice: 0, where it is in the range. Dates have
-        none, and neither has a range of which each part is only a few values."""
+        """Return values that are common by nature, as places on the lattice.
+
+        That is 0, where it is in the range. Dates have none, and neither has a range of which each part is only a few
+        values.
+        """
         low, high = self._ends
         apart = self.kind != "date" and high + 1 - low > 2 * PARTS and low <= 0 <= high
         return np.array([0] if apart else [], dtype=np.int64)
 
     @property
     def _ends(self) -> tuple[int, int]:
-        """The places of the least and the greatest number."""
+        """Places of the least and the greatest number."""
         assert self.range is not None
         low, high = (int(np.floor(end / self.unit + 1e-6)) for end in self.range)
         return low, high
@@ -146,8 +168,10 @@ def choose(
     *,
     dated: bool = False,
 ) -> tuple[tuple[Chosen, ...], Fraction]:
-    """Return the attributes that can be released, with their domains, and what is left of epsilon; ``dated``: whether
-    the release has times that dates can be told from."""
+    """Return the attributes that can be released, with domains, and the epsilon left.
+
+    ``dated``: True if the release has times from which dates can be computed.
+    """
     if len({name.removeprefix("case:") for name in names}) != len(names) and _twice(curator, names):
         raise ParameterError("attributes-asked-twice", parameter="attributes")
     open_ = [name for name in names if _declared(curator, name, dated=dated) is None]
@@ -173,24 +197,27 @@ def choose(
 
 
 def _twice(curator: Curator, names: tuple[str, ...]) -> bool:
-    """Whether two names mean the same column."""
+    """Return True if two names mean the same column."""
     columns = [(curator.events.level(name), name.removeprefix("case:")) for name in names]
     return len(set(columns)) != len(columns)
 
 
 def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
-    """The attribute with its declared domain, or that of any date; None where its values are to be found."""
+    """Return the attribute with its declared domain, or that of its type.
+
+    None means that its values are to be found. Only dates and booleans have a domain by their type.
+    """
     level, kind, values = curator.events.level(name), curator.events.kind(name), curator.domain.values_of(name)
     if kind == "date" and not dated:
         raise ParameterError("attribute-dates-with-domain", parameter="attributes", name=name)
     if values is None:
         _refuse_by_name(name)
-        # What a boolean may be its type says.
+        # The type of a boolean gives its values.
         usual = ("false", "true") if kind == "boolean" else ()
         return Chosen(name, level, kind, usual) if kind in ("date", "boolean") else None
     if isinstance(values[0], str):
         found = Chosen(name, level, kind, tuple(str(v) for v in values))
-        typed(found)  # refuses what does not fit, before anything is asked
+        typed(found)  # refuses values that do not fit, before any query
         return found
     if kind not in ("number", "whole number", "date"):
         raise ParameterError("attribute-range-without-numbers", parameter="domain", name=name)
@@ -218,7 +245,7 @@ def _refuse_by_name(name: str) -> None:
 
 def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
     distinct, cases = curator.events.distinct(name, share / 3)
-    # Noise alone, of scale 6/share, refuses one attribute in 6000; what it hides, the selection of values keeps back.
+    # Noise alone, of scale 6/share, refuses one attribute in 6000. The selection of values keeps back what it hides.
     if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):
         raise ParameterError(
             "attribute-tells-cases-apart", parameter="attributes", name=name, distinct=distinct, cases=cases

@@ -1,4 +1,4 @@
-"""An attribute as it was asked, and what is said of its errors: beforehand, and of the release."""
+"""Answers about an attribute, and their errors: expected, and of the release."""
 
 from __future__ import annotations
 
@@ -18,36 +18,41 @@ from veilog.methods.method import advised
 from veilog.privacy.domain import Values
 
 PAIRS = Fraction(1, 4)
-"""Part of the epsilon for tables of two, where they are worth it; the rest is for each attribute by itself."""
+"""Part of the epsilon for tables of two and the path, where worth it. The rest is for each attribute by itself."""
 FIRST, CASES_ALONE, CASES_A_VALUE = Fraction(1, 4), 100, 10
-"""Of the epsilon of an attribute that stays the same in a case this part is for how often it has each value, or as much
-as times the cases is so many, in all or for each value. With nothing but the part the shapes of Sepsis fall from .916
-to .768 (five seeds)."""
+"""Part of the epsilon of an attribute that stays the same in a case for how often it has each value.
+
+It is more where the other constants demand it: so many in all, or for each value, over the number of cases. With
+nothing but the part the shapes of Sepsis fall from .916 to .768 (five seeds).
+"""
 NOISY_GAP = 0.03
-"""The release reports the expected error of gaps between groups from here on: people look for gaps of a tenth."""
+"""Expected error of gaps between groups from which on it is reported: users look for gaps of a tenth."""
 MOSTLY_NOISE = 0.5
-"""From this expected error on the values of an attribute are mostly noise."""
+"""Expected error from which on the values of an attribute are mostly noise."""
 
 
 @dataclass(eq=False)
 class AttributeQuery:
-    """An attribute with the answers about it."""
+    """Attribute with the answers about it."""
 
     chosen: Chosen
     records: Recorded | None
-    """Where events hold it; None for a column of cases."""
+    """Places where events hold it; None for a column of cases."""
     answer: Marginal | Persisting
-    """How often cases have its values, or events where these change within cases."""
+    """Frequencies of its values in cases, or in events where these change within cases."""
     variable: Variable
     group: IntArray
-    """Of each value the number that stands for it in tables of two."""
+    """Number that stands for each value in tables of two."""
     known: BoolArray | None = None
-    """Which events may hold it, or have a value that changes within cases."""
+    """Events that may hold it, or that have a value, if it changes within cases."""
 
 
 def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
-    """Return about how large a part of the cases noise will put in a wrong value of each attribute, from its declared
-    domain and a number of cases: before anything is asked, as if all were attributes of cases that hang together."""
+    """Return the expected part of cases with a wrong value by noise, per attribute.
+
+    It follows from declared domains and a number of cases, before any query, as if all were attributes of cases that go
+    together.
+    """
     sizes = {name: 2 * PARTS if not isinstance(values[0], str) else len(values) + 1 for name, values in domains.items()}
     weights = {name: size ** (1 / 3) for name, size in sizes.items()}
     total = max(sum(weights.values()), 1e-12)
@@ -57,13 +62,15 @@ def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int
 
 
 def price_alone(price: Fraction, cases: int, values: int) -> Fraction:
-    """Return what of the price of an attribute that stays the same in a case is for how often it has each value; the
-    rest is for tables of two."""
+    """Return the part of an attribute's epsilon for how often it has each value.
+
+    The attribute stays the same in a case. The rest is for tables of two and the path.
+    """
     return min(price, max(price * FIRST, Fraction(max(CASES_ALONE, CASES_A_VALUE * values), cases)))
 
 
 def remark_errors(remark: Callable[[Message], None], asked: list[AttributeQuery], epsilon: float, cases: int) -> None:
-    """Say how far noise alone moves the shares of values: public numbers only."""
+    """Report how far noise alone moves the shares of values, by public numbers only."""
     errors = {one.chosen.column: _error(one, cases) for one in asked}
     told = ", ".join(f"{name} {error:.2g}" for name, error in errors.items())
     remark(Message("attribute-noise-parts", told=told))
@@ -86,7 +93,10 @@ def remark_together(
     cases: int,
     signs: Mapping[Variable, SignSums],
 ) -> None:
-    """Say which attributes were asked together, or with what the path says: by noisy choices and public numbers."""
+    """Report attributes queried together or with the path, and the noise of gaps.
+
+    All of it follows from noisy choices and public numbers.
+    """
     pairs = [f"{one.name} by {one.kind[0].name}" for one in order if one.kind]
     gaps = {one.name: noise_of_gaps(sums.variance, one.shares, sums.cases) for one, sums in signs.items()}
     noisy = ", ".join(f"{name} {gap:.2g}" for name, gap in gaps.items() if gap >= NOISY_GAP)
@@ -108,7 +118,10 @@ def remark_together(
 
 
 def _error(one: AttributeQuery, cases: int) -> float:
-    """How large a part of what has a value, by the noisy answer, noise puts in a wrong one."""
+    """Return the part of known values that noise puts in a wrong one.
+
+    The noisy answer gives how many are known.
+    """
     if isinstance(one.answer, Persisting):
         assert one.known is not None
         events = cases * one.answer.bound * float(one.known.mean())

@@ -1,13 +1,13 @@
-"""One attribute of cases at a time: the question about how often it has each value, and what is believed of the answer.
+"""One attribute of cases by itself: the query for its values, and their estimate.
 
-Numbers are asked in bins that get finer where the answers say that there is mass: 16 even parts of the declared range,
-then up to 16 parts of each part that holds much, as many as it holds noise scales, down to the steps in which they are
-written. Each time all bins of the moment are asked, and a bin and its parts are made to agree by least squares
+Numbers are queried in bins that get finer where the answers show mass. First there are 16 even parts of the declared
+range. Then each part that holds much is split into up to 16 parts, as many as it holds noise scales, down to the steps
+in which numbers are written. Each query is of all bins of the moment. Least squares make a bin and its parts agree
 (:mod:`numbers`).
 
-Of noisy counts that much is believed as they stand out of the noise: how far counts are from what is expected of them
-is learnt from all of them together, and each is then its mean given the answer (empirical Bayes; the law is the
-likeliest one: Kiefer and Wolfowitz 1956).
+Noisy counts are believed as far as they stand out of the noise. All of them together show how far counts are from what
+is expected of them. Each is then its mean given the answer (empirical Bayes; the law is the likeliest one: Kiefer and
+Wolfowitz 1956).
 """
 
 from __future__ import annotations
@@ -30,40 +30,44 @@ from veilog.privacy.curator import Curator
 
 LEVELS = (2, 5)
 CASES_A_LEVEL = 150
-"""Bins get finer once more for every so many cases times epsilon."""
+"""Cases times epsilon for which bins get finer once more."""
 SPLIT, SPLIT_NOISES = 0.015, 4.0
-"""A bin is split if it holds such a part of all, and so many noise scales."""
+"""Least part of all, and least noise scales, of a bin that is split."""
 _RATIOS, _FINE = 28, 6
-"""How far counts are from what is expected: so many classes, each of so many places."""
+"""Number of classes of ratios of counts to expected ones, and of places in each class."""
 _CLASS_SIZES = np.append(1.0, np.full(_RATIOS, float(_FINE)))
 _CLASSES = np.concatenate([[0], 1 + np.arange(_RATIOS * _FINE) // _FINE])
 _STEPS, _TILT = 40, 0.25
 MISSING = 3.0
-"""Values are missing where the noisy number of cases without one is so many deviations of its noise: of a thousand
-attributes that all cases have, noise alone makes one or two look otherwise."""
+"""Deviations of noise from which on the noisy number of cases without a value is not 0.
+
+Of a thousand attributes that all cases have, noise alone makes one or two look otherwise.
+"""
 MOST_GROUPS = 48
 CELLS_KNOWN = 0.5
-"""Values are grouped so that of a table's cells each has about so many noise scales of cases."""
+"""Approximate noise scales of cases in each cell of a table of groups of values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marginal:
-    """How often an attribute has each value."""
+    """Frequencies of the values of an attribute."""
 
     coding: Coding
     shares: FloatArray
-    """Of each value, the last one of having none."""
+    """Share of each value, the last one of having none."""
     scale: float
-    """Of the noise of each count."""
+    """Scale of the noise of each count."""
     cases: float
-    """What all counts add up to, which is about the number of cases."""
+    """Sum of all counts, which is about the number of cases."""
     prior: float | None = None
-    """How likely a prior fits, where there is one."""
+    """Chance that a prior fits, where there is one."""
 
 
 def case_values(block: Cases, coding: Coding) -> IntArray:
-    """Return the place of the value of each case, the last one for none: of an attribute that events hold, of the first
-    that has one."""
+    """Return the place of the value of each case, the last one for none.
+
+    If events hold the attribute, it is the value of the first event that has one.
+    """
     values = block.attributes[coding.name]
     if coding.name not in block.of_events:
         return np.where(values >= 0, values, coding.size)
@@ -76,15 +80,15 @@ def case_values(block: Cases, coding: Coding) -> IntArray:
 
 
 def groups_known(epsilon: Fraction, cases: float) -> int:
-    """Return of how many groups of values tables of two can be known."""
+    """Return the number of groups of values for which tables of two can be known."""
     return int(np.clip((cases * float(epsilon) / CELLS_KNOWN) ** 0.5, 2, MOST_GROUPS))
 
 
 def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: bool) -> IntArray:
-    """Return for each value the number of its group, of which there are so few that tables of two can be known.
+    """Return the number of each value's group.
 
-    Frequent values are groups by themselves, and the others share one; of numbers those next to each other are one. The
-    last value, of having none, stays by itself.
+    There are so few groups that tables of two can be known. Frequent values are groups by themselves, and the others
+    share one. Of numbers, neighbours share one. The last value, of having none, stays by itself.
     """
     most = groups_known(epsilon, cases)
     if len(shares) - 1 <= most:
@@ -94,8 +98,11 @@ def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: boo
 
 
 def groups_of(shares: FloatArray, most: int, *, ordered: bool) -> IntArray:
-    """Return for each value one of so many groups: of numbers neighbours of about the same share, of others each of the
-    frequent ones, and the rest together."""
+    """Return one of ``most`` groups for each value.
+
+    Numbers are in groups of neighbours, of about the same share each. Of other values, each frequent one is a group,
+    and the rest is one.
+    """
     if ordered:
         reached = (np.cumsum(shares) - shares / 2) / max(float(shares.sum()), 1e-12)
         return np.unique((reached * most).astype(np.int64), return_inverse=True)[1]
@@ -105,17 +112,20 @@ def groups_of(shares: FloatArray, most: int, *, ordered: bool) -> IntArray:
 
 
 def expected_error(cells: int, scale: float, cases: float) -> float:
-    """Return about how large a part of the cases noise puts in a wrong one of so many cells: public numbers only."""
+    """Return the expected part of cases in a wrong cell by noise, from public numbers."""
     return float(min(1.0, cells * scale / (2 * max(cases, 1.0))))
 
 
-# Questions ----------------------------------------------------------------------------------------------------------
+# Queries ------------------------------------------------------------------------------------------------------------
 
 
 def asked_values(
     curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int, prior: PriorTimes | None = None
 ) -> Marginal:
-    """Return how often cases have each value, which leans on a prior; a case adds 1 to one count of each answer."""
+    """Return how often cases have each value, leaning on a prior if there is one.
+
+    A case adds 1 to one count of each answer.
+    """
     purpose = Message("values-by-case", attribute=chosen.column)
 
     def of_cases(coding: Coding, block: Cases) -> Triples:
@@ -143,7 +153,7 @@ def asked_values(
 
 
 def _leaned(found: Marginal, counts: FloatArray, prior: FloatArray) -> Marginal:
-    """The shares of values as a prior lets expect, as far as the noisy counts confirm it."""
+    """Return shares as a prior lets expect, as far as the noisy counts confirm it."""
     there = np.ones(len(counts), dtype=np.bool_)
     there[-1] = found.shares[-1] > 0
     noisy, expected = counts[there] / found.cases, prior[there] + 1e-6 * max(float(prior.sum()), 1.0)
@@ -155,8 +165,10 @@ def _leaned(found: Marginal, counts: FloatArray, prior: FloatArray) -> Marginal:
 def asked_bins(
     asked: Callable[[Coding, Fraction], FloatArray], epsilon: Fraction, chosen: Chosen, cases: int
 ) -> tuple[Marginal, FloatArray]:
-    """Return how often a number is in each of some bins that are fine where the mass is, and the noisy counts;
-    ``asked`` gives those of a coding's bins, and one of what is in none."""
+    """Return how often a number is in each of some bins, and the noisy counts.
+
+    The bins are fine where the mass is. ``asked`` gives the counts of a coding's bins, and one of what is in none.
+    """
     levels = int(np.clip(1 + int(float(epsilon) * cases / CASES_A_LEVEL), *LEVELS))
     share, left = epsilon / levels, epsilon
     bins = NumberBins(chosen.lattice(PARTS), chosen.points)
@@ -181,7 +193,7 @@ def asked_bins(
 def believed(noisy: FloatArray, scale: float) -> FloatArray:
     """Return counts as far as noise of this scale lets them be believed.
 
-    A count is a ratio times the mean of all; how ratios are spread is learnt from all counts. A count is then its mean
+    A count is a ratio times the mean of all. The spread of ratios is learnt from all counts. A count is then its mean
     given the noisy one.
     """
     places, logs = _possible(noisy, np.full(len(noisy), max(float(noisy.sum()), 1.0) / len(noisy)), scale)
@@ -198,13 +210,14 @@ def believed(noisy: FloatArray, scale: float) -> FloatArray:
 def believed_in_rows(
     noisy: FloatArray, expected: FloatArray, scale: float, sums: FloatArray, doubt: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Return typical counts of a table of which the ``sums`` of rows are known and so much is ``expected``, as far as
-    noise lets them be believed, and the logarithm of how likely the noisy ones then are. Of many counts that are mostly
-    0 means would add up; these are medians.
+    """Return typical counts of a table by noisy ones, and the answer's log-likelihood.
 
-    That counts of a row add up to so much makes each of them likelier by a factor that rises or falls exponentially
-    with it, such that their means add up: large noisy counts in a row that has that much are believed sooner, and those
-    in a row that has not are not. The factors are found by Newton's method while it is learnt how ratios are spread.
+    The ``sums`` of rows are known with the variance ``doubt``, and so much is ``expected`` of each count. They are
+    believed as far as noise lets. Of many counts that are mostly 0 means would add up; these are medians.
+
+    The counts of a row add up to its sum. So each is likelier by a factor that rises or falls exponentially with it,
+    such that their means add up. In a row that has that much, large noisy counts are believed sooner. In a row that has
+    not, they are not. Newton's method finds the factors while the spread of ratios is learnt.
     """
     places, logs = _possible(noisy.reshape(-1), expected.reshape(-1), scale)
     weights, tilt = np.full(_RATIOS + 1, 1 / (_RATIOS + 1)), np.zeros(len(noisy))
@@ -226,7 +239,7 @@ def believed_in_rows(
 
 
 def _possible(noisy: FloatArray, expected: FloatArray, scale: float) -> tuple[FloatArray, FloatArray]:
-    """What each count may be, and the logarithm of how likely the noisy one then is."""
+    """Return possible values of each count, and the noisy one's log-likelihoods."""
     usual = np.maximum(expected, 1e-9)
     most = max(float(((noisy + scale) / usual).max()), 2.0)
     places = usual[:, None] * np.concatenate([[0.0], np.geomspace(1 / 64, most, _RATIOS * _FINE)])
@@ -234,7 +247,7 @@ def _possible(noisy: FloatArray, expected: FloatArray, scale: float) -> tuple[Fl
 
 
 def _by_class(chance: FloatArray) -> FloatArray:
-    """The chances of classes of ratios."""
+    """Return the chances of classes of ratios."""
     parts = chance[:, 1:].reshape(len(chance), _RATIOS, _FINE).sum(axis=2)
     return np.concatenate([chance[:, :1], parts], axis=1)
 

@@ -1,12 +1,13 @@
-"""Attributes that events hold: in which events they are recorded, and how their values persist along a case.
+"""Attributes that events hold: where they are recorded, and how values persist.
 
-Where attributes are recorded is asked together. First which patterns there are: whether all events of a case have a
-value, whether it changes, and where neither is so the activity of the first event that has one; a case adds 1, shared
-out among its attributes. Then which attributes have which of the patterns found, but for the commonest; a case adds 1,
-shared out among those that do, which are few. An attribute that
-(nearly) never changes, or was said to belong to the case, has one value a case, which its events hold where it is
-recorded. The others have a memory of one step: how often a value stays as it was from one event that has one to the
-next, by the activity of the second, and which values events of each activity have (:mod:`courses`).
+Two queries of all attributes find where they are recorded. The first finds the patterns there are: whether all events
+of a case have a value, and whether it changes. Where neither is so, the pattern is the activity of the first event that
+has one. A case adds 1, shared out among its attributes. The second finds which attributes have which of these patterns,
+but for the commonest. A case adds 1, shared out among the attributes that do, which are few.
+
+An attribute that (nearly) never changes, or is declared as one of the case, has one value a case. Its events hold it
+where it is recorded. The others have a memory of one step (:mod:`courses`). Its queries find which values events of
+each activity have, and how often a value stays from one event that has one to the next, by the activity of the second.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ from veilog.privacy.cases import CaseFeatures, Cases, Coding
 from veilog.privacy.curator import Curator
 
 PATTERNS = Fraction(1, 3)
-"""Part of the price of where attributes are recorded that finds the patterns."""
+"""Part of the epsilon for where attributes are recorded that finds the patterns."""
 MOST_PATTERNS = 6
 NOISES = 4.0
-"""So many noise scales a pattern has to have."""
+"""Least noise scales of a pattern."""
 CONSTANT = 0.1
-"""Up to this part of the cases in which its value changes an attribute is one of cases."""
+"""Largest part of the cases in which the value of an attribute of cases changes."""
 LEAST_KNOWN = 0.5
 """An attribute that alone differs from the commonest pattern stands out if it is known in this part of the cases."""
 FINE = 4096
-"""Parts of its range in which a number is looked at to see whether it changes."""
+"""Number of parts of a number's range that show whether it changes."""
 STAYING = Fraction(1, 8)
 BINNING = Fraction(2, 5)
 RESOLUTION = 1024
@@ -50,13 +51,13 @@ RESOLUTION = 1024
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """Where the events of a case hold an attribute."""
+    """Places in a case where events hold an attribute."""
 
     everywhere: bool
     changes: bool
-    """Whether cases have several values of it."""
+    """True if cases have several values of it."""
     first: FloatArray
-    """How often it is first recorded at each activity."""
+    """Frequency of each activity as the first that records it."""
 
     @property
     def place(self) -> tuple[int, ...]:
@@ -64,9 +65,10 @@ class Recorded:
         return () if self.everywhere else tuple(np.flatnonzero(self.first).tolist())
 
     def events(self, cases: Repeated, share: float, rng: np.random.Generator) -> BoolArray:
-        """Return which events may hold it: all, or one a case, the first of the activity that holds it most often.
+        """Return which events may hold it: all, or one a case.
 
-        Cases without such an activity hold it in their first event, so many of them that a ``share`` of all cases does.
+        That one is the first event of the activity that holds it most often. Cases without such an activity hold it in
+        their first event, so many of them that a ``share`` of all cases does.
         """
         if self.everywhere:
             return np.ones(cases.events, dtype=np.bool_)
@@ -89,8 +91,11 @@ class Recorded:
 
 
 def _patterns(block: Cases, name: str, activities: int) -> tuple[IntArray, IntArray]:
-    """Of each case in which an attribute is known: the case, and its pattern as a number. The first ones are of values
-    that stay the same and that some events hold, by the activity of the first of these."""
+    """Return the cases in which an attribute is known, and their patterns as numbers.
+
+    The first numbers are for values that stay the same and that some events hold, by the activity of the first of
+    these.
+    """
     values, owners = block.attributes[name], block.owners
     known = np.flatnonzero(values >= 0)
     of_known = owners[known]
@@ -113,11 +118,11 @@ def asked_records(
     cases: int,
     least: Fraction = Fraction(0),
 ) -> tuple[tuple[Recorded, ...], Fraction]:
-    """Return where events hold each of these attributes, of about so many cases, and what of epsilon was spent.
+    """Return where events hold each attribute, and the epsilon spent.
 
-    The fewer attributes differ from the commonest pattern by the first answer, the less the second has to cost: that
-    much of epsilon is left, but for what is the ``least`` to be spent in any case. The price follows from an answer,
-    and never exceeds what is left of epsilon, which is all that basic composition asks for.
+    There are about so many ``cases``. The fewer attributes differ from the commonest pattern by the first answer, the
+    less epsilon the second query needs. It leaves the rest, but ``least`` is spent in any case. Its epsilon follows
+    from an answer, and never exceeds what is left of epsilon, which is all that basic composition demands.
     """
     size, codings = len(labels) + 4, tuple(_looked_at(one) for one in attributes)
 
@@ -132,7 +137,7 @@ def asked_records(
     patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
     if len(codings) == 1:
         return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),), price
-    # Those of values that are everywhere, or change, are few enough to be told apart whether or not they were found.
+    # Patterns of values that are everywhere, or change, are few: all are distinguished, whether found or not.
     patterns = np.concatenate([patterns, np.setdiff1d(len(labels) + np.arange(1, 4), patterns)])
     place = np.full(size + 1, len(patterns))
     place[size] = len(patterns) + 1  # of cases without a value
@@ -140,8 +145,8 @@ def asked_records(
     width = len(patterns) + 1
     common = float(counts[order[0]]) - NOISES / float(price)
     left = min(epsilon - price, max(least - price, _to_tell_apart(width, len(codings), common / cases, cases)))
-    # Where values that change are the commonest, cases that have none are told apart from these. How many there are
-    # the first answer does not say.
+    # Where values that change are the commonest, cases without any are distinguished from these. The first answer
+    # does not give their number.
     absent = bool(patterns[0] >= len(labels) + 2)
     told, left = width + absent, epsilon - price if absent else left
 
@@ -166,9 +171,11 @@ def asked_records(
 
 
 def _with_commonest(tables: FloatArray, staying: BoolArray, cases: int, *, absent: bool) -> FloatArray:
-    """About how many cases have each pattern, of each attribute a row: the commonest one is first, and its number is
-    what the others leave. Which of these are of values that stay the same is ``staying``; the last number may be of
-    those that are ``absent``."""
+    """Return about how many cases have each pattern, in a row for each attribute.
+
+    The commonest pattern is first, and its number is what the others leave. ``staying`` marks patterns of values that
+    stay the same. If ``absent``, the last number of each of the ``tables`` is that of cases without a value.
+    """
     tables = tables * max(1, int(tables.any(axis=1).sum()))
     others = np.maximum(cases - tables.sum(axis=1), 0.0)
     tables = tables[:, : len(staying) + 1]
@@ -180,23 +187,25 @@ def _with_commonest(tables: FloatArray, staying: BoolArray, cases: int, *, absen
 
 
 def _looked_at(one: Chosen) -> Coding:
-    """How values are written to see whether they change: numbers in fine parts of their range."""
+    """Return the coding that shows changes of values: numbers in fine parts."""
     return one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ())
 
 
 def _with_absent(rows: IntArray, cells: IntArray, cases: int, pattern: int) -> tuple[IntArray, IntArray]:
-    """Cases and their patterns, with this one for each case that has none."""
+    """Return cases and their patterns, with this one for each case that has none."""
     absent = np.setdiff1d(np.arange(cases), rows)
     return np.append(rows, absent), np.append(cells, np.full(len(absent), pattern))
 
 
 def _to_tell_apart(width: int, attributes: int, common: float, cases: int) -> Fraction:
-    """The epsilon at which attributes stand out, each in ``width`` counts, that a case shares itself out among because
-    they have another pattern than the commonest one, which this part of all has.
+    """Return the epsilon at which attributes with another pattern stand out.
 
-    Of so many counts the highest noise is about the logarithm of their number in noise scales; what stands out is
-    ``NOISES`` above what is taken for noise, which is ``NOISES`` above that. A single one may be known in a part of the
-    cases only.
+    Each attribute has ``width`` counts. A case shares itself out among the attributes that have another pattern than
+    the commonest one, which the part ``common`` of all has.
+
+    Of so many counts the highest noise is about the logarithm of their number in noise scales. What stands out is
+    ``NOISES`` above what is taken for noise, which is ``NOISES`` above that. A single attribute may be known in a part
+    of the cases only.
     """
     others = max(attributes * (1 - common), 1 / LEAST_KNOWN)
     return Fraction((2 * NOISES + np.log(width * attributes)) * others / cases).limit_denominator(10**12)
@@ -212,7 +221,7 @@ def _asked(
     purpose: str | Message,
     bound: int = 1,
 ) -> FloatArray:
-    """Noisy sums of what cases have, scaled down to the bound where one has more."""
+    """Return noisy sums over cases, each scaled down to the bound where it has more."""
     asked = curator.events.sums(
         features, size, bound, epsilon, alphabet=labels, codings=codings, resolution=RESOLUTION, purpose=purpose
     )
@@ -220,7 +229,7 @@ def _asked(
 
 
 def _recorded(counts: FloatArray, patterns: IntArray, activities: int, chosen: Chosen) -> Recorded:
-    """Where an attribute is recorded, by about how many cases have each pattern."""
+    """Return where an attribute is recorded, by noisy numbers of cases per pattern."""
     changing = (patterns == activities + 2) | (patterns == activities + 3)
     everywhere = (patterns == activities + 1) | (patterns == activities + 2)
     first = np.zeros(activities + 4)
@@ -235,34 +244,41 @@ def _recorded(counts: FloatArray, patterns: IntArray, activities: int, chosen: C
 
 @dataclass(frozen=True, eq=False)
 class Persisting:
-    """Values of events: which each activity has, the last of having none, and how often a value stays."""
+    """Shares of an attribute's values in events, and how often a value stays.
+
+    The shares are by activity. The last value is of having none.
+    """
 
     coding: Coding
     by_activity: FloatArray
     staying: FloatArray
-    """The part of those events of each activity that follow one with a value."""
+    """Part of the events of each activity whose value stays, of those that follow one with a value."""
     scale: float
-    """Of the noise of each count."""
+    """Scale of the noise of each count."""
     bound: int
-    """How many events of a case count at most."""
+    """Most events of a case that count."""
 
     @property
     def known(self) -> FloatArray:
-        """The values of those events of each activity that have one."""
+        """Return the shares of values, by activity, in events that have one."""
         values = self.by_activity[:, :-1]
         return np.asarray(values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12))
 
     @property
     def first(self) -> FloatArray:
-        """The values of a case, the last of having none, by the activity of its first event that has one; in the last
-        row there is no such event."""
+        """Return the shares of a case's values, the last one of having none.
+
+        The rows are the activity of its first event that has one. In the last row there is no such event.
+        """
         known = np.append(self.known, np.zeros((len(self.by_activity), 1)), axis=1)
         return np.append(known, np.eye(known.shape[1])[-1:], axis=0)
 
 
 def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chosen: Chosen) -> Persisting:
-    """Return how values of an attribute that changes within cases are spread, and how they stay; a case counts at most
-    as many events as one of the release has on average."""
+    """Return values of an attribute that changes within cases, and how they stay.
+
+    A case counts at most as many events as one of the release has on average.
+    """
     labels, coding = cases.labels, chosen.coding()
     price, left = epsilon * STAYING, epsilon * (1 - STAYING)
     group, inside = np.arange(coding.size), np.ones(coding.size)
@@ -290,7 +306,10 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
 
 
 def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[Coding, FloatArray]:
-    """How often events have each value, or numbers in bins; a case adds 1, shared out among its events."""
+    """Return how often events have each value, or numbers in bins, and the coding.
+
+    A case adds 1, shared out among its events.
+    """
 
     def asked(coding: Coding, share: Fraction) -> FloatArray:
         def of_events(block: Cases) -> Triples:
@@ -311,7 +330,10 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
 
 
 def _events_counted(cases: Repeated, bound: int) -> FloatArray:
-    """How many events of each activity released cases have, those of a case scaled down to the bound."""
+    """Return the number of events of each activity in released cases.
+
+    The events of a case are scaled down to the bound.
+    """
     distinct = cases.distinct
     weights = cases.counts * np.minimum(1.0, bound / np.maximum(distinct.lengths, 1))
     each = np.repeat(weights, distinct.lengths)
@@ -319,8 +341,11 @@ def _events_counted(cases: Repeated, bound: int) -> FloatArray:
 
 
 def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
-    """Each row as a distribution: what is believed of it either beside the sums of all rows or by itself, whichever
-    makes the answer likelier. In released cases rows have the ``usual`` sums, and about these in the original."""
+    """Return likely rows as distributions, by noisy counts.
+
+    They are believed either beside the sums of all rows or by themselves, whichever makes the answer likelier. In
+    released cases rows have the ``usual`` sums, and about these in the original.
+    """
     number, columns = noisy.shape
     sums, masses = noisy.sum(axis=0), np.maximum(usual, 1.0)
     total = believed(sums, scale * number**0.5)
@@ -335,8 +360,10 @@ def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
 def _asked_staying(
     curator: Curator, epsilon: Fraction, labels: tuple[str, ...], coding: Coding, chosen: Chosen
 ) -> FloatArray:
-    """By activity, the part of the events with a value that have that of the last one before; a case adds 1, shared out
-    among its events."""
+    """Return the part of events, by activity, that have the last value before.
+
+    It is of events with a value that follow one with a value. A case adds 1, shared out among its events.
+    """
 
     def of_steps(block: Cases) -> Triples:
         known = np.flatnonzero(block.attributes[coding.name] >= 0)
@@ -351,6 +378,6 @@ def _asked_staying(
     scale = 1 / float(epsilon)
     both = np.maximum(asked.sum(axis=0), 0.0)
     usual = (both[1] + scale) / (both.sum() + 2 * scale)
-    # As many events as the noise is wide are taken to be as all are.
+    # As many events as the noise is wide are taken to be like all.
     stay, seen = np.maximum(asked[:, 1], 0.0), np.maximum(asked, 0.0).sum(axis=1)
     return np.asarray((stay + 2 * scale * usual) / (seen + 2 * scale))

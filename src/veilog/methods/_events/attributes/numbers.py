@@ -1,9 +1,10 @@
-"""Numbers: how they are written, and what is likely of noisy counts of them in bins that get finer where there is mass.
+"""Numbers of an attribute: how they are written, and likely counts of their bins.
 
-Noise in bins that hold nothing would move means, far bins most of all. So counts are taken to be as dense in a bin as
-in the one before it, or anew anything from nothing up (:func:`veilog.methods._events.fits.in_steps`): first those of
-the parts of the range, then, of each part that was split, how its parts share it. A value that many numbers may well
-have, 0, is a bin by itself and says nothing of those beside it.
+Bins get finer where there is mass. Noise in bins that hold nothing would move means, far bins most of all. So counts
+are taken to be as dense in a bin as in the one before it, or anew anything from nothing up
+(:func:`veilog.methods._events.fits.in_steps`). That holds first for the parts of the range, then for how the parts of
+each part that was split share it. A value that many numbers may well have, 0, is a bin by itself. It has no bearing on
+the bins beside it.
 """
 
 from __future__ import annotations
@@ -22,45 +23,53 @@ from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
 
 FEW = 0.05
-"""So small a part of the numbers may be written with more decimals than the others. With half and twice of this means
-and shapes of ten made-up logs change within two standard errors (40 seeds). Where .08 of 3,000 numbers have cents, all
-are given cents in nearly all seeds; with twice of this in a third of them, and else none are."""
+"""Part of the numbers that may be written with more decimals than the others.
+
+With half and twice of this, means and shapes of ten synthetic logs change within two standard errors (40 seeds). Where
+.08 of 3,000 numbers have cents, all are given cents in nearly all seeds. With twice of this they are in a third of the
+seeds, and else none are.
+"""
 NOISES = 4.0
-"""So many noise scales numbers of so many decimals have to have."""
+"""Least noise scales of the numbers with so many decimals."""
 MOST_OF = Fraction(1, 10)
-"""Of the epsilon for an attribute, what is spent at most on how its numbers are written. With half of this no more
-changes on ten made-up logs than chance would (40 seeds); with twice, the distributions of four and seven attributes of
-1,500 cases at an epsilon of 0.5 are .01 and .02 farther off."""
+"""Largest part of the epsilon for an attribute that is spent on how its numbers are written.
+
+With half of this no more changes on ten synthetic logs than chance would (40 seeds). With twice, the distributions of
+four and seven attributes of 1,500 cases at an epsilon of 0.5 are .01 and .02 farther off.
+"""
 KNOWN = 0.5
-"""It is not asked where noise would hide such a part of the cases, which is most of them. With half of it the decimals
-of four and seven attributes of 1,500 cases at an epsilon of 0.5 are not found (.55 and .58 of the values have others
-than in the original, in place of .12 and .22), and of the means and medians of these attributes one each is nearer, by
-.07 and .01 standard deviations (40 seeds); with twice, money is now and then written too coarsely."""
+"""Largest part of the cases that noise may hide; beyond it, veilog does not query decimals.
+
+With half of it the decimals of four and seven attributes of 1,500 cases at an epsilon of 0.5 are
+not found: .55 and .58 of the values have others than in the original, in place of .12 and .22. Of the means and medians
+of these attributes one each is nearer, by .07 and .01 standard deviations (40 seeds). With twice, money is now and then
+written too coarsely.
+"""
 RESOLUTION = 1024
 
 
 @dataclass(eq=False)
 class NumberBins:
-    """Noisy counts of bins, and of having none, that were asked again and again as bins were split."""
+    """Noisy counts of bins, and of having none, from queries as bins were split."""
 
     places: IntArray
-    """The edges of the bins of the moment."""
+    """Current edges of the bins."""
     points: IntArray
-    """Which bins, told by where they begin, hold one value that is common by nature."""
+    """Bins, by their first edge, that hold one value which is common by nature."""
     counts: FloatArray = field(default_factory=lambda: np.zeros(0))
     known: list[FloatArray] = field(default_factory=list)
-    """How precisely the counts were known each time."""
+    """Precision of the counts after each query."""
     edges: list[IntArray] = field(default_factory=list)
     splits: list[IntArray] = field(default_factory=list)
-    """Which of the bins before each bin is a part of; the last is that of having none."""
+    """Bin before the split that each bin is a part of; the last is that of having none."""
 
     @property
     def scale(self) -> float:
-        """Of the noise of each count."""
+        """Scale of the noise of each count."""
         return float(np.sqrt(1 / self.known[-1].max()))
 
     def told(self, noisy: FloatArray, precision: float) -> None:
-        """Make new counts agree with those before of the bins that they are parts of, by least squares."""
+        """Make new counts agree, by least squares, with those of the bins before a split."""
         if self.splits:
             parents, before, known = self.splits[-1], self.counts, self.known[-1]
             parts = np.bincount(parents, minlength=len(before))
@@ -73,7 +82,7 @@ class NumberBins:
         self.edges.append(self.places)
 
     def split(self, parts: FloatArray) -> None:
-        """Split each bin in so many."""
+        """Split each bin into so many."""
         edges, parents = [self.places[:1]], []
         for i, number in enumerate(parts[:-1].astype(np.int64).tolist()):
             ends = np.linspace(self.places[i], self.places[i + 1], number + 1)
@@ -83,8 +92,10 @@ class NumberBins:
         self.places = np.concatenate(edges)
 
     def shares(self) -> FloatArray:
-        """Return what is likely of the counts, as a distribution: each bin has what is likely of it among those that it
-        was first asked with, and its parts share that."""
+        """Return the likely distribution of the counts.
+
+        Each bin has what is likely of it among those of its first query, and its parts share that.
+        """
         sums, precise = [self.counts], [self.known[-1]]
         for parents, known in zip(reversed(self.splits), reversed(self.known[:-1]), strict=True):
             sums.append(np.asarray(np.bincount(parents, weights=sums[-1]), dtype=np.float64))
@@ -99,7 +110,7 @@ class NumberBins:
 
 
 def _likely(counts: FloatArray, scale: FloatArray, widths: IntArray, points: BoolArray) -> FloatArray:
-    """Counts of bins, and of having none, as is likely."""
+    """Return likely counts of bins, and of having none."""
     alone = np.append(points, True)
     found = np.empty(len(counts))
     found[alone] = present(counts[alone], scale[alone], float(counts.sum()))
@@ -108,9 +119,10 @@ def _likely(counts: FloatArray, scale: FloatArray, widths: IntArray, points: Boo
 
 
 def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[int | None, Fraction]:
-    """Return with how many decimals the numbers of an attribute are written, ``MOST_DECIMALS + 1`` for more than that
-    and None where noise would hide it or the type says it, and what of epsilon was spent. Dates are numbers of days,
-    with or without a part of one.
+    """Return the decimals of an attribute's numbers, and the epsilon spent.
+
+    The first is ``MOST_DECIMALS + 1`` for any more. It is None where noise hides it, or the type or listed values give
+    it. Dates are numbers of days, with or without a part of one.
 
     A case adds 1 to the count of how its number is written, shared out among its numbers if it has several.
     """
@@ -137,7 +149,10 @@ def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: i
 
 
 def drawn_in_bins(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
-    """Return a number inside each bin: on the lattice of a declared range, else evenly in log-time."""
+    """Return a number inside each bin.
+
+    It is on the lattice of a declared range, else drawn evenly in log-time.
+    """
     edges = np.array(coding.edges)
     u = rng.random(len(codes))
     low, high = edges[codes], edges[codes + 1]

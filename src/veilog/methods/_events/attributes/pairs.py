@@ -1,16 +1,17 @@
-"""How attributes hang together, and with the control flow: a few noisy tables, and cases drawn so that all of them
-agree.
+"""Associations of attributes: a few noisy tables, and cases drawn to fit them all.
 
-First select, measure, generate, as AIM does (McKenna, Mullins, Sheldon, Miklau, VLDB 2022): in each round a noisy
-maximum finds the pair whose table is farthest from what the cases drawn so far say, beyond what its noise would hide;
-the curator answers with that table; and the cases are drawn again. Then each attribute is asked by the signs of cases
-(:mod:`signs`). Each attribute is drawn after those in front of it, given its shares in the kind of its case, and up to
-``MOST_PARENTS`` of the attributes or of what times say of its case: the table of all of these together is fitted to
-every noisy table and to the attribute's own answer (iterative proportional fitting; Deming, Stephan 1940), so the cases
-have all of them but for rounding.
+Attributes go with each other and with the control flow. First veilog selects, measures and generates, as AIM does
+(McKenna, Mullins, Sheldon, Miklau, VLDB 2022). In each round a noisy maximum finds the pair whose table is farthest
+from the cases drawn so far, beyond what its noise would hide. The curator answers with that table, and the cases are
+drawn again. Then each attribute is queried by the signs of cases (:mod:`signs`).
 
-Where the second of a pair changes within cases and the first is an attribute, too, the table is of all events, and is
-what values are drawn by along a case (:mod:`courses`). So what changes may go with another attribute of its event.
+Each attribute is drawn after those in front of it, given its shares in the kind of its case, and up to ``MOST_PARENTS``
+of the attributes or of the variables of times. The table of all of these together is fitted to every noisy table and to
+the attribute's own answer (iterative proportional fitting; Deming, Stephan 1940). So the cases have all of them but for
+rounding.
+
+Where the second of a pair changes within cases and the first is an attribute, too, the table is of all events. Values
+are drawn by it along a case (:mod:`courses`). So what changes may go with another attribute of its event.
 """
 
 from __future__ import annotations
@@ -34,20 +35,25 @@ from veilog.privacy.curator import Curator
 
 MOST_PARENTS = 2
 CASES_A_ROUND = 200
-"""Epsilon for tables of two attributes times cases, for each table that is asked. With twice as many pairs of four
-attributes that go together are off by .108 in place of .058 (10,000 cases, three seeds)."""
+"""Epsilon for tables of two attributes times cases, for each table.
+
+With twice as many, pairs of four attributes that go together are off by .108 in place of .058 (10,000 cases, three
+seeds).
+"""
 LEAST_CASES = 150
-"""Below this epsilon times cases noise would drown all of them."""
+"""Epsilon times cases below which noise would drown all tables."""
 OF_PATH = Fraction(1, 2)
-"""Part of the epsilon for how attributes go with the path; the rest is for tables of two. With a quarter gaps of four
-attributes that go together are off by .071 in place of .035, with three quarters their pairs by .106 in place of .058
-(10,000 cases, three seeds)."""
+"""Part of the epsilon for how attributes go with the path; the rest is for tables of two.
+
+With a quarter, gaps of four attributes that go together are off by .071 in place of .035. With three quarters, their
+pairs are off by .106 in place of .058 (10,000 cases, three seeds).
+"""
 SELECTING = Fraction(1, 7)
 """Part of the epsilon of a round for choosing."""
 STANDING_OUT = 0.5
-"""What is chosen has to be so many noise scales farther than noise alone makes the farthest of all tables."""
+"""Noise scales by which a chosen table is farther than noise alone makes the farthest of all tables."""
 HIDING = 0.3
-"""Noise hides so much of what it moves the counts of a table by, as what is likely of tables has less noise."""
+"""Part of the moves of counts by noise that hides differences, as likely tables have less noise."""
 RESOLUTION = 1024
 _FITTING = 25
 
@@ -56,23 +62,26 @@ _Pair = tuple[Variable, Variable]
 
 @dataclass(frozen=True)
 class TablePrices:
-    """What is paid for how attributes go with the path and with each other; nothing where noise would drown all."""
+    """Epsilon for how attributes go with the path and with each other.
+
+    It is 0 where noise would drown all.
+    """
 
     path: Fraction
-    """For how each attribute goes with the path."""
+    """Epsilon for how each attribute goes with the path."""
     pairs: Fraction
-    """For all tables of two."""
+    """Epsilon for all tables of two."""
     rounds: int
-    """So many tables may be asked."""
+    """Most tables that may be queried."""
 
     @property
     def each(self) -> Fraction:
-        """What one table costs, or the path if there are none."""
+        """Epsilon of one table, or of the path if there are none."""
         return self.pairs / self.rounds if self.rounds else self.path
 
     @staticmethod
     def of(epsilon: Fraction, cases: int, attributes: int, flow: int, *, path: bool) -> TablePrices:
-        """Return the prices of so many attributes; the path is asked if noise lets it."""
+        """Return the prices of so many attributes; the path is queried if noise lets it."""
         possible = sum(min(MOST_PARENTS, flow + before) for before in range(attributes))
         if epsilon * cases < LEAST_CASES or not (possible or path):
             return TablePrices(Fraction(0), Fraction(0), 0)
@@ -86,30 +95,33 @@ class TablePrices:
 
 @dataclass(eq=False)
 class AttributeDrawing:
-    """The attributes of released cases, which are drawn again after each table that is asked."""
+    """Attributes of released cases, drawn again after each table that is queried."""
 
     curator: Curator
     cases: Repeated
     codings: tuple[Coding, ...]
     number: float
-    """About how many cases the original has."""
+    """Approximate number of cases of the original."""
     flow: list[Variable]
-    """What times say of cases."""
+    """Variables of cases by their times."""
     order: list[Variable]
-    """Each attribute is behind those that it is drawn given."""
+    """Attributes, each behind those that it is drawn given."""
     rng: np.random.Generator
     kinds: Kinds
     rule: SignRule
     prior: PriorTimes | None = None
     asked: dict[_Pair, tuple[FloatArray, float]] = field(default_factory=dict)
-    """The noisy table of each pair, and the variance of its noise."""
+    """Noisy table of each pair, and the variance of its noise."""
     signs: dict[Variable, SignSums] = field(default_factory=dict)
-    """How each attribute goes with the path."""
+    """Noisy sums of each attribute by which it goes with the path."""
 
     def together(self, prices: TablePrices) -> None:
-        """Draw the attributes. Pairs are chosen and asked in rounds while one stands out. What that leaves is for how
-        attributes go with the path, which is asked of each at once: two answers of half the epsilon have as much noise
-        together as one of .7 of it."""
+        """Draw the attributes, by queries of pairs and of the path.
+
+        Pairs are chosen and queried in rounds while one stands out. The epsilon left is for how attributes go with the
+        path, in one query for each. Two answers of half the epsilon have as much noise together as one of .7 of it. If
+        the path is not queried, the epsilon left is for the same pairs again.
+        """
         self._draw(self.order)
         left = self._ask_rounds(prices.pairs, prices.each, alone=not prices.path)
         if prices.path:
@@ -131,8 +143,11 @@ class AttributeDrawing:
             one.kind = kind, sums.shares(one.shares, self.kinds)
 
     def _ask_rounds(self, left: Fraction, share: Fraction, *, alone: bool) -> Fraction:
-        """Choose pairs and ask about them, each for this share; return what is left. The share is doubled where no pair
-        stands out, none was asked yet, and tables are ``alone``: nothing else was asked."""
+        """Choose pairs and query them, each for this share; return the epsilon left.
+
+        The share is doubled where no pair stands out, none was queried yet, and tables are ``alone``: the path is not
+        queried.
+        """
         while left and (pairs := self._open()):
             share = min(share, left)
             last = share == left and alone and not self.asked
@@ -149,7 +164,7 @@ class AttributeDrawing:
         return left
 
     def of(self, cases: Repeated, rng: np.random.Generator) -> None:
-        """Draw the attributes of other cases, by all that was answered; what times say of these is known."""
+        """Draw the attributes of other cases, with known times, by all answers."""
         self.cases, self.kinds, self.rng = cases, Kinds.of(cases), rng
         for one in self.order:
             one.values = np.zeros(len(cases), dtype=np.int64)
@@ -161,12 +176,12 @@ class AttributeDrawing:
             one.values = _drawn_given(one, self.rng)
 
     def _ask(self, epsilon: Fraction, one: Variable, other: Variable) -> None:
-        """Ask about a pair, and make its second go with its first as all answers about both say."""
+        """Query a pair, and make its second go with its first by all answers about both."""
         table, variance, prior = self._measured(epsilon, one, other)
         self._fit(one, other, table, variance, prior)
 
     def _open(self) -> list[_Pair]:
-        """The pairs that may be asked next: for each attribute ``MOST_PARENTS`` at most."""
+        """Return the pairs of the next query: for each attribute ``MOST_PARENTS`` at most."""
         found = list[_Pair]()
         for i, other in enumerate(self.order):
             ours = [one for one, second in self.asked if second is other]
@@ -175,8 +190,11 @@ class AttributeDrawing:
         return found
 
     def _selected(self, share: Fraction, pairs: list[_Pair], price: Fraction, *, last: bool = False) -> int:
-        """The pair that the noisy maximum finds farthest from what was drawn, less what chance and noise alone explain,
-        for a table of this price; the number of pairs where that is none, which is not possible the ``last`` time."""
+        """Return the pair that the noisy maximum finds farthest from the drawn cases.
+
+        The distance is less what chance and noise alone explain, for a table of this price. The number of pairs means
+        none, which is not possible the ``last`` time.
+        """
         expected, less = [], []
         variables = list(dict.fromkeys(one for pair in pairs for one in pair))
         for one, other in pairs:
@@ -191,7 +209,7 @@ class AttributeDrawing:
             expected.append(np.zeros(1, dtype=np.int64))
             less.append(-round(2 / float(share) * (float(np.log(len(pairs))) + STANDING_OUT)))
 
-        # What is asked may travel to other machines, so it holds on to no values of released cases.
+        # A query may travel to other machines, so it holds no values of released cases.
         told = [one.of_block for one in variables]
         cells = [(variables.index(one), variables.index(other), other.size) for one, other in pairs]
 
@@ -217,11 +235,11 @@ class AttributeDrawing:
     def _measured(
         self, epsilon: Fraction, one: Variable, other: Variable
     ) -> tuple[FloatArray, float, FloatArray | None]:
-        """Return how many cases have each value of both, the variance of the noise, and what a prior has; a case adds 1
-        to one number.
+        """Return how many cases have each value of both, the noise, and the prior's table.
 
-        Where the second changes within cases and the first is an attribute, it is how many events have both: a case
-        adds 1 for each of its events that has a value, so much at most.
+        The noise is its variance. A case adds 1 to one number. Where the second changes within cases and the first is
+        an attribute, it is how many events have both. Then a case adds 1 for each of its events that has a value, up to
+        the bound.
         """
         ours, (of_both, size, bound, resolution) = self._in_events(one, other), self._counting(one, other)
         code = "values-by-other" if ours is None else "values-by-other-per-event"
@@ -243,9 +261,9 @@ class AttributeDrawing:
         return other.in_events if one in self.order else None
 
     def _counting(self, one: Variable, other: Variable) -> tuple[CaseFeatures, int, int, int]:
-        """Return what a case adds to a table of both, the columns of it, the bound and the resolution."""
+        """Return a case's contribution to a table of both, columns, bound, and resolution."""
         ours = self._in_events(one, other)
-        # As above: what is asked holds on to no values of released cases.
+        # As above: a query holds no values of released cases.
         if ours is None:
             first, second, size, bound, resolution = one.of_block, other.of_block, other.size, 1, 1
         else:
@@ -261,7 +279,10 @@ class AttributeDrawing:
         return of_both, size, bound, resolution
 
     def _of_prior(self, one: Variable, other: Variable) -> FloatArray | None:
-        """What the cases of a prior add to a table of both; None without one, or where it lacks one of them."""
+        """Return the table of both of a prior's cases.
+
+        None means no prior, that it lacks one of them, or that the first is of times.
+        """
         if self.prior is None or one in self.flow:
             return None
         names = (one.name, other.name)
@@ -273,7 +294,7 @@ class AttributeDrawing:
     def _fit(
         self, one: Variable, other: Variable, table: FloatArray, variance: float, prior: FloatArray | None
     ) -> None:
-        """Make the second go with the first as a noisy table says, and the one before of the same pair."""
+        """Make the second go with the first by a noisy table, and by the one before."""
         if (one, other) in self.asked:
             before, noise = self.asked[one, other]
             table = (table / variance + before / noise) / (1 / variance + 1 / noise)
@@ -292,15 +313,15 @@ class AttributeDrawing:
 
 
 def _put(parents: list[tuple[Variable, FloatArray]], one: Variable, shares: FloatArray) -> None:
-    """Put the shares given a variable among those that a value is drawn given, in the place of older ones."""
+    """Put the shares given a variable among the parents, in place of older ones."""
     place = next((i for i, (parent, _) in enumerate(parents) if parent is one), len(parents))
     parents[place : place + 1] = [(one, shares)]
 
 
 def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
-    """A value for each case, such that with every parent the cases have the shares that were asked."""
+    """Return a value for each case; with every parent cases have the queried shares."""
     number = len(one.values)
-    # Tables of all events say how cases differ, but what is known of first values has the last word on these.
+    # Tables of all events show how cases differ, but the known shares of first values prevail.
     beside = one.in_events.parents if one.in_events is not None else []
     parents = [*beside, *([one.kind] if one.kind else []), *one.parents]
     key = np.zeros(number, dtype=np.int64)
@@ -316,9 +337,11 @@ def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
 
 
 def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yielding: int = 0) -> FloatArray:
-    """Return a table with rows of these sums that agrees with what is known of them: of everything that rows have, its
-    value in each row, and the shares of columns given it. Where these contradict each other, the first ones yield, so
-    many of them: what is kept of them is how rows differ that are alike in all others."""
+    """Return a table with rows of these sums that agrees with known shares of rows.
+
+    For each of ``fits``, a row has a value, and columns have shares given it. Where these contradict each other, the
+    first ones yield, as many as ``yielding``. They keep how rows differ that are alike in all others.
+    """
     wanted = [
         (of_row, np.bincount(of_row, weights=counts, minlength=len(shares))[:, None] * shares)
         for of_row, shares in fits
@@ -337,7 +360,10 @@ def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yield
 
 
 def placed(table: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return a column for each row number, those of equal rows at even places of the row's distribution."""
+    """Return a column for each row number, by the distribution of that row.
+
+    Equal rows are at even places of the distribution.
+    """
     order = by_row(rows, rng.random(len(rows)))
     counts = np.bincount(rows, minlength=len(table))
     row = np.repeat(np.arange(len(table)), counts)
@@ -346,7 +372,7 @@ def placed(table: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntAr
     reached = np.cumsum(table, axis=1)
     reached /= reached[:, -1:]
     flat = (reached + np.arange(len(table))[:, None]).reshape(-1)
-    # Both are in order, and there are far fewer ends of columns than places: these are looked up, not those.
+    # Both are in order, and ends of columns are far fewer than places: so ends are looked up.
     ends = np.searchsorted(row + np.minimum(place, 1 - 1e-9), flat, side="left")
     before = np.cumsum(np.bincount(ends, minlength=len(rows) + 1)[: len(rows)])
     found = np.empty(len(rows), dtype=np.int64)

@@ -1,9 +1,9 @@
-"""How an attribute goes with the path of a case: noisy sums of signs, and shares of its values in each kind of case.
+"""Attributes by the path of a case: noisy sums of signs, and shares in its kinds.
 
-The *signs* of a case say of some entries of its profile (:mod:`veilog.methods._events.cells`) whether it has each: 1 or
--1. A case adds its signs to the row of its value, or weighed to the only row of two values
-(:meth:`EventQuestions.cube_sums`). So the sums say how often cases of a value have each activity. Which entries are
-asked follows from released cases, which are public by then.
+The *signs* of a case stand for some entries of its profile (:mod:`veilog.methods._events.cells`): 1 if it has the
+entry, else -1. A case adds its signs to the row of its value, or weighed to the only row of two values
+(:meth:`EventQuestions.cube_sums`). So the sums show how often cases of a value have each activity. The choice of
+entries follows from released cases, which are public by then.
 """
 
 from __future__ import annotations
@@ -25,18 +25,23 @@ from veilog.privacy.contributions import CUBE_UNIT, steps_of_cubes
 from veilog.privacy.curator import Curator
 
 VARIES = 0.02
-"""An entry is asked if it varies by so much beyond what the others that are asked say of it. With half of it gaps of
-five synthetic logs are off by .027, with .05 by .025, in place of .026 (10,000 cases, three seeds)."""
+"""Least variance of a queried entry, beyond what the other queried ones explain.
+
+With half of it gaps of five synthetic logs are off by .027, with .05 by .025, in place of .026 (10,000 cases, three
+seeds).
+"""
 MOST_NOISE, NOISE_OF_REPEATED = 0.25, 0.03
-"""Entries are asked while noise moves gaps by no more than this: people look for gaps of .1 to .4. Those of repeated
-activities come behind all others, and have to leave gaps as they are: with twice of it gaps of five synthetic logs are
-off by .033, with half of it as before by .026 (10,000 cases, three seeds)."""
+"""Most that noise may move gaps: entries are queried up to this, and users look for gaps of .1 to .4.
+
+Entries of repeated activities come behind all others, and have to leave gaps as they are. With twice of it gaps of five
+synthetic logs are off by .033, with half of it as before by .026 (10,000 cases, three seeds).
+"""
 _EVEN = np.array([0.25, 0.25, 0.5])
 
 
 @dataclass(frozen=True, eq=False)
 class SignRule:
-    """The public rule that gives each case its signs; it holds nothing of a released case."""
+    """Public rule for the signs of each case; it holds nothing of a released case."""
 
     entries: IntArray
     """Entries of profiles."""
@@ -44,8 +49,11 @@ class SignRule:
 
     @staticmethod
     def of(kinds: Kinds, labels: tuple[str, ...], epsilon: Fraction, cases: int) -> SignRule:
-        """Return the entries that say most of released cases, as many as noise lets be asked at this epsilon: each time
-        that which varies most given those before it (pivoted Cholesky decomposition of their covariances)."""
+        """Return the rule of the entries that explain most of released cases.
+
+        There are as many as noise lets be queried at this epsilon. Each is the one that varies most given those before
+        it (pivoted Cholesky decomposition of their covariances).
+        """
         from_mean = kinds.profiles - kinds.shares @ kinds.profiles
         left, entries = from_mean.T @ (kinds.shares[:, None] * from_mean), list[int]()
         for first, most_noise in ((0, MOST_NOISE), (len(labels), NOISE_OF_REPEATED)):
@@ -72,22 +80,25 @@ class SignRule:
 
 @dataclass(frozen=True, eq=False)
 class SignSums:
-    """Noisy sums of the signs of cases by the values of an attribute, with noise of this variance in each."""
+    """Noisy sums of cases' signs by the values of an attribute, with their variance.
+
+    Each sum has noise of this variance.
+    """
 
     rule: SignRule
     sums: FloatArray
-    """A row for each value that occurs; of two values one row, the second less the first, both weighed."""
+    """Row for each value that occurs; of two values one row, the second less the first, both weighed."""
     variance: float
     cases: float
-    """About how many cases there are."""
+    """Approximate number of cases."""
     prior: SignSums | None = None
 
     def shares(self, usual: FloatArray, kinds: Kinds) -> FloatArray:
         """Return the shares of values in each kind, which are ``usual`` in all cases.
 
-        The share in a kind is the usual one, or that of a prior, and more or less by a linear function of the profile,
-        which is normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris
-        1983). Kinds then have shares that add up as these do for each entry of profiles (:func:`fitted_kinds`).
+        The share in a kind is the usual one, or that of a prior, plus a linear function of the profile. The function is
+        normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris 1983). Kinds
+        then have shares that add up as these do for each entry of profiles (:func:`fitted_kinds`).
         """
         starts = [np.repeat(usual[None], len(kinds.shares), axis=0)]
         if self.prior is not None:
@@ -117,25 +128,34 @@ class SignSums:
 
 
 def weights_of_two(p: FloatArray) -> IntArray:
-    """Return the weights of two values by how often they occur, in units: with these the difference of their sums is
-    how their shares go with signs, however often cases have each sign; the larger one is 1."""
+    """Return the weights of two values by how often they occur, in integer units.
+
+    With these the difference of their sums is how their shares go with signs, however often cases have each sign. The
+    larger one is 1.
+    """
     return np.asarray(np.rint(CUBE_UNIT * p[::-1] / p.max()), dtype=np.int64)
 
 
 def noise_by_value(p: FloatArray) -> FloatArray:
-    """Return the variance of how the share of a value goes with a sign, over that of one sum, by how often values
-    occur: of two it is that of their difference, of others that of a sum less its part of all."""
+    """Return the variance of how a value's share goes with a sign, over that of a sum.
+
+    It follows from how often values occur. Of two it is the variance of their difference, of others that of a sum less
+    its part of all.
+    """
     return np.full(2, p.max() ** 2) if len(p) == 2 else (1 - p) ** 2 + (len(p) - 1) * p**2
 
 
 def variance_of(width: int, epsilon: Fraction) -> float:
-    """Return that of the noise of a sum of signs, where so many are asked."""
+    """Return the variance of noise of a sum of signs, where so many are queried."""
     return (width + 1) * (width + 2) / 3 / float(epsilon) ** 2
 
 
 def noise_of_gaps(variance: float, usual: FloatArray, cases: float) -> float:
-    """Return by about how much noise alone moves how much more often cases of a value have an activity than others do:
-    of all values that with the least error counts, and of both signs the mean."""
+    """Return by about how much noise alone moves gaps between groups.
+
+    A gap is how much more often cases of a value have an activity than others do. The value with the least error
+    counts, with the mean of both signs.
+    """
     p = usual[usual > 0]
     noise = noise_by_value(p) * variance / (2 * p * (1 - p) + 1e-12) ** 2
     return float(min(1.0, (2 / np.pi * noise.min()) ** 0.5 / cases))
@@ -181,7 +201,10 @@ def _having(one: Variable, there: IntArray, block: Cases) -> Triples:
 
 
 def _features(one: Variable, rule: SignRule, there: IntArray) -> CaseFeatures:
-    """What a case adds. It may be asked on other machines, so it holds on to no values of released cases."""
+    """Return the contribution of a case to sums of signs.
+
+    Other machines may compute it, so it holds no values of released cases.
+    """
     of_block, place, width = one.of_block, np.full(one.size, -1), len(rule.entries)
     place[there] = np.arange(len(there))
     weights = weights_of_two(one.shares[there]) * [-1, 1] if len(there) == 2 else np.full(len(there), CUBE_UNIT)

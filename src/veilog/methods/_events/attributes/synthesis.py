@@ -1,14 +1,19 @@
-"""Case and event attributes for any release of variants, epsilon-differentially private beside the release itself.
+"""Case and event attributes for any release of variants.
 
-An attribute needs a public domain: declared values, a declared range of numbers, the values that enough cases have,
-found with a delta (:meth:`EventQuestions.frequent_values`), or for a date how far it is from the start of its case.
-Without a declared domain, attributes whose name says that they identify somebody or hold free text are refused, and so
-are those of which a noisy count shows that most cases have a value of their own.
+They are epsilon-differentially private beside the release itself. An attribute needs a public domain. That is declared
+values, a declared range of numbers, the values that enough cases have, found with a delta
+(:meth:`EventQuestions.frequent_values`), or for a date its distance from the start of its case. Without a declared
+domain, veilog refuses attributes whose name shows that they identify a person or hold free text. It also refuses those
+of which a noisy count shows that most cases have a value of their own.
 
-Then, each with its part of the budget: where events hold attributes, and which of them change within a case
-(:mod:`memory`); how often each value occurs, in a case or with each activity (:mod:`marginals`, :mod:`memory`); and a
-few tables of two, chosen with noise, of attributes of cases with each other and with the control flow
-(:mod:`together`). What is released is drawn so that all answers agree. An attribute of cases has one value in a case.
+Queries follow, each with its part of the budget:
+
+- where events hold attributes, and which of them change within a case (:mod:`memory`)
+- how often each value occurs, in a case or with each activity (:mod:`marginals`, :mod:`memory`)
+- a few tables of two, chosen with noise, of attributes with each other and with times (:mod:`pairs`)
+- how attributes go with the path (:mod:`signs`)
+
+Released values are drawn so that all answers agree. An attribute of cases has one value in a case.
 """
 
 from __future__ import annotations
@@ -49,8 +54,10 @@ from veilog.privacy.mechanisms.noise import generator
 
 RECORDS = (Fraction(2, 100), Fraction(20, 100))
 CASES_OF_RECORDS = 75
-"""Part of the epsilon for where events hold attributes, such that it times the cases is this at most, within these
-bounds."""
+"""Bounds of the part of epsilon for where events hold attributes.
+
+Within these, that epsilon times the number of cases is at most the second constant.
+"""
 _DAY = 86_400_000_000
 _CALENDAR = (-719_162 * _DAY, 2_932_897 * _DAY - 1)
 """The first and the last moment of the years 1 to 9999, beyond which files have no dates."""
@@ -70,7 +77,10 @@ class ReleasedColumns:
 def released_attributes(
     curator: Curator, epsilon: Fraction, cases: Repeated, chosen: tuple[Chosen, ...], *asked: Any, **how: Any
 ) -> ReleasedColumns:
-    """Return values for the events and cases of a release; the arguments are those of :func:`asked_attributes`."""
+    """Return values for the events and cases of a release.
+
+    The arguments are those of :func:`asked_attributes`.
+    """
     return asked_attributes(curator, epsilon, cases, chosen, *asked, **how).columns
 
 
@@ -85,9 +95,11 @@ def asked_attributes(
     calendar: bool = False,
     prior: PriorTimes | None = None,
 ) -> AttributesModel:
-    """Return values for the events and cases of a release, and what those of others are drawn from; dates need its
-    ``times``. With a ``calendar`` cases of the release start when those of the log do, and not in a made-up year.
-    Values of cases, and what they go with, start from a public ``prior``."""
+    """Return attributes of a release's events and cases, as a model to draw others.
+
+    Dates need the ``times`` of the release. With a ``calendar`` cases of the release start when those of the log do,
+    and not in a synthetic year. Values of cases, and what they go with, start from a public ``prior``.
+    """
     rng = generator(curator.randomness)
     of_events = tuple(one for one in chosen if one.level == "event")
     least, most = RECORDS
@@ -121,7 +133,7 @@ def asked_attributes(
     known = [(answer.scale * len(answer.shares) ** 0.5, answer.cases) for answer in of_cases]
     number = min(known)[1] if known else float(len(cases))
     codings = tuple(one.answer.coding for one in asked)
-    # Of what changes within cases, that of many values mostly tells that of few, not the other way round.
+    # Of attributes that change within cases, those of many values mostly determine those of few, not vice versa.
     order = sorted(
         (one.variable for one in asked),
         key=lambda one: (one.in_events is not None, one.size * (-1 if one.in_events else 1)),
@@ -140,17 +152,17 @@ def asked_attributes(
 
 @dataclass(eq=False)
 class AttributesModel:
-    """The attributes of the released cases, and what those of any others are drawn from: noisy answers."""
+    """Attributes of released cases, and noisy answers that any others are drawn from."""
 
     chosen: tuple[Chosen, ...]
     asked: list[AttributeQuery]
-    """Each is behind those that it is drawn given."""
+    """Attributes, each behind those that it is drawn given."""
     drawing: AttributeDrawing
     columns: ReleasedColumns = field(default_factory=lambda: ReleasedColumns({}, {}))
-    """Of the released cases."""
+    """Columns of the released cases."""
 
     def of(self, cases: Repeated, times: IntArray | None, rng: np.random.Generator) -> ReleasedColumns:
-        """Return values for the events and cases of others with the same labels."""
+        """Return values for the events and cases of other cases with the same labels."""
         codes = cases.rows(0, len(cases)).codes.astype(np.int64)
         for one in self.drawing.flow:
             assert times is not None
@@ -175,17 +187,20 @@ class AttributesModel:
 
 
 def _prior_of(one: AttributeQuery) -> tuple[str, float | None]:
-    """The name of an attribute, and how likely a prior fits its values."""
+    """Return the name of an attribute, and the chance that a prior fits its values."""
     return one.chosen.column, one.answer.prior if isinstance(one.answer, Marginal) else None
 
 
 def _size(chosen: Chosen) -> int:
-    """About how many numbers are asked of an attribute by itself."""
+    """Return about how many numbers are queried for an attribute by itself."""
     return (chosen.coding().size + 1) * (1 if chosen.range is None else 2)
 
 
 def _weight(chosen: Chosen, records: Recorded | None, cases: Repeated) -> int:
-    """The part of the epsilon that attributes get: more where more numbers are asked, but less than in proportion."""
+    """Return the weight of an attribute in sharing epsilon.
+
+    It is more where more numbers are queried, but less than in proportion.
+    """
     size = _size(chosen)
     size *= len(cases.labels) if records is not None and records.changes else 1
     return int(100 * size ** (1 / 3))
@@ -201,7 +216,7 @@ def _asked(
     rng: np.random.Generator,
     prior: PriorTimes | None,
 ) -> AttributeQuery:
-    """Ask about an attribute by itself. ``a_pair`` is what each table of two will cost."""
+    """Query an attribute by itself; each table of two will use epsilon ``a_pair``."""
     decimals, price = asked_decimals(curator, epsilon, chosen, len(cases))
     chosen, epsilon = replace(chosen, decimals=decimals), epsilon - price
     if records is None or not records.changes:
@@ -224,7 +239,7 @@ def _asked(
 
 
 def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
-    """The attribute event by event, for tables of two."""
+    """Return the attribute event by event, for tables of two."""
     coding, distinct = answer.coding, cases.distinct
     counts = np.repeat(cases.counts, distinct.lengths)
     often = np.bincount(distinct.codes, weights=counts, minlength=len(cases.labels))
@@ -246,8 +261,10 @@ def _variable(chosen: Chosen, coding: Coding, group: IntArray, shares: FloatArra
 
 
 def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> tuple[Variable, FloatArray]:
-    """Whether a released case has an event that may hold an attribute, and its shares given that: a case without one
-    has no value."""
+    """Return whether released cases may hold an attribute, and its shares given that.
+
+    A case may if one of its events may. Without such an event it has no value.
+    """
     held = _recorded(events, cases)
     part = max(float(held.mean()), 1e-9)
     given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
@@ -256,7 +273,7 @@ def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> t
 
 
 def _recorded(events: BoolArray, cases: Repeated) -> IntArray:
-    """Of each case 1 where one of these events is its, else 0."""
+    """Return 1 for each case that has one of these events, else 0."""
     held = np.zeros(len(cases), dtype=np.int64)
     held[np.searchsorted(cases.offsets, np.flatnonzero(events), side="right") - 1] = 1
     return held
@@ -269,7 +286,10 @@ def _by_group(shares: FloatArray, group: IntArray) -> FloatArray:
 
 
 def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generator) -> tuple[Variable, BoolArray]:
-    """The activity of the first event of each released case that has a value, and which events have one."""
+    """Return each case's first activity with a value, and which events have one.
+
+    Both are of released cases.
+    """
     size, none = len(cases.labels), of_events.by_activity[:, -1]
     having = np.stack([none, 1 - none], axis=1)
     known = np.zeros(cases.events, dtype=np.bool_)
@@ -291,7 +311,7 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 
 
 def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
-    """The value of each released case: one of the group that was drawn for it."""
+    """Return the value of each released case: one of the group that was drawn for it."""
     groups, size = one.variable.drawn, one.variable.size
     given = one.answer.shares[None] if isinstance(one.answer, Marginal) else one.answer.first
     first = one.variable.parents[0][0].drawn if len(given) > 1 else np.zeros(len(groups), dtype=np.int64)
@@ -303,7 +323,7 @@ def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
 def _values(
     one: AttributeQuery, cases: Repeated, times: IntArray | None, rng: np.random.Generator
 ) -> pa.Array | pa.ChunkedArray:
-    """The column of an attribute."""
+    """Return the column of an attribute."""
     values, starts = _case_values(one, rng), _starts(cases, times)
     codes = np.where(values < one.answer.coding.size, values, -1)
     if isinstance(one.answer, Persisting):
@@ -311,7 +331,7 @@ def _values(
     column = _column(one.chosen, one.answer.coding, codes, starts, np.arange(len(cases)), rng)
     if one.known is not None:
         return _held(column, one.known, cases, rng)
-    # Where events hold it was not asked: it is of cases, or there are no events.
+    # No query found the events that hold it: it is of cases, or there are no events.
     return column if one.chosen.level == "case" else column.slice(0, 0)
 
 
@@ -323,7 +343,7 @@ def _changing(
     starts: IntArray,
     rng: np.random.Generator,
 ) -> pa.ChunkedArray:
-    """The column of an attribute that changes within cases, from the first value of each case."""
+    """Return the column of an attribute that changes within cases, from first values."""
     known, coding, parts = one.known, answer.coding, {}
     ours, course = one.variable.in_events, np.empty(cases.events, dtype=np.int32)
     assert known is not None
@@ -342,7 +362,7 @@ def _changing(
 
 
 def _held(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Generator) -> pa.ChunkedArray:
-    """The column of events that hold the value of their case."""
+    """Return the column of events that hold the value of their case."""
     parts = {}
 
     def of_block(block: CaseBlock) -> None:
@@ -354,7 +374,10 @@ def _held(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Ge
 
 
 def _starts(cases: Repeated, times: IntArray | None) -> IntArray:
-    """The time of the first event of each case; 1970 for one without events, or where there are no times."""
+    """Return the time of the first event of each case, or 1970.
+
+    It is 1970 for a case without events, or where there are no times.
+    """
     found = np.zeros(len(cases), dtype=np.int64)
     going = np.flatnonzero(cases.lengths)
     if times is not None:
@@ -365,7 +388,10 @@ def _starts(cases: Repeated, times: IntArray | None) -> IntArray:
 def _column(
     one: Chosen, coding: Coding, codes: IntArray, starts: IntArray, origin: IntArray, rng: np.random.Generator
 ) -> pa.Array:
-    """Values for codes, in the type of the log's column; numbers are drawn once for each ``origin``, in their bins."""
+    """Return values for codes, in the type of the log's column.
+
+    Numbers are drawn once for each ``origin``, in their bins.
+    """
     missing = codes < 0
     codes = np.where(missing, 0, codes)
     if not one.numeric:

@@ -1,5 +1,7 @@
-"""What tables of two are of: attributes, and what the activities and times of a case say of it; in raw and in released
-cases."""
+"""Variables of tables of two, in raw and in released cases.
+
+They are attributes, and values that the activities and times of a case give.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,21 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases
 PARTS_OF_TIME = 8
 
 _OfEnds = Callable[[IntArray, IntArray], IntArray]
-"""What cases have, by their last and first times."""
+"""Function of the last and first times of cases that gives a number for each."""
 
 
 @dataclass(eq=False)
 class InEvents:
-    """An attribute that changes within cases, event by event."""
+    """Attribute that changes within cases, event by event."""
 
     of_block: Callable[[Cases], IntArray]
     """Its value in each event of raw cases, of its case alone; the last one for none."""
     shares: FloatArray
-    """How often released events have each value, of those that have one."""
+    """Share of each value among released events that have one."""
     bound: int
-    """So many events of a case count at most."""
+    """Most events of a case that count."""
     mass: float
-    """What a released case adds to a count of its events within this bound, on average."""
+    """Mean contribution of a released case to a count of its events within this bound."""
     parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
     """Attributes that it goes with, event by event, and its shares given each value of these."""
     course: npt.NDArray[np.int32] | None = None
@@ -41,24 +43,27 @@ class InEvents:
 
 @dataclass(eq=False)
 class Variable:
-    """What every case has one of few values of: an attribute, or something that its activities say."""
+    """Variable of which every case has one of few values.
+
+    It is an attribute, or something that the activities or times of a case give.
+    """
 
     name: str
     size: int
     of_block: Callable[[Cases], IntArray]
     """Its value in each raw case, of that case alone."""
     shares: FloatArray
-    """Of an attribute, how often it has each value; of the control flow not looked at."""
+    """Share of each value of an attribute; not used for the control flow."""
     values: IntArray
     """Its value in each released case; of an attribute as of now."""
     parents: list[tuple[Variable, FloatArray]] = field(default_factory=list)
-    """What it is drawn given, and its shares given each value of these."""
+    """Variables that it is drawn given, and its shares given each value of these."""
     kind: tuple[Variable, FloatArray] | None = None
-    """The kind of case, and the shares given each kind, where that was asked."""
+    """Kind of case, and the shares given each kind, where that was queried."""
     in_events: InEvents | None = None
-    """Of an attribute that changes within cases; ``values`` are then the first ones."""
+    """The attribute event by event, if it changes within cases; ``values`` are then the first ones."""
     owner: npt.NDArray[np.integer] | None = None
-    """Where ``values`` are those of sequences, of which there are few: the sequence of each released case."""
+    """Sequence of each released case, where ``values`` are those of the few sequences."""
 
     @property
     def drawn(self) -> IntArray:
@@ -83,13 +88,16 @@ def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
 
 
 def released_only(name: str, values: IntArray, size: int, owner: npt.NDArray[np.integer] | None = None) -> Variable:
-    """Return what is known of released cases only, and never asked."""
+    """Return a variable that is known of released cases only, and never queried."""
     return Variable(name, size, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), values, owner=owner)
 
 
 def of_the_times(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
-    """Return how long a case lasts, and with a ``calendar`` when it starts. Parts hold as many released cases, by rules
-    made of the release; a case of which no time is known has a part of its own."""
+    """Return variables of how long a case lasts, and with a ``calendar`` of its start.
+
+    Parts hold as many released cases each, by rules made of the release. A case without a known time has a part of its
+    own.
+    """
     going = np.flatnonzero(cases.lengths)
     first, last = times[cases.offsets[going]], times[cases.offsets[going + 1] - 1]
     found = []
@@ -114,7 +122,7 @@ def _start(last: IntArray, first: IntArray) -> IntArray:
 
 
 def _part_of_time(of_ends: _OfEnds, edges: IntArray, block: Cases) -> IntArray:
-    """The part of each raw case, by its earliest and latest known time."""
+    """Return the part of each raw case, by its earliest and latest known time."""
     found = np.full(len(block), len(edges) + 1, dtype=np.int64)
     known = np.flatnonzero(block.times != UNKNOWN_TIME)
     owners = block.owners[known]
