@@ -350,22 +350,22 @@ def _courses(known: _CaseCourses, block: CaseBlock, lasting: _Lasting) -> FloatA
     """
     cases, rng = block.sequences, block.rng
     at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
-    owners = block.owners[at]
-    bounds = None if known.bounds is None else [of[cases.codes[at - 1], cases.codes[at]] for of in known.bounds]
-    if known.gaps is None:
-        seconds = rng.random(len(at))
-        if bounds is not None:
-            seconds = np.clip(seconds, *bounds)
-    else:
-        rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
-        seconds = known.gaps.drawn(rows, rng) if bounds is None else known.gaps.drawn_within(rows, rng, *bounds)
-    took = np.bincount(owners, weights=seconds, minlength=len(cases))
-    # What takes no time stays so, unless all of its case does.
-    seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
+    owners, before, after = block.owners[at], cases.codes[at - 1], cases.codes[at]
+    bounds = None if known.bounds is None else (known.bounds[0][before, after], known.bounds[1][before, after])
+    rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
+    places = rng.random(len(at)) if known.gaps is None else known.gaps.places(rows, rng, bounds)
+    seconds = places if known.gaps is None else known.gaps.at(rows, places)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     wanted = np.zeros(len(cases))
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
+    if known.gaps is not None:
+        seconds = known.gaps.adding_up(rows, places, owners, wanted)
+    if bounds is not None:
+        seconds = np.clip(seconds, *bounds)
+    took = np.bincount(owners, weights=seconds, minlength=len(cases))
+    # What takes no time stays so, unless all of its case does.
+    seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
     found = np.zeros(len(cases.codes))
     found[at] = known.steps.stretched(seconds, wanted, owners)
     return found
