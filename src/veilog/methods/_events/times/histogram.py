@@ -70,7 +70,7 @@ _ALL_BEYOND = 0.01
 _TINY = 1e-12
 REDRAWN = 10
 """Times outside of public bounds are drawn again so often."""
-MOST_ODDS, ODDS, HALVINGS = 12.0, 96, 10
+MOST_ODDS, ODDS, HALVINGS = 12.0, 96, 12
 """Logarithms of odds are told apart from -12 to 12, in so many steps; factors of odds are found by so many halvings."""
 FEW = 2.0
 """A row of a prior has so many things more, which are as those of all its rows."""
@@ -213,9 +213,10 @@ class Histograms:
         things a row has, their mean is near to its. Those that are not between the bounds are drawn again, up to
         ``REDRAWN`` times."""
         found = spread(rng.random(len(rows)), rows, rng)
+        least, most = (0.0, np.inf) if bounds is None else bounds
         for _ in range(0 if bounds is None else REDRAWN):
             seconds = self.at(rows, found)
-            outside = np.flatnonzero((seconds < bounds[0]) | (seconds > bounds[1]))
+            outside = np.flatnonzero((seconds < least) | (seconds > most))
             found[outside] = spread(rng.random(len(outside)), rows[outside], rng)
         return found
 
