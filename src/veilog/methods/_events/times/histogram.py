@@ -69,11 +69,13 @@ _ALL_BEYOND = 0.01
 """A log-normal time of which no more than this is shorter than the longest is none that there can be."""
 _TINY = 1e-12
 REDRAWN = 10
+"""Times outside of public bounds are drawn again so often."""
+MOST_ODDS, ODDS, HALVINGS = 12.0, 96, 12
+"""Logarithms of odds are told apart from -12 to 12, in so many steps; factors of odds are found by so many halvings."""
 FEW = 2.0
 """A row of a prior has so many things more, which are as those of all its rows."""
 PARAMETERS = 3
 """Of a log-normal time: its median, its deviation, and which part takes no time."""
-"""Times outside of public bounds are drawn again so often."""
 
 
 # Bins ---------------------------------------------------------------------------------------------------------------
@@ -189,6 +191,8 @@ class ReleasedRows:
         return np.where(self.keys[place] == keys, place, len(self.keys))
 
 
+Bounds: TypeAlias = tuple[FloatArray, FloatArray]
+"""The least and the most seconds that each thing may take, by public rules."""
 Told: TypeAlias = Callable[[Cases], tuple[IntArray, IntArray, IntArray]]
 """Maps each raw case, by itself, to its things: their cases, rows and microseconds; others than the rows are beyond."""
 
@@ -201,26 +205,62 @@ class Histograms:
     q: FloatArray
 
     def drawn(self, rows: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return seconds for things of these rows. Those of a row stand at even places of its distribution: however few
-        they are, their mean is near to its."""
-        bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
-        return self.bins.drawn(bins, rng.random(len(rows)))
+        """Return seconds for things of these rows."""
+        return self.at(rows, self.places(rows, rng))
 
-    def drawn_within(self, rows: IntArray, rng: np.random.Generator, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return seconds for things of these rows that are drawn again until they are between bounds, or at one of them
-        where that takes more than ``REDRAWN`` times."""
-        seconds = self.drawn(rows, rng)
-        for _ in range(REDRAWN):
-            outside = np.flatnonzero((seconds < low) | (seconds > high))
-            if not len(outside):
-                break
-            seconds[outside] = self.drawn(rows[outside], rng)
-        return np.clip(seconds, low, high)
+    def places(self, rows: IntArray, rng: np.random.Generator, bounds: Bounds | None = None) -> FloatArray:
+        """Return places in [0, 1) of things in the distributions of their rows, evenly spread in each: however few
+        things a row has, their mean is near to its. Those that are not between the bounds are drawn again, up to
+        ``REDRAWN`` times."""
+        found = spread(rng.random(len(rows)), rows, rng)
+        least, most = (0.0, np.inf) if bounds is None else bounds
+        for _ in range(0 if bounds is None else REDRAWN):
+            seconds = self.at(rows, found)
+            outside = np.flatnonzero((seconds < least) | (seconds > most))
+            found[outside] = spread(rng.random(len(outside)), rows[outside], rng)
+        return found
+
+    def at(self, rows: IntArray, places: FloatArray) -> FloatArray:
+        """Return the seconds at these places of the distributions of rows."""
+        reached = np.concatenate([np.zeros((len(self.q), 1)), np.cumsum(self.q, axis=1)], axis=1)
+        bins = picked(self.q, rows, places)
+        inside = (places * reached[rows, -1] - reached[rows, bins]) / np.maximum(self.q[rows, bins], _TINY)
+        return self.bins.drawn(bins, np.clip(inside, 0.0, 1.0))
+
+    def adding_up(self, rows: IntArray, places: FloatArray, owner: IntArray, wanted: FloatArray) -> FloatArray:
+        """Return seconds for things at these places of their rows, moved so that those of each owner add up to about
+        what is wanted.
+
+        The odds p / (1 - p) of all places of an owner are multiplied by one factor (found by halving). Things that may
+        take days by their row take most of what is missing, and those that take seconds stay near to these.
+        """
+        grid = np.linspace(-MOST_ODDS, MOST_ODDS, ODDS + 1)
+        of_row, places_of = np.divmod(np.arange(len(self.q) * len(grid)), len(grid))
+        table = self.at(of_row, 1 / (1 + np.exp(-grid[places_of])))
+        step = 2 * MOST_ODDS / ODDS
+        at = (np.log(np.maximum(places, _TINY)) - np.log1p(-places)) / step + ODDS / 2
+        first = rows * len(grid)
+
+        def seconds(moved: FloatArray) -> FloatArray:
+            place = np.clip(at + moved[owner], 0.0, ODDS - 1e-6)
+            cell = place.astype(np.int64)
+            place -= cell
+            cell += first
+            below = table[cell]
+            cell += 1
+            return below + place * (table[cell] - below)
+
+        moved, half = np.zeros(len(wanted)), ODDS / 2
+        for _ in range(HALVINGS):
+            sums = np.bincount(owner, weights=seconds(moved), minlength=len(wanted))
+            moved += np.where(sums < wanted, half, -half)
+            half /= 2
+        return seconds(moved)
 
 
 def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np.inf, **question: Any) -> Histograms:
     """Return how long the things of each row take, as they are ``told`` of raw cases: none of them ``longest`` seconds
-    or more, and none longer than the end of the last octave in which all rows together stand out.
+    or more; or, without such a bound, none longer than the end of the last octave in which all rows together stand out.
 
     A case adds 1 for each of its things, but no more than one of the release does on average: what it has is scaled
     down to that, so long cases count less, which bends means a little and keeps the noise small.
@@ -249,7 +289,8 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
     octave = np.concatenate([(np.arange(cells[level, -1] + 1) - 1 >> level) + 1 for level in fineness.tolist()])
     together = np.bincount(octave, weights=sums).astype(np.float64)
     deviations = np.sqrt(2 * np.bincount(octave)) * bound / price.epsilon()
-    models = _log_normals(bins, min(longest, 2.0 ** last_standing_out(together[1:], deviations[1:])))
+    # Cases of known durations have their own bound: gaps which noise hides may be as long as that.
+    models = _log_normals(bins, longest if longest < np.inf else 2.0 ** last_standing_out(together[1:], deviations[1:]))
     prior = price.of_prior(in_bins, len(expected) * len(bins), bound, resolution=RESOLUTION, **question)
     priors = None
     if prior is not None:

@@ -43,6 +43,11 @@ _ONE = 2_520
 """One hour and one day a case, in so many parts."""
 
 
+def hour_of_week(seconds: IntArray) -> IntArray:
+    """Return the hour of the week, from Monday on, of times in seconds since 1970 UTC."""
+    return np.asarray((seconds - _MONDAY) // _HOUR % WEEK_HOURS)
+
+
 @dataclass(frozen=True, eq=False)
 class WeekClock:
     """A clock that goes by, hour after hour of the week, as fast as it is busy."""

@@ -15,10 +15,10 @@ With a delta all of them have Gaussian noise where that is narrower (:mod:`.pric
 bounded is then the L2 norm of what a case adds.
 
 The rest is post-processing. Gaps are drawn from what is likely of their pair, spread evenly over its distribution. Of
-the cases of each kind the k-th longest course gets the k-th longest duration; its gaps are stretched to
-that, and moved to the parts of durations that are known. In the end events after gaps of hours are moved to
-busy hours near by, and times to whole days, hours or minutes where those of the log are. No case lasts longer than a
-bound.
+the cases of each kind the k-th longest course gets the k-th longest duration. Its gaps are moved along their
+distributions until they add up to that, and stretched to the parts of durations that are known. In the end
+events after gaps of hours are moved to busy hours near by, and times to whole days, hours or minutes where those
+of the log are. No case lasts longer than a bound.
 
 Missing timestamps and gaps below 0 contribute nothing. Cases that start outside a declared window count in no
 part of it.
@@ -51,7 +51,15 @@ from veilog.methods._events.times.calendar import (
 )
 from veilog.methods._events.times.durations import FEWEST_KINDS, DurationsByKind, asked_durations
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
-from veilog.methods._events.times.hours import DAYTIMES, UNITS, WeekClock, asked_hours, asked_unit
+from veilog.methods._events.times.hours import (
+    DAYTIMES,
+    UNITS,
+    WEEK_HOURS,
+    WeekClock,
+    asked_hours,
+    asked_unit,
+    hour_of_week,
+)
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.methods._events.times.steps import NoisySteps, asked_steps, directly_following, known_gaps
@@ -81,6 +89,9 @@ QUIET, FAR, FAR_NEAR = 0.5, 216_000, 0.75
 that are not of a weekend, and 0.75 of the gap. Without this rule hours of the day are 4.4 in place of 3.6 distances of
 halves on BPIC 2013, and 66 in place of 55 to 58 on traffic fines (10 seeds). The three numbers were chosen on
 such logs."""
+CLOCK_CASES, CLOCK_ROUNDS = 20_000, 2
+"""The clock is fitted on so many cases of a block, so often. Without that circadian distances are 3.0 in place of 2.8
+on Sepsis, 3.5 in place of 3.4 on BPIC 2013 (10 seeds), and .85 in place of .88 in a made-up network (5 seeds)."""
 OUTSIDE = 0.05
 """From this part of all cases on it is remarked that they start outside the window. Noise decides more than this does:
 where a fifth of 3,000 do, at an epsilon of 0.4, it is remarked in .90 of 200 seeds, from half of this on in .95, from
@@ -231,7 +242,8 @@ class TimesModel:
         unit, longest = self.unit, 0 if known is None else known.durations.longest // self.unit * self.unit
 
         def walk(block: CaseBlock) -> None:
-            found = _walk(starts[block.cases], seconds[block.events], block, self.clock) // unit * unit
+            ours = starts[block.cases], seconds[block.events], block
+            found = _walk(*ours, _fitted_clock(*ours, self.clock)) // unit * unit
             # Busy hours near by may be later than the bound lets a case end.
             last = starts[block.cases][block.owners] // unit * unit + longest
             times[block.events] = np.minimum(found, last) * _SECOND
@@ -342,30 +354,30 @@ class _Lasting:
 
 
 def _courses(known: _CaseCourses, block: CaseBlock, lasting: _Lasting) -> FloatArray:
-    """Seconds from the event before to each event: gaps of the pairs, stretched to the durations of cases. Where gaps
-    were not asked, any are as likely, and of a kind of case longer ones last longer.
+    """Return seconds from the event before to each event: gaps of the pairs, moved to the durations of cases, or any
+    where gaps were not asked.
 
     Of the cases of each kind the k-th longest course gets the k-th longest duration, so that both are bent as little as
     can be; and each part of a case gets the part of the durations that it should have.
     """
     cases, rng = block.sequences, block.rng
     at, size = directly_following(cases.offsets, len(cases.codes)), len(cases.labels)
-    owners = block.owners[at]
-    bounds = None if known.bounds is None else [of[cases.codes[at - 1], cases.codes[at]] for of in known.bounds]
-    if known.gaps is None:
-        seconds = rng.random(len(at))
-        if bounds is not None:
-            seconds = np.clip(seconds, *bounds)
-    else:
-        rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
-        seconds = known.gaps.drawn(rows, rng) if bounds is None else known.gaps.drawn_within(rows, rng, *bounds)
-    took = np.bincount(owners, weights=seconds, minlength=len(cases))
-    # What takes no time stays so, unless all of its case does.
-    seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
+    owners, before, after = block.owners[at], cases.codes[at - 1], cases.codes[at]
+    bounds = None if known.bounds is None else (known.bounds[0][before, after], known.bounds[1][before, after])
+    rows = known.pairs.placed(_keys(cases.codes, at, size), (size + 1) ** 2)
+    places = rng.random(len(at)) if known.gaps is None else known.gaps.places(rows, rng, bounds)
+    seconds = places if known.gaps is None else known.gaps.at(rows, places)
     took = np.bincount(owners, weights=seconds, minlength=len(cases))
     wanted = np.zeros(len(cases))
     longer = np.lexsort((took[lasting.rows], lasting.kind))
     wanted[lasting.rows[longer]] = lasting.seconds[np.lexsort((lasting.seconds, lasting.kind))]
+    if known.gaps is not None:
+        seconds = known.gaps.adding_up(rows, places, owners, wanted)
+    if bounds is not None:
+        seconds = np.clip(seconds, *bounds)
+    took = np.bincount(owners, weights=seconds, minlength=len(cases))
+    # What takes no time stays so, unless all of its case does.
+    seconds += np.where(took == 0, rng.random(len(cases)), 0.0)[owners] * rng.random(len(seconds))
     found = np.zeros(len(cases.codes))
     found[at] = known.steps.stretched(seconds, wanted, owners)
     return found
@@ -394,6 +406,25 @@ def _walk(starts: IntArray, seconds: FloatArray, block: CaseBlock, clock: WeekCl
         first[quiet], last[quiet] = _shown(clock, planned_at[quiet], reach, before[quiet])
         times[wide] = np.maximum(clock.when(first + block.rng.random(len(wide)) * (last - first)), before)
     return times
+
+
+def _fitted_clock(starts: IntArray, seconds: FloatArray, block: CaseBlock, clock: WeekClock) -> WeekClock:
+    """Return a clock by which events come in the hours of the day and on the days of the week that ``clock`` shows as
+    busy. By this one itself they would be spread more evenly: after short gaps they do not move."""
+    few = min(len(block.sequences), CLOCK_CASES)
+    cases = block.sequences.rows(0, few)
+    sample = CaseBlock(block.rng, slice(0, few), slice(0, len(cases.codes)), cases)
+    wanted = np.diff(clock.hours).reshape(7, 24)
+    busy, each = wanted.copy(), 1 / cases.lengths[sample.owners]
+    for _ in range(CLOCK_ROUNDS):
+        times = _walk(starts[:few], seconds[: len(each)], sample, WeekClock.of(busy.ravel()))
+        found = np.bincount(hour_of_week(times), weights=each, minlength=WEEK_HOURS).reshape(7, 24)
+        found *= wanted.sum() / max(found.sum(), 1.0)
+        for axis in (0, 1):
+            least = 0.05 * wanted.sum() / wanted.shape[1 - axis]
+            factor = (wanted.sum(axis=axis) + least) / (found.sum(axis=axis) + least)
+            busy *= factor if axis == 0 else factor[:, None]
+    return WeekClock.of(busy.ravel())
 
 
 def _shown(clock: WeekClock, planned: FloatArray, reach: FloatArray, before: IntArray) -> tuple[FloatArray, FloatArray]:
