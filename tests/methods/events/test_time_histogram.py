@@ -135,7 +135,7 @@ def test_what_a_case_has_beyond_the_bound_is_scaled_down() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.floats(60, 30 * DAY))
 def test_gaps_add_up_by_what_may_be_long(seed: int, lasting: float) -> None:
-    """Cases have one gap of up to a minute and one of seconds to months: the second takes what is missing."""
+    """Gaps of up to a minute stay; gaps that may take months add what is missing."""
     rng = np.random.default_rng(seed)
     bins = LogBins(2)
     q = np.zeros((2, len(bins)))

@@ -108,7 +108,7 @@ def test_starts_that_noise_hides_are_even() -> None:
 
 
 def test_starts_agree_on_all_levels_and_with_what_is_known() -> None:
-    """Parts are halved as those beside them where their halves were not asked, and else averaged with them."""
+    """Halves that were not asked follow parts beside them; answers are averaged."""
     tree = calendar._Halves.of(3)
     tree.add([(1, 0), (2, 2), (2, 3)], np.array([300.0, 0.0, 100.0]), priced(0.01))
     tree.add([(3, part) for part in range(4, 8)], np.array([0.0, 0.0, 70.0, 30.0]), priced(0.01))
