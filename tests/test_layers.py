@@ -213,7 +213,10 @@ _RELEASES = {"veilog.methods", "veilog.releasing", "veilog.ledger", "duckdb"}
 def test_a_short_command_loads_nothing_that_it_does_not_use(
     command: list[str], spared: set[str], tmp_path: Path
 ) -> None:
-    """A short command imports no module that it does not use, whatever the format; Arrow would load pandas."""
+    """A short command imports no module that it does not use, in any format.
+
+    Arrow would load pandas.
+    """
     log = hospital(20, seed=1)
     for suffix in ("csv", "parquet", "xes"):
         write(log, tmp_path / f"log.{suffix}", lossy=True)

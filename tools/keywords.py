@@ -23,7 +23,7 @@ TARGET = Path(__file__).resolve().parents[1] / "src" / "veilog" / "releasing" / 
 MOST_CHOICES = 10
 """Most choices that a type lists; beyond, a setting is a text, and its method names the choices."""
 HEAD = '''# ruff: noqa: E741 - names of the methods
-"""Options of a release and settings of the methods, for editors and type checkers: by ``make tables``, never edited."""
+"""Options of a release and settings of the methods; written by ``make tables``."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ from veilog.rules.rules import RulesChoice
 
 
 class Keywords(TypedDict, total=False):
-    """The options of a release, and the settings of all methods of this package. Their help stands where they are
-    declared (``OPTIONS`` of a request, the settings of a method). A call checks which of them its method has."""
+    """Options of a release and settings of all methods of this package.
+
+    Editors and type checkers read them. Their help stands where they are declared: in ``OPTIONS`` of a request, and in
+    the settings of a method. A call checks which of them its method has.
+    """
 
 '''
 

@@ -1,4 +1,4 @@
-"""Print long sentences and old words of the docs, and docstrings that do not begin as they should.
+"""Print long sentences and old words of the docs, and faults of docstrings.
 
     python tools/prose.py [PAGE or MODULE ...]
 
@@ -77,7 +77,7 @@ def modules() -> list[Path]:
 
 
 def docstrings(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Yield line and text of each docstring of a module; True for those of functions, classes and the module."""
+    """Yield line and text of docstrings; False for those of attributes, else True."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             found = ast.get_docstring(node)
@@ -91,7 +91,7 @@ def docstrings(text: str) -> Iterator[tuple[int, str, bool]]:
 
 
 def faults(text: str) -> list[str]:
-    """Return what is wrong with the docstrings of a module: beginnings, old words, long first lines."""
+    """Return faults of a module's docstrings: beginnings, words, long first lines."""
     found = []
     for line, docstring, whole in docstrings(text):
         first, words = docstring.split("\n")[0], _OLD_IN_CODE.findall(_LITERAL.sub("", docstring))

@@ -797,7 +797,7 @@ def _run_settings(planned: ReleaseRequest, account: Ledger | None) -> dict[str, 
 def _reserve_budget(
     account: Ledger, before: ResumedState, log: EventLog | Variants, planned: ReleaseRequest, mark: str | None
 ) -> Reservation:
-    """Return the earlier reservation of this run, if no other resumed it, or a new one."""
+    """Return this run's earlier reservation if no other resumed it, or a new one."""
     if before.entry is not None:
         return account.resume(log, before.entry, marks=before.marks, complete=before.complete)
     return account.reserve(

@@ -59,7 +59,7 @@ def test_a_label_of_its_own_is_not_seen_where_the_labels_are_declared(method: st
 @pytest.mark.nightly
 @pytest.mark.parametrize("method", ["sapa", "laplace"])
 def test_a_label_of_its_own_is_not_seen_where_labels_are_found_privately(method: str) -> None:
-    """A private search that finds labels (epsilon 3, a large log) hides one case's own."""
+    """A private search for labels (epsilon 3, a large log) hides one case's own."""
 
     def five(log: Any) -> Variants:
         return Variants.from_dict({trace: 5 * n if n > 1 else n for trace, n in log.to_dict().items()})

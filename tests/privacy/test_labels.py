@@ -102,7 +102,7 @@ def test_weights_by_hand() -> None:
 def test_the_threshold_holds_for_every_number_of_labels_and_is_hardly_too_large(
     epsilon: Fraction, delta: Fraction
 ) -> None:
-    """The threshold holds for some numbers of labels by intervals, for all by logarithms."""
+    """The threshold holds: for some numbers by intervals, for all by logarithms."""
     threshold = label_threshold(epsilon, delta)
     some = sorted({1, 2, 3, 5, 17, 100, 511, MOST - 1, MOST})
     assert all(_holds(threshold, d, epsilon, delta) for d in some)

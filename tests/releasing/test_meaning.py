@@ -190,7 +190,7 @@ def test_losses_of_gaussian_noise_give_its_closed_forms(deviation: float) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", [0.5, 1.0, 4.0])
 def test_losses_of_laplace_noise_say_less_than_its_epsilon(scale: float) -> None:
-    """Losses of Laplace noise have its trade-off curve (Dong et al., 2022, appendix A)."""
+    """Losses of Laplace noise have its trade-off curve (Dong et al. 2022, appendix A)."""
     epsilon = 1 / scale
     pairs = pairs_in(pld.from_laplace_mechanism(scale, value_discretization_interval=1e-3))
     for rate in (*RATES, *PRIORS):

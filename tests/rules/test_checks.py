@@ -160,7 +160,7 @@ def test_a_bound_on_steps_ends_all_searches() -> None:
 
 
 def test_times_that_the_shortest_case_cannot_have_are_no_contradiction() -> None:
-    """Times too long for the shortest case are no contradiction: longer cases have room."""
+    """Times too long for the shortest case do not contradict: longer cases have room."""
     slow = [A_TO_B | {"at_least": "2 d"}, {"from": "*", "to": "*", "at_most": "1 d"}]
     rules = ReleaseRules.of([{"first": "A"}, {"last": "B"}, *slow])
     assert rules is not None

@@ -281,7 +281,7 @@ def test_what_is_printed_and_what_starts_a_browser_hold_codes(tmp_path: Path, mo
 def test_with_a_token_of_a_file_nothing_that_lets_in_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a token from a file the address has no code, which container logs would keep."""
+    """With a token from a file the address has no code for container logs to keep."""
     printed, started, _, port = told_by(tmp_path, monkeypatch, lasting=True)
     assert printed == f"http://127.0.0.1:{port}/"
     assert TOKEN not in started and "?code=" in started

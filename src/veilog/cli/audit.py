@@ -57,7 +57,8 @@ def audit(
     reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
-    """Attack a method, to prove a lower bound of its epsilon from its releases or its answers."""
+    """Attack a method,
+    to prove a lower bound of its epsilon from its releases or its answers."""
     out = Output(json)
     parameters: dict[str, Any] = {**pairs(p, "-p")}
     own = None if log is None else read_log(named(log, reading), reading)

@@ -209,7 +209,8 @@ def compare(
     details: Details = False,
     json: Json = None,
 ) -> None:
-    """Measure the utility of a release. The numbers are confidential: they come from the raw log.
+    """Measure the utility of a release.
+    The numbers are confidential: they come from the raw log.
 
     veilog measures only the variants of an original in several files, in a table of an engine, or in Parquet files of
     more than 5,000,000 events. The similarity of logs of many variants is bounded unless you ask for --exact.

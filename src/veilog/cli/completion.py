@@ -12,7 +12,8 @@ from veilog.cli.shared.terminal import put_out
 def completion(
     shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell that is to complete.")], /
 ) -> None:
-    """Write a script to stdout that lets a shell complete veilog's commands and options."""
+    """Write a script to stdout that lets a shell complete
+    veilog's commands and options."""
     from veilog.cli import application  # which knows this command
 
     put_out(application(whole=True).generate_completion(shell=shell))

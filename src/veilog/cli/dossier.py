@@ -42,8 +42,8 @@ def dossier(
     reading: Reading = DEFAULT_READING,
     json: Json = None,
 ) -> None:
-    """Write a dossier for the data protection officer: an annex to a DPIA, the three risks, sheets for the recipient
-    and for an output check."""
+    """Write a dossier for the data protection officer:
+    an annex to a DPIA, the three risks, sheets for the recipient and for an output check."""
     out = Output(json)
     check_dossier(target)
     check_language(language)

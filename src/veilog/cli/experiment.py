@@ -41,7 +41,8 @@ def experiment(
     processes: Annotated[int | None, WHOLE, Parameter(help="Number of processes; default two.")] = None,
     json: Json = None,
 ) -> None:
-    """Rerun a paper's table or figure on the logs of a folder, or resume a stopped run."""
+    """Rerun a paper's table or figure on the logs of a folder,
+    or resume a stopped run."""
     output = Output(json)
     if list_:
         _list(output, logs, out)

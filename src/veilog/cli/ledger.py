@@ -125,7 +125,8 @@ def show(
     ledger: Place = None,
     json: Json = None,
 ) -> None:
-    """Show all accounts of a ledger: budgets, what is spent, every release. The log itself is not read."""
+    """Show all accounts of a ledger: budgets, what is spent, every release.
+    The log itself is not read."""
     out = Output(json)
     asked = None if delta is None else parse_delta(delta)
     kept = _find_ledger(log, ledger)
@@ -166,7 +167,8 @@ def set_(
     grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
-    """Set the total budget of a log; makes the ledger if there is none. What is spent stays spent."""
+    """Set the total budget of a log; makes the ledger if there is none.
+    What is spent stays spent."""
     out = Output(json)
     place = ledger_of(log) if ledger is None else ledger
     if place is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
@@ -200,7 +202,8 @@ def export(
     ledger: Place = None,
     json: Json = None,
 ) -> None:
-    """Write all accounts of a ledger to a file, a row a release, with their guarantees."""
+    """Write all accounts of a ledger to a file, a row a release,
+    with their guarantees."""
     out = Output(json)
     kept = _find_ledger(log, ledger)
     if target.exists() and target.samefile(kept.path):

@@ -122,7 +122,8 @@ def map(  # noqa: A001 - its name on the command line
     grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
-    """Propose groups of activities by the structure of their names, for you to edit and give to --map.
+    """Propose groups of activities by the structure of their names,
+    for you to edit and give to --map.
 
     veilog map LOG groups.csv writes it; veilog release LOG TARGET ... --map groups.csv --level 2 uses it. You decide
     whether the names of the log may be known, as with --activities.

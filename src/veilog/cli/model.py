@@ -65,7 +65,8 @@ def train(
     grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
-    """Train a model of a log once, within a budget. Then veilog sample draws from it without the log."""
+    """Train a model of a log once, within a budget.
+    Then veilog sample draws from it without the log."""
     out = Output(json, log)
     for place in filter(None, (model, checkpoint)):
         check_writable(place)
@@ -126,7 +127,8 @@ def sample(
     seed: Annotated[int | None, WHOLE, Parameter(help="Seed of the draw; it does not weaken the guarantee.")] = None,
     json: Json = None,
 ) -> None:
-    """Draw cases from a model, as a log of any size or as a stream. This needs no log and uses no budget."""
+    """Draw cases from a model, as a log of any size or as a stream.
+    This needs no log and uses no budget."""
     if stream == (target is not None):
         raise ParameterError("stream-and-file", parameter="stream")
     if stream and json is not None:
@@ -169,7 +171,8 @@ def sample(
 
 
 def inspect(model: ModelFile, *, json: Json = None) -> None:
-    """Describe a model: its training, its guarantee, and the most frequent of its drawn cases."""
+    """Describe a model: its training, its guarantee,
+    and the most frequent of its drawn cases."""
     out = Output(json)
     size = ("file", f"{model}, {model.stat().st_size:,} bytes")
     if kind_of(model) == RELEASE_MODEL:

@@ -134,7 +134,8 @@ def twin(
     grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
-    """Make a synthetic log of the same size, to preview methods and budgets without using budget.
+    """Make a synthetic log of the same size,
+    to preview methods and budgets without using budget.
 
     veilog twin --out twin.xes --cases 1000 --activities 16 --length 14 touches no data. veilog twin LOG --out twin.xes
     --epsilon 0.05 queries LOG for its sizes with noise; its ledger records that like any release.

@@ -70,7 +70,8 @@ def risk(
     details: Details = False,
     json: Json = None,
 ) -> None:
-    """Measure how well an attacker who knows a few activities of a person finds that person in a log.
+    """Measure how well an attacker who knows a few activities of a person
+    finds that person in a log.
 
     With --classifier 'concept:name org:resource' the attacker also knows their resource or life cycle.
     """

@@ -65,7 +65,8 @@ def serve(
         int | None, WHOLE, Parameter(help="Test mode: every release is repeatable and has no guarantee.")
     ] = None,
 ) -> None:
-    """Open veilog in a browser: upload a log, see who is exposed, release, compare, download."""
+    """Open veilog in a browser:
+    upload a log, see who is exposed, release, compare, download."""
     server, server_settings = _load_server()
     _check_ranges(port=port, seed=seed or 0, **asdict(most))
     if language is not None:

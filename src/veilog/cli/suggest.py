@@ -79,7 +79,8 @@ def suggest(
     grouping: Grouping = DEFAULT_GROUPING,
     json: Json = None,
 ) -> None:
-    """Suggest a method for a log, with reasons. The noisy answers it needs use a share of the budget."""
+    """Suggest a method for a log, with reasons.
+    The noisy answers it needs use a share of the budget."""
     out = Output(json, log)
     parse_epsilon(epsilon)
     parse_delta(asked.delta)

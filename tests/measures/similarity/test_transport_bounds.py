@@ -25,7 +25,7 @@ LOG = st.dictionaries(SEQUENCE, st.integers(1, 30), min_size=1, max_size=25).map
 
 @pytest.fixture(params=["all pairs", "near pairs", "few rows"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Bounds of pairs whose distances are all computed, of near ones, and by a few rows that are drawn."""
+    """Set up bounds by all distances, by those of near pairs, or by a few drawn rows."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param != "all pairs":
             for name, small in (("_BOX", 4), ("_COLUMN_BOX", 2), ("_LISTED", 3), ("_NEAR_PAIRS", 30)):
@@ -84,7 +84,7 @@ def test_exact_matching_is_bounded_by_what_direct_matching_leaves(original: Vari
 @pytest.mark.parametrize("kind", ["normalised", "metric"])
 @pytest.mark.parametrize("highest", [0.0, 0.3, -0.2])
 def test_no_plan_costs_less_whatever_the_prices(kind: CostKind, highest: float) -> None:
-    """Of rows that know few columns, for prices that nobody bid."""
+    """Rows know few columns, and no bids set the prices."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
         problem, matrix = _problem(rng, kind)

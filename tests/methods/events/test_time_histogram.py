@@ -133,6 +133,29 @@ def test_what_a_case_has_beyond_the_bound_is_scaled_down() -> None:
     assert minutes == pytest.approx(1, abs=0.02)
 
 
+@given(st.integers(0, 2**32 - 1), st.floats(60, 30 * DAY))
+def test_gaps_add_up_by_what_may_be_long(seed: int, lasting: float) -> None:
+    """Gaps of up to a minute stay; gaps that may take months add what is missing."""
+    rng = np.random.default_rng(seed)
+    bins = LogBins(2)
+    q = np.zeros((2, len(bins)))
+    q[0, 3:12], q[1, 3:48] = 1 / 9, 1 / 45
+    owner, rows = np.repeat(np.arange(50), 2), np.tile([0, 1], 50)
+    wanted = lasting * rng.uniform(0.5, 2, 50)
+    gaps = Histograms(bins, q)
+    seconds = gaps.adding_up(rows, gaps.places(rows, rng), owner, wanted)
+    assert (seconds[rows == 0] <= bins.edges[12]).all()
+    assert np.bincount(owner, weights=seconds) == pytest.approx(wanted, rel=0.1)
+
+
+def test_places_are_those_of_the_distributions() -> None:
+    bins = LogBins(1)
+    q = np.zeros((1, len(bins)))
+    q[0, 0], q[0, 4:6] = 0.5, 0.25
+    found = Histograms(bins, q).at(np.zeros(5, dtype=np.int64), np.array([0.2, 0.49, 0.625, 0.75, 0.875]))
+    assert found == pytest.approx([0, 0, 8 * 2**0.5, 16, 16 * 2**0.5])
+
+
 def test_no_gap_is_longer_than_the_longest_case() -> None:
     log = log_of(*[[("a", 0), ("b", 7_200)] for _ in range(20)])
     _, found = gaps_of(log, 1, 8_192)

@@ -108,14 +108,17 @@ def test_starts_that_noise_hides_are_even() -> None:
 
 
 def test_starts_agree_on_all_levels_and_with_what_is_known() -> None:
-    """Parts are halved where their halves were not asked, and else weighed with them."""
+    """Halves that were not asked follow parts beside them; answers are averaged."""
     tree = calendar._Halves.of(3)
     tree.add([(1, 0), (2, 2), (2, 3)], np.array([300.0, 0.0, 100.0]), priced(0.01))
     tree.add([(3, part) for part in range(4, 8)], np.array([0.0, 0.0, 70.0, 30.0]), priced(0.01))
     halves, quarters, parts = tree.fitted(400)
     assert halves == pytest.approx([300, 100], abs=0.1)
-    assert quarters == pytest.approx([150, 150, 0, 100], abs=0.1)
-    assert parts == pytest.approx([75, 75, 75, 75, 0, 0, 70, 30], abs=0.1)
+    falling = 300 / (1 + (101 / 301) ** 0.25)
+    assert quarters == pytest.approx([falling, 300 - falling, 0, 100], abs=0.1)
+    assert parts.reshape(-1, 2).sum(axis=1) == pytest.approx(quarters, abs=1e-6)
+    assert parts[0] > parts[1] and parts[2] > parts[3], "fewer start from part to part"
+    assert parts[4:] == pytest.approx([0, 0, 70, 30], abs=0.1)
 
 
 def test_many_cases_are_cut_finely_and_few_are_not() -> None:

@@ -121,7 +121,7 @@ def test_distances_are_divided_by_the_longer_length() -> None:
 
 
 def test_short_and_long_traces_are_compared_in_parts_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lengths around a word of the processor, few activities, so that many columns are equally near."""
+    """Lengths are around a processor's word; with few activities many columns tie."""
     monkeypatch.setattr("veilog.methods.evolve.traces._ROWS", 7)
     monkeypatch.setattr("veilog.methods.evolve.traces._COLUMNS", 5)
     rng = np.random.default_rng(1)

@@ -86,7 +86,7 @@ def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
 
 
 def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None:
-    """A pair that never occurs counts twice: as never following and as never preceding."""
+    """A pair that never occurs counts twice: as not following and as not preceding."""
     rules = exact_rules(log([("a", "b"), ("b",)]), ("a", "b"))
     history = _no_history(2)
     for length, activity in enumerate([1, 0, 0, 0]):

@@ -116,7 +116,7 @@ def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(r
 @pytest.mark.slow
 @given(numbers=st.lists(st.integers(0, 2), min_size=9, max_size=9))
 def test_the_balanced_relation_is_a_nearest_one(numbers: list[int]) -> None:
-    """The balanced relation is nearest of all over two activities with entries up to 4."""
+    """No relation over two activities with entries up to 3 is nearer."""
     relation = np.array(numbers).reshape(3, 3)
     distance = np.abs(balanced(relation) - relation).sum()
     support = np.flatnonzero(relation)

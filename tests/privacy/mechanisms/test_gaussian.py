@@ -89,7 +89,7 @@ def test_the_coins_of_squares_are_enclosed_narrowly(variance: Fraction) -> None:
 
 @pytest.mark.parametrize("variance", [Fraction(3, 2), Fraction(1000), Fraction(2**100)], ids=str)
 def test_the_coins_of_squares_are_those_of_each_number_by_itself(variance: Fraction) -> None:
-    """Coins of squares are those of single numbers: one word, or more where bounds meet."""
+    """Coins of squares are those of single numbers: one word; more where bounds meet."""
     deviation = math.isqrt(int(variance))
     numbers = np.array([deviation * step // 50 for step in range(350)])
     together = gaussian._squares_fall(numbers, variance, noise.seeded(5))

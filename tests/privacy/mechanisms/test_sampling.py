@@ -127,7 +127,7 @@ def test_a_sample_holds_each_case_by_itself_with_the_rate() -> None:
 
 
 def test_questions_on_one_sample_are_amplified_together() -> None:
-    """Queries on one sample are amplified together; singly they are charged too little."""
+    """Queries on one sample are amplified together; apart they use too little."""
     curator = Curator(LOG)
     sample = curator.subsample(Fraction(1, 4))
     for _ in range(3):

@@ -1,1 +1,1 @@
-"""From released variants to a released event log: its cases, their times and their attributes."""
+"""Cases, times and attributes of a released event log, from released variants."""

@@ -176,7 +176,7 @@ def _with_edit(text: str, kind: int, at: int, event: int) -> str:
 
 
 def traces_of(texts: Strings) -> Traces:
-    """Return the traces of strings, the inverse of :func:`veilog.methods.evolve.traces.strings`."""
+    """Return the traces of strings, the inverse of ``traces.strings``."""
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     codes = np.full((len(texts), int(lengths.max(initial=1))), PAD, dtype=np.int32)
     events = np.frombuffer("".join(texts).encode("utf-32-le", "surrogatepass"), dtype="<u4")

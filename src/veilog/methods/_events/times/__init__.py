@@ -1,1 +1,1 @@
-"""The times of a release: when cases start, how long they last, where their time goes, how long events take."""
+"""Times of a release: starts and durations of cases, their steps, and processing."""

@@ -1,10 +1,12 @@
-"""How long cases last: by what kind of case it is, from two noisy histograms that are made to agree.
+"""Durations of cases by kind, from two noisy histograms that are made to agree.
 
-Two questions. How long cases last, on logarithmic bins (:mod:`.histogram`); and on a few bins that hold equal parts of
-the answer, by the *cell* of the case (:mod:`veilog.methods._events.cells`). Of a noisy histogram the tail is the
-problem: cases that last for years and are noise would ruin the mean. Beyond most of the cases a histogram is taken to
-fall and to end somewhere, sooner rather than later; and no case lasts longer than the last octave that stands out. The
-table of cells is fitted to the cells of the release and to the first answer.
+The first query counts cases by duration, on logarithmic bins (:mod:`.histogram`). The second counts them on a few bins,
+which hold equal parts of the first answer, by the *cell* of the case (:mod:`veilog.methods._events.cells`).
+
+The tail of a noisy histogram is the problem: cases of many years that are only noise would ruin the mean. Beyond most
+of the cases a histogram is taken to fall, and to end sooner rather than later. No case lasts longer than the last
+octave that stands out, or in which a prior lets expect one. The table of cells is fitted to the cells of the release
+and to the first answer.
 """
 
 from __future__ import annotations
@@ -25,11 +27,13 @@ from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 FEWEST_KINDS = 2
 CELL_NOISES, MOST_GROUPS = 3, 48
-"""Bins of the second question hold so many noise scales of a cell, and there are not more than so many."""
+"""Noise scales of a cell that each bin of the second query holds, and the most such bins."""
 
 
 def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
-    """Return cases of at least two events whose first and last time are known and in order, and their microseconds."""
+    """Return cases of known duration, and their microseconds.
+
+    They have at least two events, whose first and last times are known and in order."""
     rows = np.flatnonzero(block.lengths >= 2)
     first, last = block.times[block.offsets[rows]], block.times[block.offsets[rows + 1] - 1]
     known = (first != UNKNOWN_TIME) & (last != UNKNOWN_TIME)
@@ -39,35 +43,37 @@ def known_durations(block: Cases) -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True, eq=False)
 class DurationsByKind:
-    """How long cases of each kind last."""
+    """Durations of cases of each kind."""
 
     rule: CellRule
-    """What gives each case its cell, which is its kind."""
+    """Rule that gives each case its cell, which is its kind."""
     lasting: Histograms
-    """For each kind a distribution over the bins; of those that are longer than the longest, nothing."""
+    """Distribution of each kind over the bins, with nothing beyond the longest."""
     longest: int
-    """Seconds that no case lasts longer than: the end of the last octave whose noisy number of cases stands out, or in
-    which a prior lets expect one. Those that last longer are few, or made by noise, and are drawn as shorter ones."""
+    """Longest duration in seconds: the end of the last octave whose noisy number of cases stands out, or in which a
+    prior lets expect one. Longer cases are few, or made by noise, and are drawn as shorter ones."""
     beyond: float
-    """The noisy number of cases that last longer."""
+    """Noisy number of cases that last longer."""
     apart: bool
-    """Whether kinds of case last longer than others, beyond what noise explains."""
+    """True if some kinds last longer than others: beyond noise, or by a prior that is believed."""
     believed: float | None = None
-    """The weight of the durations of a prior; None without one."""
+    """Weight of the durations of a prior; None without one."""
 
     def kinds(self, cases: Repeated) -> IntArray:
         """Return the kind of each of these cases that has two events or more."""
         return np.asarray(self.rule.of_cases(cases.distinct)[cases.owner[cases.lengths >= 2]])
 
     def drawn(self, cases: Repeated, rng: np.random.Generator) -> FloatArray:
-        """Return how many seconds each of these lasts."""
+        """Return the seconds that each of these cases lasts."""
         return self.lasting.drawn(self.kinds(cases), rng)
 
 
 def asked_durations(
     price: Price, price_kinds: Price | None, cases: Repeated, rng: np.random.Generator
 ) -> DurationsByKind:
-    """Return how long cases last, by their kinds if that has a price. A case adds 1 to each of two answers."""
+    """Return the durations of cases, by kind if ``price_kinds`` is given.
+
+    A case adds 1 to each of two answers, or to the first if there is only this."""
     number = int((cases.lengths >= 2).sum())
     bins = LogBins(1 << int(fineness_of(np.array([number * price.epsilon()]))[0]))
 
@@ -85,7 +91,7 @@ def asked_durations(
     if prior is not None:
         whole = max(number, 1)
         everything, believed = leaned(everything, asked / whole, prior, 2 * (scale / whole) ** 2)
-        # Of a prior's longest cases noise may hide those of the log.
+        # Noise may hide cases of the log that are as long as the longest of a prior.
         longest = int(np.flatnonzero(everything * number >= 1).max(initial=0))
         end = max(end, 1 + bins.parts * -(-longest // bins.parts))
         everything[end:] = 0.0
@@ -99,8 +105,9 @@ def asked_durations(
 def _by_kind(
     price: Price, cases: Repeated, bins: LogBins, everything: FloatArray, rng: np.random.Generator
 ) -> tuple[CellRule, FloatArray, bool]:
-    """Return kinds of case, the distribution of each over the bins, and whether kinds last longer than others; where
-    all cases together have the distribution ``everything``."""
+    """Return kinds of case and the distributions of these; True if they differ.
+
+    All cases together have the distribution ``everything``."""
     number, epsilon = int((cases.lengths >= 2).sum()), price.epsilon()
     rule = CellRule.of(cases, number * epsilon, rng, least=FEWEST_KINDS)
     groups = int(np.clip((number * epsilon / CELL_NOISES) ** 0.5, 2, MOST_GROUPS))

@@ -1,18 +1,18 @@
-"""How long things take, on a logarithmic scale: one histogram for durations of cases, gaps and processing.
+"""Logarithmic histograms of durations of cases, of gaps and of processing.
 
 Bins are public: less than a second, then octaves of seconds up to 4.25 years, each cut into equal parts in log-time.
-How fine they are follows from how many things there are over the scale of the noise: bins of a width w bend what is
-told by something like w, and their number of about 1/w, each with its noise, by the root of 1/w over that. The sum is
-least where 1/w grows with that to the power of two thirds.
+Their width follows from the number of things over the scale of the noise. Bins of a width w bend the result by about w.
+Their number of about 1/w, each with its noise, bends it by the root of 1/w over that ratio. The sum is least where 1/w
+grows with the ratio to the power of two thirds.
 
-Of some rows (pairs of activities, or activities) each has a histogram of its own, the rarer the coarser. Rows too rare
-for that are one row together. What noise hides of a row is as if its things took no time, or a log-normal one, or were
-a mixture of both, or as those of all rows together, or as those of the row in a prior. Of all such distributions the
-mean is taken, weighed by how likely the answer is given each. Where a cell is apart from this it is believed as far as
-noise does not explain it (James, Stein 1961).
+Some rows (pairs of activities, or activities) have a histogram of their own, the rarer the coarser. Rows too rare for
+that are one row together. Where noise hides a row, its things may take no time, or a log-normal one, or a mixture of
+both. They may also be as those of all rows together, or of the row in a prior. The mean over all such distributions is
+taken, weighted by how likely each makes the answer. If a cell differs from this mean, the difference is believed as far
+as noise does not explain it (James, Stein 1961).
 
-Everything but the question is post-processing. Times are drawn evenly in log-time inside bins, so what is drawn is made
-of public edges and noisy numbers, never of a time of the log.
+Everything but the query is post-processing. Times are drawn evenly in log-time inside bins. They are made of public
+edges and noisy numbers, never of a time of the log.
 """
 
 from __future__ import annotations
@@ -33,60 +33,65 @@ from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases
 
 LONGEST = 27
-"""Octaves of seconds: 4.25 years; what takes longer counts as up to that."""
+"""Number of octaves of seconds: 4.25 years; longer times count as up to that."""
 FINE = 125
 """An octave has as many parts as (things over noise scale) over this, to the power of two thirds. With half of this the
 median duration of Receipt is off by 1.5 in place of .18, and cycle times of BPIC 2013 are 3.0 in place of 1.9 distances
-of halves; with twice of it mean gaps of pairs of BPIC 2013 are off by .54 in place of .40, its median duration by .08
-in place of .01. All else changes by a third or less (Sepsis, Receipt, BPIC 2013, made-up hospitals of 3,000 and 6,000
+of halves. With twice of it mean gaps of pairs of BPIC 2013 are off by .54 in place of .40, its median duration by .08
+in place of .01. All else changes by a third or less (Sepsis, Receipt, BPIC 2013, synthetic hospitals of 3,000 and 6,000
 cases; 10 seeds, epsilon .4). It was chosen on these logs."""
 FINEST = 5
-"""That is rounded to a power of two, of which the exponent is at most this: an octave has 1 to 32 cells."""
+"""Largest exponent when that is rounded to a power of two: an octave has 1 to 32 cells."""
 MOST_ROWS = 2_000
-"""So many rows, the most frequent of the release, are asked for by themselves at most; the others are one together."""
+"""Most rows that have a histogram of their own, the most frequent of the release; the others are one together."""
 ROW_NOISES = 12
-"""A row of its own has so many noise scales of things or more: moving them to another octave is then less likely by
-e to the power of 24, at most, than leaving them, and there are 135 log-normal times to confuse. With half and twice of
-this medians of pairs of Receipt are off by 13 and 21 in place of 16 times, and cycle times of a made-up hospital are
-1.2 and 1.0 in place of 1.0 distances of halves; means of pairs in a made-up network .08 and .07 in place of .07 (5
-seeds, logs of ``bench/times.py``)."""
+"""Least noise scales of things in a row of its own. Moving these to another octave is then less likely than leaving
+them, by e to the power of 24 at most, and there are 135 log-normal times to confuse. With half and twice of this
+medians of pairs of Receipt are off by 13 and 21 in place of 16 times. Cycle times of a synthetic hospital are 1.2 and
+1.0 in place of 1.0 distances of halves; means of pairs in a synthetic network .08 and .07 in place of .07 (5 seeds,
+logs of ``bench/times.py``)."""
 LEAST_FOUND = 0.05
-"""Of the things that the release lets expect at least this part is assumed, however low the noisy answer."""
+"""Least assumed part of the things that the release lets expect, however low the noisy answer."""
 RESOLUTION = 1024
-"""A case above the bound is scaled down by a fraction; contributions are whole numbers of such a part of 1."""
+"""Contributions are multiples of 1 over this, because a case above the bound is scaled down by a fraction."""
 ALIKE = 0.25
-"""How often two things of a row are in one cell, for the L2 norm of what a case adds: too low a number scales cases
-down that have many, and bends means a little."""
+"""Share of pairs of things of a row that are in one cell, for the L2 norm of what a case adds. If it is too low, cases
+of many things are scaled down, which bends means a little."""
 STANDING_OUT, WIDEST = 3.75, 4
-"""Laplace noise alone exceeds so many of its deviations in one of 400 octaves: in one release of 50, where eight are
-longer than the longest case. Beside octaves that have cases one without any is the last in one of eight. With half of
-this mean and 95th percentile of durations are within 40 % in 7 of 10 releases of a hospital of 3,000 cases at an
-epsilon of .05, in place of 6, but times since the start of a case are 4.3 in place of 2.8 distances of halves on
-Sepsis; with twice of it 1 of 10 are (logs as for ``FINE``)."""
+"""Deviations of the noise from which cells stand out, and the most cells that do so together. Laplace noise alone
+exceeds so many in one of 400 octaves: in one release of 50, where eight octaves are longer than the longest case.
+Beside octaves that have cases, one without any is the last in one of eight. With half of this mean and 95th percentile
+of durations are within 40 % in 7 of 10 releases of a hospital of 3,000 cases at an epsilon of .05, in place of 6. Times
+since the start of a case are then 4.3 in place of 2.8 distances of halves on Sepsis. With twice of it 1 of 10 releases
+are within 40 % (logs as for ``FINE``)."""
 _DEVIATIONS, _NONE = (0.3, 0.6, 1.0, 1.6, 2.5), (0.0, 0.5)
-"""Of log-normal times: deviations of the logarithm, and which part of the things takes no time."""
+"""Deviations of the logarithm of log-normal times, and parts of the things that take no time."""
 _ALL_BEYOND = 0.01
-"""A log-normal time of which no more than this is shorter than the longest is none that there can be."""
+"""Log-normal times are left out if at most this part of them is shorter than the longest."""
 _TINY = 1e-12
 REDRAWN = 10
+"""Most times that a time outside of public bounds is drawn again."""
+MOST_ODDS, ODDS, HALVINGS = 12.0, 96, 12
+"""Largest logarithm of odds, steps from its negative to it, and halvings that find a factor of odds."""
 FEW = 2.0
-"""A row of a prior has so many things more, which are as those of all its rows."""
+"""Things added to each row of a prior, distributed as those of all its rows."""
 PARAMETERS = 3
-"""Of a log-normal time: its median, its deviation, and which part takes no time."""
-"""Times outside of public bounds are drawn again so often."""
+"""Parameters of a log-normal time: its median, its deviation, and the part that takes no time."""
 
 
 # Bins ---------------------------------------------------------------------------------------------------------------
 
 
 def fineness_of(known: FloatArray) -> IntArray:
-    """Return which power of two the cells of an octave are, for so many things over the scale of the noise."""
+    """Return the exponents of the numbers of cells of an octave, as powers of two.
+
+    ``known`` are numbers of things over the scale of the noise."""
     return np.round(np.log2(np.maximum(known, 1e-9) / FINE) * 2 / 3).clip(0, FINEST).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class LogBins:
-    """Bins below a second and in octaves of seconds, each of which has so many ``parts``."""
+    """A bin below a second, and so many ``parts`` of each octave of seconds."""
 
     parts: int
 
@@ -99,7 +104,9 @@ class LogBins:
         return np.concatenate([[0.0], 2.0 ** (np.arange(len(self)) / self.parts)])
 
     def cells(self, fineness: int) -> IntArray:
-        """Return the cell of each bin, where an octave has 2 to the power of this many cells, or one for each bin."""
+        """Return the cell of each bin.
+
+        An octave has 2 to the power of ``fineness`` cells, or one for each bin."""
         return np.asarray((np.arange(len(self)) - 1) // max(self.parts >> fineness, 1) + 1)
 
     def told(self, microseconds: IntArray) -> IntArray:
@@ -108,7 +115,7 @@ class LogBins:
         return np.asarray(np.minimum(found, len(self) - 1))
 
     def drawn(self, bins: IntArray, part: FloatArray) -> FloatArray:
-        """Return seconds in these bins, each where so large a part of its bin is before it; 0 in the first bin."""
+        """Return seconds at these parts of bins, in log-time; 0 in the first bin."""
         return np.where(bins == 0, 0.0, self.edges[bins] * 2.0 ** (part / self.parts))
 
 
@@ -117,21 +124,22 @@ class LogBins:
 
 @dataclass(frozen=True, eq=False)
 class ReleasedRows:
-    """The rows of the histograms, such as pairs of activities of the release, by distinct sequence."""
+    """Rows of histograms, such as released pairs of activities, by distinct sequence."""
 
     keys: IntArray
-    """Of the rows, in order."""
+    """Keys of the rows, in order."""
     row: IntArray
-    """Of each thing; of those of other rows the one after the last."""
+    """Row of each thing; things of no row have the one after the last."""
     owners: IntArray
-    """The sequence of each thing."""
+    """Sequence of each thing."""
     counts: IntArray
-    """Cases of each sequence."""
+    """Number of cases of each sequence."""
 
     @staticmethod
     def of(keys: IntArray, owners: IntArray, cases: Repeated, epsilon: float = np.inf) -> ReleasedRows:
-        """Return the rows of things with these keys in these sequences: those with so many things that an answer at
-        this epsilon says where they are."""
+        """Return the rows of things with these keys in these sequences.
+
+        They are the most frequent: those with so many things that an answer at this epsilon shows where they are."""
         there = cases.counts[owners] > 0
         owners = owners[there]
         found, of_each = np.unique(keys[there], return_inverse=True)
@@ -145,40 +153,45 @@ class ReleasedRows:
 
     @cached_property
     def in_case(self) -> FloatArray:
-        """How many things each sequence has: the L1 norm of what a case adds."""
+        """Number of things of each sequence: the L1 norm of what a case adds."""
         return np.asarray(np.bincount(self.owners, minlength=len(self.counts)), dtype=np.float64)
 
     @cached_property
     def euclidean(self) -> FloatArray:
-        """The L2 norm of what a case of each sequence adds, where two things of a row are as often ``ALIKE``."""
+        """L2 norm of what a case of each sequence adds.
+
+        Two things of a row are in one cell as often as ``ALIKE``."""
         size = len(self.keys) + 1
         cells, often = np.unique(self.owners * size + self.row, return_counts=True)
         squares = often + often * (often - 1) * ALIKE
         return np.sqrt(np.bincount(cells // size, weights=squares, minlength=len(self.counts)))
 
     def often(self, counting: FloatArray) -> FloatArray:
-        """Return how many things each row has, and all others, where a case of each sequence counts so much."""
+        """Return the number of things of each row, and last of all others.
+
+        A case of each sequence counts as much as ``counting`` has for it."""
         counted = (counting * self.counts)[self.owners]
         return np.bincount(self.row, weights=counted, minlength=len(self.keys) + 1).astype(np.float64)
 
     def mean(self, of_each: FloatArray) -> float:
-        """Return what a case that has any has on average, of what a case of each sequence has."""
+        """Return the mean of ``of_each`` over the cases that have any thing."""
         return float(of_each @ self.counts) / max(int(self.counts[self.in_case > 0].sum()), 1)
 
     @property
     def tell(self) -> bool:
-        """Whether half of all things or more have a row of their own."""
+        """True if half of all things or more have a row of their own."""
         often = self.often(np.ones(len(self.counts)))
         return bool(2 * often[:-1].sum() >= often.sum())
 
     @property
     def ratio(self) -> float:
-        """The L2 bound over the L1 bound of what a case adds."""
+        """L2 bound of what a case adds over its L1 bound."""
         return self.mean(self.euclidean) / self.mean(self.in_case)
 
     def placed(self, keys: IntArray, size: int) -> IntArray:
-        """Return the row of each of these keys, of which there can be so many, all 0 or more; the one after the last
-        for those of no row."""
+        """Return the row of each key; the one after the last for those of no row.
+
+        Keys are 0 or more, and less than ``size``."""
         if not len(self.keys):
             return np.zeros(len(keys), dtype=np.int64)
         if size <= max(len(keys), 1 << 16):  # far quicker than a search
@@ -189,41 +202,83 @@ class ReleasedRows:
         return np.where(self.keys[place] == keys, place, len(self.keys))
 
 
+Bounds: TypeAlias = tuple[FloatArray, FloatArray]
+"""Least and most seconds that each thing may take, by public rules."""
 Told: TypeAlias = Callable[[Cases], tuple[IntArray, IntArray, IntArray]]
-"""Maps each raw case, by itself, to its things: their cases, rows and microseconds; others than the rows are beyond."""
+"""Function from each raw case, by itself, to its things: cases, rows (beyond the last for others), microseconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class Histograms:
-    """For each row, and after them for all others, a distribution over the bins."""
+    """Distributions over the bins: one for each row, and the last for all others."""
 
     bins: LogBins
     q: FloatArray
 
     def drawn(self, rows: IntArray, rng: np.random.Generator) -> FloatArray:
-        """Return seconds for things of these rows. Those of a row stand at even places of its distribution: however few
-        they are, their mean is near to its."""
-        bins = picked(self.q, rows, spread(rng.random(len(rows)), rows, rng))
-        return self.bins.drawn(bins, rng.random(len(rows)))
+        """Return seconds for things of these rows."""
+        return self.at(rows, self.places(rows, rng))
 
-    def drawn_within(self, rows: IntArray, rng: np.random.Generator, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Return seconds for things of these rows that are drawn again until they are between bounds, or at one of them
-        where that takes more than ``REDRAWN`` times."""
-        seconds = self.drawn(rows, rng)
-        for _ in range(REDRAWN):
-            outside = np.flatnonzero((seconds < low) | (seconds > high))
-            if not len(outside):
-                break
-            seconds[outside] = self.drawn(rows[outside], rng)
-        return np.clip(seconds, low, high)
+    def places(self, rows: IntArray, rng: np.random.Generator, bounds: Bounds | None = None) -> FloatArray:
+        """Return places in [0, 1) of things in the distributions of their rows.
+
+        They are spread evenly in each: however few things a row has, their mean is near to its. Things that are not
+        between the bounds are drawn again, up to ``REDRAWN`` times.
+        """
+        found = spread(rng.random(len(rows)), rows, rng)
+        least, most = (0.0, np.inf) if bounds is None else bounds
+        for _ in range(0 if bounds is None else REDRAWN):
+            seconds = self.at(rows, found)
+            outside = np.flatnonzero((seconds < least) | (seconds > most))
+            found[outside] = spread(rng.random(len(outside)), rows[outside], rng)
+        return found
+
+    def at(self, rows: IntArray, places: FloatArray) -> FloatArray:
+        """Return the seconds at these places of the distributions of rows."""
+        reached = np.concatenate([np.zeros((len(self.q), 1)), np.cumsum(self.q, axis=1)], axis=1)
+        bins = picked(self.q, rows, places)
+        inside = (places * reached[rows, -1] - reached[rows, bins]) / np.maximum(self.q[rows, bins], _TINY)
+        return self.bins.drawn(bins, np.clip(inside, 0.0, 1.0))
+
+    def adding_up(self, rows: IntArray, places: FloatArray, owner: IntArray, wanted: FloatArray) -> FloatArray:
+        """Return seconds of things, moved to add up to about ``wanted`` by owner.
+
+        The things are at ``places`` of their ``rows``. The odds p / (1 - p) of all places of an owner are multiplied by
+        one factor (found by halving). Things that may take days by their row take most of what is missing. Those that
+        take seconds stay near to these.
+        """
+        grid = np.linspace(-MOST_ODDS, MOST_ODDS, ODDS + 1)
+        of_row, places_of = np.divmod(np.arange(len(self.q) * len(grid)), len(grid))
+        table = self.at(of_row, 1 / (1 + np.exp(-grid[places_of])))
+        step = 2 * MOST_ODDS / ODDS
+        at = (np.log(np.maximum(places, _TINY)) - np.log1p(-places)) / step + ODDS / 2
+        first = rows * len(grid)
+
+        def seconds(moved: FloatArray) -> FloatArray:
+            place = np.clip(at + moved[owner], 0.0, ODDS - 1e-6)
+            cell = place.astype(np.int64)
+            place -= cell
+            cell += first
+            below = table[cell]
+            cell += 1
+            return below + place * (table[cell] - below)
+
+        moved, half = np.zeros(len(wanted)), ODDS / 2
+        for _ in range(HALVINGS):
+            sums = np.bincount(owner, weights=seconds(moved), minlength=len(wanted))
+            moved += np.where(sums < wanted, half, -half)
+            half /= 2
+        return seconds(moved)
 
 
 def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np.inf, **question: Any) -> Histograms:
-    """Return how long the things of each row take, as they are ``told`` of raw cases: none of them ``longest`` seconds
-    or more, and none longer than the end of the last octave in which all rows together stand out.
+    """Return the distributions of how long things of rows take, ``told`` of raw cases.
 
-    A case adds 1 for each of its things, but no more than one of the release does on average: what it has is scaled
-    down to that, so long cases count less, which bends means a little and keeps the noise small.
+    None takes ``longest`` seconds or more. Without such a bound none takes longer than the end of the last octave in
+    which all rows together stand out.
+
+    A case adds 1 for each of its things, but no more than a case of the release does on average. A case that has more
+    is scaled down to that. So long cases count less, which bends means a little and keeps the noise small.
     """
     norm = rows.in_case if price.rounds is None else rows.euclidean
     bound = max(round(rows.mean(norm)), 1)
@@ -243,13 +298,14 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
 
     sums = price.sums(features, int(starts[-1]), bound, bound, resolution=RESOLUTION, **question) / RESOLUTION
     often = rows.often(np.minimum(1.0, bound / np.maximum(norm, 1e-9)))
-    # The release need not have as many cases as the log: scale what it lets expect to what was found.
+    # The release need not have as many cases as the log: scale expected numbers to those that were found.
     found = float(sums.sum()) / max(float(often.sum()), 1.0)
     expected = np.maximum(often * max(found, LEAST_FOUND), 1.0)
     octave = np.concatenate([(np.arange(cells[level, -1] + 1) - 1 >> level) + 1 for level in fineness.tolist()])
     together = np.bincount(octave, weights=sums).astype(np.float64)
     deviations = np.sqrt(2 * np.bincount(octave)) * bound / price.epsilon()
-    models = _log_normals(bins, min(longest, 2.0 ** last_standing_out(together[1:], deviations[1:])))
+    # Cases of known durations have their own bound: gaps that noise hides may be as long as that.
+    models = _log_normals(bins, longest if longest < np.inf else 2.0 ** last_standing_out(together[1:], deviations[1:]))
     prior = price.of_prior(in_bins, len(expected) * len(bins), bound, resolution=RESOLUTION, **question)
     priors = None
     if prior is not None:
@@ -271,11 +327,11 @@ def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np
 
 
 def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
-    """Return how many cells there are up to the last one of which the noisy number stands out of noise of this standard
-    deviation, by itself or with up to three before it; 0 where none does.
+    """Return the number of cells up to the last that stands out of noise, or 0.
 
-    So many cells together have ``STANDING_OUT`` deviations of the noise of their sum or more, and the last one has one
-    deviation of its own. That follows from a noisy answer, and costs nothing more.
+    A cell stands out by itself or with up to three before it. Together these have ``STANDING_OUT`` standard deviations
+    of the noise of their sum or more, and the last one has one ``deviation`` of its own. That follows from a noisy
+    answer, and uses no more epsilon.
     """
     found = np.zeros(len(noisy), dtype=np.bool_)
     for width in range(1, WIDEST + 1):
@@ -287,20 +343,23 @@ def last_standing_out(noisy: FloatArray, deviation: FloatArray | float) -> int:
 
 @dataclass(frozen=True, eq=False)
 class _Likely:
-    """How the things of a row are spread over bins, by noisy numbers of them in cells: as models let expect, and up to
-    the last cell that stands out otherwise, as far as noise does not explain what is apart."""
+    """Spread of a row's things over bins, by noisy numbers of them in cells.
+
+    It is as models let expect. Up to the last cell that stands out it differs from that, as far as noise does not
+    explain the difference.
+    """
 
     models: FloatArray
     """Distributions over the bins, each as likely as another beforehand."""
     pools: int
-    """So many of the last ones have no parameters: they are as likely as all others together, and more by the root of
-    the number of cells for each parameter that these have (Schwarz 1978)."""
+    """Number of the last models, which have no parameters. Each is as likely as all with parameters together, and more
+    by the root of the number of cells for each parameter that these have (Schwarz 1978)."""
     scale: float
-    """Of the noise of each number."""
+    """Scale of the noise of each number."""
     gaussian: bool
 
     def of(self, noisy: FloatArray, expected: float, cell: IntArray, prior: FloatArray | None = None) -> FloatArray:
-        """Return the shares of bins, given how many things there should be; a prior is one more without parameters."""
+        """Return the shares of bins for ``expected`` things; a prior is one more pool."""
         models, pools = self.models, self.pools
         if prior is not None:
             models, pools = np.append(models, prior[None], axis=0), pools + 1
@@ -319,7 +378,9 @@ class _Likely:
 
 
 def _log_normals(bins: LogBins, longest: float) -> FloatArray:
-    """Distributions over the bins that begin before the longest: no time at all, log-normal ones, and mixtures."""
+    """Return distributions over the bins: no time, log-normal, and mixtures of both.
+
+    Bins that begin at ``longest`` or later have nothing."""
     middle, wide = np.meshgrid(np.arange(0, LONGEST * np.log(2), 0.5), _DEVIATIONS)
     from scipy.special import ndtr  # here: a request is planned without it
 

@@ -1,9 +1,8 @@
-"""How busy the hours of a week are, for cases that start and for the events after that; and times that are whole days,
-hours or minutes.
+"""Busy hours of the week, for starts and later events; and whole units of times.
 
-Hours and days are asked as histograms, hours in the fewer parts the fewer cases there are. They are even unless the
-answers are other than that beyond their noise; what is apart is then believed as far as noise does not explain it
-(James, Stein 1961).
+Whole units are days, hours or minutes. A query has a histogram of hours and one of days; fewer cases get fewer parts of
+the day. Both are even unless the answers differ from that beyond their noise. The difference is then believed as far as
+noise does not explain it (James, Stein 1961).
 """
 
 from __future__ import annotations
@@ -22,45 +21,52 @@ from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
 DAYTIMES = (2, 1)
-"""What a case counts in the hours and in the days."""
+"""Weights of a case in the hours and in the days."""
 PARTS_OF_A_DAY = (24, 12, 8, 6, 4)
 DAY_NOISES = 4
-"""The day gets the most parts that have this many noise scales of cases each, if all hours are alike. With half
-and twice of this circadian distances change by at most .2 distances of halves (logs as for ``histogram.FINE``)."""
+"""Least noise scales of cases in each part of a day, if all hours are alike; the day gets the most parts with this.
+With half and twice of this circadian distances change by at most .2 distances of halves (logs as for
+``histogram.FINE``)."""
 WEEK_HOURS = 168
 UNITS = (86_400, 3_600, 60)
 """Seconds of the units of which times may be multiples."""
 SURE = 200
-"""Times are whole units where what was answered is so many times as likely if all cases had such times as if none had.
-With half and twice of this, of 800 cases at an epsilon of 0.4 days are found in .95 and .92 of 100 seeds in place of
-.93, of 1,500 in 1 and .99 in place of 1; where half of the cases have days in .08 and .06 in place of .08."""
+"""Times are whole units if the answer is so many times as likely if all cases had such times as if none had. With half
+and twice of this, days of 800 cases at an epsilon of 0.4 are found in .95 and .92 of 100 seeds in place of .93, and of
+1,500 cases in 1 and .99 in place of 1. Where half of the cases have days, they are found in .08 and .06 in place of
+.08."""
 
 _SECOND = 1_000_000
 _HOUR, _DAY = 3_600, 86_400
 _MONDAY = 4 * _DAY
 """1970-01-05, the first Monday of the clock."""
 _ONE = 2_520
-"""One hour and one day a case, in so many parts."""
+"""Parts into which the one hour and the one day of a case are divided."""
+
+
+def hour_of_week(seconds: IntArray) -> IntArray:
+    """Return the hour of the week, from Monday on, of times in seconds since 1970 UTC."""
+    return np.asarray((seconds - _MONDAY) // _HOUR % WEEK_HOURS)
 
 
 @dataclass(frozen=True, eq=False)
 class WeekClock:
-    """A clock that goes by, hour after hour of the week, as fast as it is busy."""
+    """Clock of the week that runs in each hour as fast as this is busy."""
 
     hours: FloatArray
-    """What it shows when each hour of a week begins, and when the week ends."""
+    """Readings of the clock when each hour of a week begins, and when the week ends."""
 
     @staticmethod
     def of(busy: FloatArray) -> WeekClock:
         return WeekClock(np.concatenate([[0.0], np.cumsum(busy + 1e-9)]))
 
     def reached(self, seconds: FloatArray) -> FloatArray:
-        """Return what it shows at times in seconds since 1970 UTC."""
+        """Return the readings at times in seconds since 1970 UTC."""
         weeks, rest = np.divmod((seconds - _MONDAY) / _HOUR, WEEK_HOURS)
         return np.asarray(weeks * self.hours[-1] + np.interp(rest, np.arange(WEEK_HOURS + 1), self.hours))
 
     def when(self, shown: FloatArray) -> IntArray:
-        """Return when it shows this, in whole seconds."""
+        """Return the times of these readings, in whole seconds since 1970 UTC."""
         weeks, rest = np.divmod(shown, self.hours[-1])
         hours = weeks * WEEK_HOURS + np.interp(rest, self.hours, np.arange(WEEK_HOURS + 1))
         return np.asarray(np.floor(hours * _HOUR).astype(np.int64) + _MONDAY)
@@ -68,7 +74,9 @@ class WeekClock:
 
 @dataclass(frozen=True, eq=False)
 class Busy:
-    """How busy the hours of the day and the days of the week are: shares, and whether they are other than even."""
+    """Shares of the hours of the day and of the days of the week.
+
+    ``of_day`` and ``of_week`` are True if these are other than even."""
 
     hours: FloatArray
     days: FloatArray
@@ -77,15 +85,16 @@ class Busy:
 
     @property
     def week(self) -> FloatArray:
-        """How busy each of the 168 hours of a week is; 1 on average."""
+        """Weight of each of the 168 hours of a week by how busy it is; 1 on average."""
         return np.outer(self.days, self.hours).ravel() * WEEK_HOURS
 
 
 def asked_hours(price: Price, number: int) -> Busy:
-    """Return how busy hours of the day and days of the week are, of about ``number`` cases.
+    """Return how busy hours of the day and days of the week are.
 
-    Few cases tell few hours apart. A case adds 2 to the parts of the day that are asked and 1 to the days, shared out
-    among its events, so 3 in all, and the root of 5 at most in squares.
+    There are about ``number`` cases; few cases distinguish few hours. A case adds 2 to the parts of the day that are
+    asked and 1 to the days, shared out among its events. The L1 norm is 3 in all, and the L2 norm at most the root of
+    5.
     """
     root = sum(weight**2 for weight in DAYTIMES) ** 0.5
     of_hours, of_days = DAYTIMES
@@ -118,10 +127,11 @@ def asked_hours(price: Price, number: int) -> Busy:
 
 
 def _shares(noisy: FloatArray, variance: float, total: float, prior: FloatArray | None) -> tuple[FloatArray, bool]:
-    """Return shares, none below 0, by numbers of such a ``total`` with noise of this variance in each: even ones unless
-    the answer is apart from these, or those of a prior as far as it is believed; and whether they are other than even.
+    """Return shares, none below 0, by noisy numbers; True if other than even.
 
-    A prior may have several cells for each of the answer: of those that an answer is about it has the shares.
+    The numbers have such a ``total``, and each has noise of this ``variance``. Shares are even unless the answer is
+    apart from that, or they are those of a prior as far as it is believed. A prior may have several cells for each cell
+    of the answer. It then decides the shares inside each.
     """
     parts = len(noisy)
     found, apart = np.full(parts, 1 / parts), noisy - total / parts
@@ -140,9 +150,10 @@ def _shares(noisy: FloatArray, variance: float, total: float, prior: FloatArray 
 
 
 def asked_unit(price: Price, number: int) -> int:
-    """Return of how many seconds the times of about ``number`` cases are multiples: a day, an hour, a minute, or 1.
+    """Return the seconds that times are multiples of: a day, an hour, a minute, or 1.
 
-    A case adds 1 to the longest of these units of which all its known times are multiples, or to none.
+    There are about ``number`` cases. A case adds 1 to the longest of these units of which all its known times are
+    multiples, or to none.
     """
 
     def features(block: Cases) -> Triples:

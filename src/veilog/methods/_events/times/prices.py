@@ -1,12 +1,15 @@
-"""What the questions about times cost: each a part of epsilon, for Laplace noise, or all of them together, for Gaussian
-noise.
+"""Prices of the queries about times, with Laplace or Gaussian noise.
 
-Laplace noise is as wide as the sum of what a case adds (its L1 norm), Gaussian noise as the root of the sum of squares
-(its L2 norm), which is less where a case has many entries; and questions that are composed as Gaussian mechanisms share
-out a squared strength, where those with Laplace noise share out epsilon. So where a delta is given it is a public rule
-that decides, by epsilon, delta and the bounds of both norms: Gaussian noise is taken where the strength is enough to
-make it no wider than Laplace noise in *every* question. What is left of the strength goes to the questions by their
-shares of epsilon: each has its share, but not less than makes its noise as narrow as the Laplace noise would be.
+With Laplace noise each query uses a part of epsilon. With Gaussian noise all of them use epsilon and delta together.
+
+Laplace noise is as wide as the sum of what a case adds (its L1 norm). Gaussian noise is as wide as the root of the sum
+of squares (its L2 norm), which is less where a case has many entries. Queries that are composed as Gaussian mechanisms
+share out a squared strength, those with Laplace noise share out epsilon.
+
+So where a delta is given, a public rule decides, by epsilon, delta and the bounds of both norms. Gaussian noise is
+taken where the strength is enough to make it no wider than Laplace noise in *every* query. The rest of the strength
+goes to the queries by their shares of epsilon. Each has its share, but not less than makes its noise as narrow as the
+Laplace noise would be.
 """
 
 from __future__ import annotations
@@ -30,25 +33,28 @@ from veilog.privacy.histograms import LEAST_DELTA, LEAST_EPSILON, strength_withi
 _PARTS = 10**6
 """Weights are multiples of one millionth."""
 _STEPS = 256
-"""An L2 bound is rounded up to such a part of itself, or to a whole number of what features count in."""
+"""An L2 bound is rounded up to 1 over this of itself, or to a whole number of units of the features."""
 _HALVINGS = 60
 
 
 @dataclass(frozen=True)
 class Price:
-    """What a question costs: an epsilon, or its part of what several cost together."""
+    """Price of a query: an epsilon, or its part of what several queries use together."""
 
     curator: Curator
     share: Fraction
-    """Of epsilon; what it costs if it is asked with Laplace noise."""
+    """Epsilon that the query uses if it has Laplace noise."""
     rounds: EventRounds | None = None
     prior: PriorTimes | None = None
     place: int = 0
-    """Among the questions that were paid for together, which are asked in their order."""
+    """Place among the queries that use epsilon together, which are asked in their order."""
 
     def epsilon(self, bound: float = 1, euclidean: float = 1) -> float:
-        """Return the epsilon at which Laplace noise for this L1 bound varies as much as what is added: Gaussian noise
-        for this L2 bound, or the Laplace noise itself."""
+        """Return the epsilon at which Laplace noise varies as much as the noise added.
+
+        The Laplace noise is for the L1 norm ``bound``. The noise added is Gaussian for the L2 norm ``euclidean``, or
+        the Laplace noise itself.
+        """
         if self.rounds is None:
             return float(self.share)
         deviation = math.sqrt(self.rounds.noises[self.place].variance) / self.rounds.UNIT * euclidean
@@ -66,9 +72,11 @@ class Price:
         resolution: int = 1,
         purpose: str | Message,
     ) -> FloatArray:
-        """Return noisy sums of what cases add: with Laplace noise in units of ``1/resolution``, clipped to the L1 norm
-        ``bound``, as :meth:`EventQuestions.sums` gives them; or with Gaussian noise in the same units, clipped to the
-        L2 norm ``euclidean``."""
+        """Return noisy sums of what cases add, in units of ``1/resolution``.
+
+        What a case adds is clipped. With Laplace noise it has the L1 norm ``bound`` at most, as in
+        :meth:`EventQuestions.sums`. With Gaussian noise it has the L2 norm ``euclidean`` at most.
+        """
         if self.rounds is None:
             answer = self.curator.events.sums(
                 features,
@@ -104,7 +112,9 @@ class Price:
         resolution: int = 1,
         **_: object,
     ) -> FloatArray | None:
-        """Return what the cases of a prior add to the answer; None without one, or where it has nothing."""
+        """Return the sums of what the cases of a prior add.
+
+        None without a prior, or where it has nothing."""
         found = None if self.prior is None else self.prior.sums(features, size, bound, resolution, alphabet, codings)
         return None if found is None or not found.any() else found
 
@@ -117,9 +127,11 @@ def prices(
     bounds: Mapping[str, float],
     prior: PriorTimes | None = None,
 ) -> dict[str, Price]:
-    """Return what each question costs, in the order in which they are asked: with Gaussian noise, which costs all of
-    epsilon and delta beforehand, where it pays (:func:`gaussian_weights`). ``bounds``: the L2 bound of each question
-    over its L1 bound."""
+    """Return the price of each query, in the order in which they are asked.
+
+    Noise is Gaussian where that is no wider (:func:`gaussian_weights`). This uses all of epsilon and delta beforehand.
+    ``bounds`` has the L2 bound of each query over its L1 bound.
+    """
     weights = gaussian_weights(epsilon, delta, shares, bounds)
     if weights is None:
         return {name: Price(curator, epsilon * share, prior=prior) for name, share in shares.items()}
@@ -132,8 +144,11 @@ def prices(
 def gaussian_weights(
     epsilon: Fraction, delta: Fraction, shares: Mapping[str, Fraction], bounds: Mapping[str, float]
 ) -> dict[str, Fraction] | None:
-    """Return which part of the squared strength each question has; None where there is a question for which Gaussian
-    noise would be wider than Laplace noise of its share. From public numbers."""
+    """Return the part of the squared strength of each query, from public numbers.
+
+    None if there is a query for which Gaussian noise would be wider than Laplace noise of its share, or if epsilon or
+    delta is below the least.
+    """
     if delta < LEAST_DELTA or epsilon < LEAST_EPSILON:
         return None
     strength = strength_within(float(epsilon), float(delta))

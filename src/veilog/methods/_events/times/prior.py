@@ -1,7 +1,8 @@
-"""What a public prior says of times and attributes: the tables that are asked, exact, and how far they are believed.
+"""Tables of times and attributes by a public prior, and how far to believe them.
 
-A prior's cases go through the function of each question that the log's cases go through, so both are in the same bins.
-How far the prior is believed follows from the noisy answer to the question itself, and nothing is asked to judge it.
+A prior's cases go through the function of each query that the log's cases go through, so both are in the same bins. Its
+tables are exact. The noisy answer to the query itself decides how far the prior is believed. No other query judges
+it.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from veilog.privacy.domain import Domain
 
 _MOST = 700.0
 MISFITS = np.geomspace(1e-4, 1.0, 20)
-"""As one over so many cases a prior counts; each is as likely as another beforehand."""
+"""Misfits of a prior, which counts as one over this many cases; each is as likely as another beforehand."""
 
 
 class PriorTimes:
-    """The events of public logs, and what they add up to."""
+    """Events of public logs, and sums over their cases."""
 
     def __init__(self, logs: Sequence[EventLog], domain: Domain) -> None:
-        """``domain`` is that of the log that is released: other activities than it declares are left out."""
+        """Take the ``domain`` of the released log; other activities are left out."""
         self._cases = [AllCases(log, domain) for log in logs]
         self._logs = list(logs)
 
@@ -38,7 +39,10 @@ class PriorTimes:
         alphabet: Sequence[str] = (),
         codings: Sequence[Coding] = (),
     ) -> FloatArray:
-        """Return what the cases add, each clipped as those of the log are; nothing of a log that lacks an attribute."""
+        """Return the sums of the cases, each clipped as those of the log are.
+
+        A log that lacks an attribute adds nothing.
+        """
         found = np.zeros(size)
         for cases, log in zip(self._cases, self._logs, strict=True):
             if all(_has(log, coding) for coding in codings):
@@ -47,7 +51,7 @@ class PriorTimes:
 
 
 def _has(log: EventLog, coding: Coding) -> bool:
-    """Whether a log has an attribute, and numbers or dates where these are asked for."""
+    """Return True if a log has an attribute, of numbers or dates if these are needed."""
     name = coding.name
     if not {name, name.removeprefix("case:")} & {*log.events.column_names, *log.cases.column_names}:
         return False
@@ -58,13 +62,15 @@ def _has(log: EventLog, coding: Coding) -> bool:
 def leaned(
     found: FloatArray, noisy: FloatArray, prior: FloatArray, variance: float, plain: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
-    """Return shares by a noisy answer and a prior, and the chance that the prior is the better of two.
+    """Return shares by a noisy answer and a prior, and the chance of its model.
 
-    ``found``: what the answer alone lets expect. ``noisy``: the answer in shares, with noise of this variance in each.
-    Two models explain it: shares about those s_j of the prior, and about even or other ``plain`` ones p_j. They are
-    off by a misfit of variance a (s_j + p_j) / 2, and a p_j, with any a. Both are weighed by how likely they make
-    the answer (Bayes). Under the first, a share is moved from s_j to what was found as far as its misfit explains what
-    is apart, and noise does not (Morris 1983). Under the second it is what was found.
+    ``found`` has the shares that the answer alone lets expect. ``noisy`` is the answer in shares, with noise of this
+    variance in each. The chance is that the prior's model is the better of two.
+
+    Both models explain the answer: by shares about those s_j of the prior, and about even or other ``plain`` ones p_j.
+    They are off by a misfit of variance a (s_j + p_j) / 2, and a p_j, with any a. Both are weighted by how likely they
+    make the answer (Bayes). Under the first, a share is moved from s_j to what was found. It moves as far as the misfit
+    explains the difference, and noise does not (Morris 1983). Under the second it is what was found.
     """
     found, expected = found / found.sum(), prior / prior.sum()
     plain = np.full(noisy.shape, 1 / noisy.size) if plain is None else plain
@@ -76,8 +82,9 @@ def leaned(
 
 
 def _explained(apart: FloatArray, wide: FloatArray, variance: float) -> tuple[FloatArray, float]:
-    """Return which part of each difference is misfit, and not noise of this variance, where misfits vary so widely; and
-    the logarithm of how likely the differences are."""
+    """Return the part of each difference that is misfit, and their log-likelihood.
+
+    Misfits vary as widely as ``wide``; the rest is noise of this ``variance``."""
     misfit = np.multiply.outer(MISFITS, wide)
     log_likely = -(np.log(misfit + variance) + apart**2 / (misfit + variance)).reshape(len(MISFITS), -1).sum(axis=1) / 2
     weights = np.exp(log_likely - log_likely.max())

@@ -1,20 +1,20 @@
-"""When released events began: how long each was worked on, apart from the time that its case waited.
+"""Starts of released events: how long each was worked on, apart from waiting.
 
-An event's timestamp is its end; where ``start_timestamp`` says when it began, the time between is its processing, and
-what is left of the time since the event before is waiting. Two questions (shares of the epsilon: ``SHARES``):
+An event's timestamp is its end. If it has a ``start_timestamp``, the time between is its processing, and the rest of
+the time since the event before is waiting. There are two queries (shares of the epsilon: ``SHARES``):
 
 - how long events are processed, by activity, on public log-scaled bins (:mod:`.histogram`);
 - which part of the events of a case, but its first, begin before the one before them ended, in all and by activity.
 
 The rest is post-processing. Where noise hides how long an activity takes, its processing is log-normal, or none, or a
 mixture of both, as the answer lets expect. Processing is drawn, spread evenly over the distribution of the activity.
-Then events of an activity exchange theirs, at random, until as many begin before the event before them ended as should:
-but for that, processing does not depend on the time since the event before. Those that still take longer than this get
-time that their case waits for others: its duration stays, and the times of events between its first and its last move.
+Then events of an activity exchange theirs, at random, until as many begin before the event before them ended as should.
+But for that, processing does not depend on the time since the event before. Events that still take longer than this get
+time that their case waits for others. Its duration stays, and the times of events between its first and its last move.
 No event begins before the first one of its case.
 
-Events without both times, and such as end before they began, contribute nothing. With a delta both questions have
-Gaussian noise where that is narrower.
+Events without both times, and those that end before they began, contribute nothing. With a delta both queries have
+Gaussian noise where that makes neither wider.
 """
 
 from __future__ import annotations
@@ -43,24 +43,25 @@ from veilog.privacy.mechanisms.noise import generator
 
 SHARES = {"processing": Fraction(4, 5), "overlaps": Fraction(1, 5)}
 TABLES = 2
-"""In which a case shares out 1 among its events: overlaps of all, and by activity."""
+"""Tables in which a case shares out 1 among its events: overlaps of all, and by activity."""
 ENOUGH = 50
-"""Below this epsilon times number of cases for each activity, processing is rough: medians are off by a quarter or
+"""Least epsilon times number of cases for each activity. Below it processing is rough: medians are off by a quarter or
 more (docs/results/times.md)."""
 ROUNDS = 100
-"""In each, events that are on the wrong side of the event before look for one to exchange with."""
+"""Most rounds; in each, events on the wrong side of the event before look for one to exchange with."""
 TRIED = 8
-"""So many times the events of an activity that are too many look for one, in a large log not all."""
+"""Multiple of the surplus of an activity of which events look for one; in a large log not all do."""
 _ONE = 2_520
-"""What a case shares out, in so many parts."""
+"""Parts into which the 1 that a case shares out is divided."""
 _SECOND = 1_000_000
 
 
 def with_starts(
     curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray, *more: Any
 ) -> tuple[IntArray, IntArray]:
-    """Return the times of released events, some of them moved inside their case, and when each event began; further
-    arguments are those of :func:`asked_processing`."""
+    """Return the times of released events, and when each event began.
+
+    Some times are moved inside their case. Further arguments are those of :func:`asked_processing`."""
     rng = generator(curator.randomness)
     return asked_processing(curator, epsilon, delta, cases, *more).of(cases, times, rng)
 
@@ -73,8 +74,9 @@ def asked_processing(
     remark: Callable[[Message], None] = lambda text: None,
     prior: PriorTimes | None = None,
 ) -> ProcessingModel:
-    """Return when events of released cases, and of others, began. They cost epsilon, and delta where the noise is
-    Gaussian."""
+    """Return a model of when events of released cases, and of others, began.
+
+    It uses epsilon, and delta where the noise is Gaussian."""
     events = _events(cases)
     cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5}, prior)
     took = _asked_processing(cost["processing"], events, cases)
@@ -94,15 +96,16 @@ def asked_processing(
 
 @dataclass(frozen=True, eq=False)
 class ProcessingModel:
-    """How long events are worked on, and how often they overlap."""
+    """Processing of events, and how often they overlap."""
 
     took: Histograms
     events: ReleasedRows
     overlaps: _Overlaps
 
     def of(self, cases: Repeated, times: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Return the times of the events of cases, some of them moved inside their case, and when each event began
-        (microseconds since 1970 UTC)."""
+        """Return the times of the events of cases, and when each event began.
+
+        Some times are moved inside their case. All are microseconds since 1970 UTC."""
         ended, begun = times.copy(), times.copy()
 
         def of_block(block: CaseBlock) -> None:
@@ -119,13 +122,13 @@ class ProcessingModel:
 
 
 def _events(cases: Repeated) -> ReleasedRows:
-    """The events of the release, by activity."""
+    """Return the events of the release, by activity."""
     owners = np.repeat(np.arange(len(cases.distinct)), cases.distinct.lengths)
     return ReleasedRows.of(_keys(cases.distinct.codes), owners, cases)
 
 
 def _keys(codes: npt.NDArray[np.integer]) -> IntArray:
-    """A number for each activity; those of no released case are -1."""
+    """Return a number for each activity; 0 for those of no released case (code -1)."""
     return codes.astype(np.int64) + 1
 
 
@@ -140,24 +143,28 @@ def _asked_processing(price: Price, events: ReleasedRows, cases: Repeated) -> Hi
 
 
 def _known(block: Cases) -> BoolArray:
-    """Which events have a start and an end, in order."""
+    """Return True for events with a start and an end, in order."""
     starts = block.attributes[START]
     return np.asarray((starts != UNKNOWN_TIME) & (block.times != UNKNOWN_TIME) & (starts <= block.times))
 
 
 @dataclass(frozen=True, eq=False)
 class _Overlaps:
-    """Of the events of cases but their first, with noise, in cases: such as follow the event before and such as begin
-    before it ended; of all, in the first row, and by activity."""
+    """Noisy numbers of events that follow the event before, or begin before it ended.
+
+    They count the events of cases but their first, in cases: of all in the first row, and then by activity."""
 
     follow: FloatArray
     overlap: FloatArray
     scale: float
-    """Of the Laplace noise, or of such noise that varies as much."""
+    """Scale of the Laplace noise, or of such noise that varies as much."""
 
     def shares(self, expected: FloatArray) -> FloatArray:
-        """Return which part of each activity overlaps: drawn to that of all as far as noise explains what is apart
-        (DerSimonian, Laird 1986). ``expected``: what the activities have of all cases of the release."""
+        """Return the part of each activity's events that overlaps.
+
+        It is drawn to that of all activities as far as noise explains the difference (DerSimonian, Laird 1986).
+        ``expected`` has what the activities have of all cases of the release.
+        """
         cases = max(float(self.follow[0] + self.overlap[0]), self.scale)
         common = min(max(float(self.overlap[0]) / cases, 0.0), 1.0)
         # The release need not have as many cases as the log.
@@ -171,7 +178,9 @@ class _Overlaps:
 
 
 def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
-    """Return where events begin. A case adds 1 to each of two tables, shared out; what is rounded off is lost."""
+    """Return how many events follow the event before, and how many overlap it.
+
+    A case adds 1 to each of two tables, shared out among its events; what is rounded off is lost."""
     size = len(cases.labels) + 1
 
     def features(block: Cases) -> Triples:
@@ -202,7 +211,7 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
 def _worked(
     took: Histograms, events: ReleasedRows, overlaps: _Overlaps, block: CaseBlock, times: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Return by how many seconds each released event of a block moves, and how many it takes."""
+    """Return the seconds by which each released event moves, and those that it takes."""
     cases, rng = block.sequences, block.rng
     codes, size = cases.codes.astype(np.int64), len(cases.labels) + 1
     seconds = np.floor(took.drawn(events.placed(_keys(cases.codes), size), rng))
@@ -227,7 +236,9 @@ def _worked(
 def _too_long(
     seconds: FloatArray, gaps: FloatArray, codes: IntArray, wanted: IntArray, rng: np.random.Generator
 ) -> BoolArray:
-    """Return which events, chosen at random, take longer than their gaps though they should not."""
+    """Return True for events that take longer than their gaps though they should not.
+
+    They are chosen at random."""
     over = rng.permutation(np.flatnonzero(seconds > gaps))
     found = np.zeros(len(seconds), dtype=np.bool_)
     found[over[_rank(codes[over], len(wanted)) >= wanted[codes[over]]]] = True
@@ -237,8 +248,11 @@ def _too_long(
 def _made_room(
     seconds: FloatArray, gaps: FloatArray, too_long: BoolArray, owner: IntArray, cases: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Return by how much gaps become longer or shorter, those of a case none together, and what events take then: those
-    that are too long for their gaps share the waiting of the others, in proportion, as far as there is any."""
+    """Return by how much gaps become longer or shorter, and what events then take.
+
+    The changes of a case add up to 0. Events that are too long for their gaps share the waiting of the others, in
+    proportion, as far as there is any.
+    """
     need = np.where(too_long, seconds - gaps, 0.0)
     waiting = np.maximum(gaps - seconds, 0.0)
     wanted, there = (np.bincount(owner, of_each, minlength=cases) for of_each in (need, waiting))
@@ -251,8 +265,9 @@ def _made_room(
 def _exchanged(
     seconds: FloatArray, gaps: FloatArray, codes: IntArray, wanted: IntArray, rng: np.random.Generator
 ) -> FloatArray:
-    """Return the seconds exchanged among events of the same code, at random, until of each code about as many as wanted
-    are longer than their gaps."""
+    """Return the seconds, exchanged at random among events of the same code.
+
+    This goes on, for ``ROUNDS`` at most, until of each code about as many as ``wanted`` are longer than their gaps."""
     found = seconds.copy()
     order = np.argsort(codes, kind="stable")
     number = np.bincount(codes, minlength=len(wanted))
@@ -284,7 +299,7 @@ def _rank(codes: IntArray, size: int) -> IntArray:
 
 
 def _once(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
-    """Return those pairs of which neither place is in a pair before."""
+    """Return the pairs of which neither place is in a pair before."""
     both = np.stack([one, other], axis=1).ravel()
     _, first, of_place = np.unique(both, return_index=True, return_inverse=True)
     new = (first[of_place] == np.arange(len(both))).reshape(-1, 2).all(axis=1)

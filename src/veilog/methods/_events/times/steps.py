@@ -1,9 +1,8 @@
-"""Where the time of a case goes: the part of its duration that its first gap takes, its last one, and those between, by
-how long it lasts.
+"""Parts of a case's duration: of its first gap, its last one, and those between.
 
-A case shares out 1 among its gaps, so the noise is small however many events it has. The parts of released cases are
-moved to what was answered, as far as the gaps that were drawn do not explain it. Tables by activity and by pair of
-activities, asked beside this one, make no distance less.
+They depend on how long the case lasts. A case shares out 1 among its gaps, so the noise is small however many events it
+has. The parts of released cases are moved to the answer, as far as the gaps that were drawn do not explain it. Tables
+by activity and by pair of activities, asked beside this one, make no distance less.
 """
 
 from __future__ import annotations
@@ -23,23 +22,23 @@ PLACES = 5
 case are 4.8 and 4.8 in place of 2.8 distances of halves on Sepsis, 4.3 and 3.1 in place of 2.7 on BPIC 2013 (logs as
 for ``histogram.FINE``, 10 seeds)."""
 GROUP_NOISES, MOST_GROUPS = 6, 10
-"""Cases are grouped by duration: half of them, half of the rest and so on, while so many noise scales are left. With
-half and twice of the first number these times are 3.6 and 4.2 in place of 2.8 on Sepsis, and 2.4 and 2.2 in place of
-2.7 on BPIC 2013; mean gaps of pairs of Receipt are off by 3.8 in place of 3.0 with either (logs as for
-``PLACES``). It was chosen on these logs."""
+"""Least noise scales of cases in a group, and most groups. Cases are grouped by duration: half of them, half of the
+rest and so on. With half and twice of the first number these times are 3.6 and 4.2 in place of 2.8 on Sepsis, and 2.4
+and 2.2 in place of 2.7 on BPIC 2013. Mean gaps of pairs of Receipt are off by 3.8 in place of 3.0 with either (logs as
+for ``PLACES``). It was chosen on these logs."""
 STANDING_OUT = 3.0
-"""A part is believed from so many deviations of its noise on. Noise exceeds them in one of 140 parts, and a release has
-50 at most. Else noise of a hundredth of a case that lasts for weeks is hours of a step that takes minutes. With 2
-and 2.5 times since the start of a case are 3.1 and 3.2 in place of 1.9 distances of halves on Sepsis, 2.6 and 2.7 in
-place of 2.7 on BPIC 2013, 2.9 and 2.4 in place of 2.0 in a made-up network (8 seeds, logs of ``bench/times.py``)."""
+"""Deviations of its noise from which a part is believed. Noise exceeds them in one of 140 parts, and a release has 50
+at most. Else noise of a hundredth of a case that lasts for weeks is hours of a step that takes minutes. With 2 and 2.5
+times since the start of a case are 3.1 and 3.2 in place of 1.9 distances of halves on Sepsis, 2.6 and 2.7 in place of
+2.7 on BPIC 2013, 2.9 and 2.4 in place of 2.0 in a synthetic network (8 seeds, logs of ``bench/times.py``)."""
 ROUNDS = 10
-"""Of fitting."""
+"""Rounds of fitting."""
 _ONE = 2_520
-"""The duration of a case, in so many parts."""
+"""Parts into which the duration of a case is divided."""
 
 
 def places(owner: IntArray) -> IntArray:
-    """Return the place of each gap in its case, given the case of each, one after the other."""
+    """Return the place of each gap in its case, given the case of each in order."""
     number = np.bincount(owner) if len(owner) else np.zeros(0, dtype=np.int64)
     index = np.arange(len(owner)) - (np.cumsum(number) - number)[owner]
     inner = 1 + (index - 1) * (PLACES - 2) // np.maximum(number[owner] - 2, 1)
@@ -48,20 +47,23 @@ def places(owner: IntArray) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class NoisySteps:
-    """Which parts of durations the places of gaps take, by group of durations."""
+    """Parts of durations that the places of gaps take, by group of durations."""
 
     edges: FloatArray
     """Seconds at which groups after the first begin."""
     noisy: FloatArray
-    """For each group the noisy sum of the parts of each place, in cases."""
+    """Noisy sum of the parts of each place, in cases, for each group."""
     cases: FloatArray
-    """How many cases each group has."""
+    """Number of cases of each group."""
     scale: float
-    """Of the noise of each sum."""
+    """Scale of the noise of each sum."""
 
     def parts(self, drawn: FloatArray) -> FloatArray:
-        """Return the shares of places in each group: of the sums that stand out of the noise, or as in the gaps that
-        were ``drawn``, the likelier the answer makes these (:func:`leaned`)."""
+        """Return the shares of places in each group.
+
+        They are those of the sums that stand out of the noise, or as in the gaps that were ``drawn``, the likelier the
+        answer makes these (:func:`leaned`).
+        """
         found: FloatArray = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-12)
         for group in np.flatnonzero((self.cases > 0) & drawn.any(axis=1)).tolist():
             noisy = self.noisy[group]
@@ -72,13 +74,14 @@ class NoisySteps:
         return found
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
-        """Return gaps that add up to the durations ``wanted`` of cases, and of which those of each place have about its
-        part of them."""
+        """Return gaps that add up to the durations ``wanted`` of cases.
+
+        The gaps of each place have about its part of the durations."""
         cell = np.searchsorted(self.edges, wanted, side="right")[owner] * PLACES + places(owner)
         several = np.bincount(owner, minlength=len(wanted)) > 1
-        whole = np.where(several & (wanted > 0), np.maximum(wanted, 1e-9), np.inf)[owner]  # what is not counted is 0
+        whole = np.where(several & (wanted > 0), np.maximum(wanted, 1e-9), np.inf)[owner]  # cases that do not count: 0
         found = seconds.copy()
-        room = np.empty_like(found)  # of millions of gaps: what is written over is not asked for again
+        room = np.empty_like(found)  # one buffer, because there may be millions of gaps
 
         def sums() -> FloatArray:
             found_in = np.bincount(cell, weights=np.divide(found, whole, out=room), minlength=self.noisy.size)
@@ -100,9 +103,10 @@ class NoisySteps:
 
 
 def asked_steps(price: Price, durations: FloatArray) -> NoisySteps:
-    """Return the parts of durations that places take, given the durations of released cases.
+    """Return the parts of durations that places take.
 
-    A case of at least two gaps shares out 1 among them; what is rounded off is lost.
+    The groups follow from the durations of released cases. A case of at least two gaps shares out 1 among them; what is
+    rounded off is lost.
     """
     edges: list[float] = []
     left = ordered = np.sort(durations)
@@ -134,7 +138,7 @@ def directly_following(offsets: IntArray, events: int) -> IntArray:
 
 
 def known_gaps(block: Cases) -> tuple[IntArray, IntArray]:
-    """Return the second event of each pair with two known times in order, and its case."""
+    """Return the second event of each pair with known times in order, and its case."""
     going = np.zeros(len(block.codes), dtype=np.bool_)
     # An unknown time is below all others, so behind a known one it is not in order.
     going[1:] = (block.times[1:] >= block.times[:-1]) & (block.times[:-1] != UNKNOWN_TIME)
