@@ -241,7 +241,6 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
 
 
 STALE = {
-    "attacks": "nine minutes; of before gaps of pairs moved by their odds to the durations of cases",
     "claims": "half an hour; of the code before evolve imagined longer traces and readers took values by themselves",
     "frontier": "an hour; evolve's rows are of before its kinds of case, pripel's and libra's of before today's times",
     "large-events": "times of one machine",
@@ -279,7 +278,7 @@ def test_published_numbers_are_of_the_methods_of_now(kept: dict[str, list[Row]])
         if row.cell.method
         and row.version.partition(".")[0] != now[row.cell.method, row.cell.get("as_published", False) is True]
     }
-    assert now and stale == set()
+    assert len(now) > 10 and stale == set()
 
 
 @pytest.mark.nightly
