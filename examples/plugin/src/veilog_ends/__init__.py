@@ -1,7 +1,7 @@
-"""Where cases begin and end: an example of a method in a package of its own.
+"""Example of a method in a package of its own: the first and last activities of cases.
 
-Every case is reduced to its first and its last activity; the pairs are counted in one noisy histogram. A case is in one
-bin, so the question has sensitivity 1 and the release costs epsilon. All else is post-processing of the answer.
+Every case is reduced to its first and its last activity. One noisy histogram counts the pairs. A case is in one bin, so
+the query has sensitivity 1 and the release uses epsilon. All else is post-processing of the answer.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["ENDS"]
 
 @dataclass(frozen=True, kw_only=True)
 class EndsSettings(Settings):
-    """Settings of the method: from them come ``-p``, the pages' form and the metadata of releases."""
+    """Settings for ``-p``, the pages' form and the metadata of releases."""
 
     least: Annotated[int, "noisy count from which on a pair is released", Range(1, 1_000_000)] = 5
 
 
 def ends(curator: Curator, request: Request, settings: EndsSettings) -> Variants:
-    """Return pairs of first and last activities with their noisy counts: epsilon for one case."""
+    """Return pairs of first and last activities, with noisy counts of epsilon."""
     activities = curator.activities
     place = {name: number for number, name in enumerate(activities)}
     none = len(activities) ** 2  # the bin of cases without events
