@@ -184,7 +184,7 @@ def test_a_broken_line_is_computed_again(folder: Path, tmp_path: Path, marks: Pa
 
 def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: Path, marks: Path) -> None:
     done = run(COUNTED, folder, tmp_path, runs=2)
-    rows = runner.kept_rows(runner.kept_file(tmp_path, COUNTED))
+    rows = runner.read_rows(runner.rows_file(tmp_path, COUNTED))
     assert tuple(rows) == done.rows
     assert rows[0].machine == runner.machine() != ""
     assert [row.version for row in rows] == list(

@@ -170,7 +170,7 @@ def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> No
     noons = []
     for seed in range(5):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-        noons.append(float(hours.asked_hours(Price(curator, Fraction(1, 20)), 1_000).hours[6:18].sum()))
+        noons.append(float(hours.query_hours(Price(curator, Fraction(1, 20)), 1_000).hours[6:18].sum()))
     assert np.mean(noons) > 0.75
 
 
@@ -180,7 +180,7 @@ def week_by(epsilon: float, seed: int, cases: int, days: int, open_for: int) -> 
     at = [monday + 86_400 * (i % days) + 3_600 * (8 + i // days % open_for) for i in range(cases)]
     log = log_of(*[[("a", moment)] for moment in at])
     curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-    return hours.asked_hours(Price(curator, Fraction(epsilon)), cases)
+    return hours.query_hours(Price(curator, Fraction(epsilon)), cases)
 
 
 @pytest.mark.slow
@@ -219,7 +219,7 @@ def test_times_that_are_whole_days_hours_or_minutes_are_noticed(unit: int) -> No
     found = []
     for epsilon in (1.0, 0.05, 0.001):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
-        found.append(hours.asked_unit(Price(curator, Fraction(epsilon)), 400))
+        found.append(hours.query_unit(Price(curator, Fraction(epsilon)), 400))
     assert found == [unit, unit, 1], "little epsilon never says that they are"
 
 
@@ -265,7 +265,7 @@ def test_with_much_epsilon_parts_of_durations_are_those_of_the_log() -> None:
     first = [10, 900]
     log = log_of(*[[("a", 0), ("b", first[i % 2]), ("c", (100, 1_000)[i % 2])] for i in range(400)])
     price = Price(Curator(log.variants, log=log, randomness=noise.seeded(1)), Fraction(1_000))
-    found = steps.asked_steps(price, np.repeat([100.0, 1_000.0], 200))
+    found = steps.query_steps(price, np.repeat([100.0, 1_000.0], 200))
     parts = found.parts(np.ones(found.noisy.shape))
     assert parts[0] == pytest.approx([0.1, 0, 0, 0, 0.9], abs=0.01)
     assert parts[-1] == pytest.approx([0.9, 0, 0, 0, 0.1], abs=0.01)
@@ -290,5 +290,5 @@ def test_gaps_are_known_between_known_times_in_order(cases: list[list[int]]) -> 
         for j in range(1, len(case))
         if UNKNOWN_TIME not in case[j - 1 : j + 1] and case[j] >= case[j - 1]
     ]
-    at, owners = steps.known_gaps(Cases(np.zeros(len(times), dtype=np.int64), times, offsets, {}))
+    at, owners = steps.gaps_of(Cases(np.zeros(len(times), dtype=np.int64), times, offsets, {}))
     assert list(zip(at.tolist(), owners.tolist(), strict=True)) == wanted

@@ -15,7 +15,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import DEFAULTS
-from veilog.methods.evolve.diversity import Edits, _with_edit, diverse, themselves, traces_of
+from veilog.methods.evolve.diversity import Edits, _apply_edit, diverse, themselves, traces_of
 from veilog.methods.evolve.structure import Weighted
 from veilog.methods.evolve.traces import strings
 
@@ -77,7 +77,7 @@ def test_edits_are_as_likely_as_the_chain_has_them_beside_the_trace() -> None:
     chances: dict[str, float] = {}
     found: dict[str, int] = {}
     for kind, place, event, weight in zip(kinds.tolist(), places.tolist(), events.tolist(), weights, strict=True):
-        one = _with_edit(text, kind, place, event)
+        one = _apply_edit(text, kind, place, event)
         assert likely(one, edits.chances) / likely(text, edits.chances) == pytest.approx(weight)
         chances[one] = chances.get(one, 0.0) + weight
     for _ in range(20_000):

@@ -21,7 +21,7 @@ from veilog.methods._events.cells import CellRule, apart_of, fit_margins
 from veilog.methods._events.fits import least_squares, likely
 from veilog.methods._events.times.histogram import Histograms, LogBins, fineness_of, last_standing_out
 from veilog.methods._events.times.prices import Price
-from veilog.methods._events.times.prior import leaned
+from veilog.methods._events.times.prior import lean_on_prior
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -90,7 +90,7 @@ def asked_durations(
     prior, believed = price.of_prior(of_all, len(bins), 1), None
     if prior is not None:
         whole = max(number, 1)
-        everything, believed = leaned(everything, asked / whole, prior, 2 * (scale / whole) ** 2)
+        everything, believed = lean_on_prior(everything, asked / whole, prior, 2 * (scale / whole) ** 2)
         # Noise may hide cases of the log that are as long as the longest of a prior.
         longest = int(np.flatnonzero(everything * number >= 1).max(initial=0))
         end = max(end, 1 + bins.parts * -(-longest // bins.parts))
@@ -131,7 +131,7 @@ def _by_kind(
         if prior is not None:
             expected = fit_margins(prior.reshape(-1, groups), wanted, masses, 1.0)
             total, rows = max(number, 1), wanted[:, None]
-            shares, kinds_believed = leaned(
+            shares, kinds_believed = lean_on_prior(
                 rows * shares, table / total, rows * expected, variance / total**2, rows * masses
             )
             apart |= kinds_believed > 1 / 2

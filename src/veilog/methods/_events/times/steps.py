@@ -13,7 +13,7 @@ import numpy as np
 
 from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.times.prices import Price
-from veilog.methods._events.times.prior import leaned
+from veilog.methods._events.times.prior import lean_on_prior
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -62,7 +62,7 @@ class NoisySteps:
         """Return the shares of places in each group.
 
         They are those of the sums that stand out of the noise, or as in the gaps that were ``drawn``, the likelier the
-        answer makes these (:func:`leaned`).
+        answer makes these (:func:`lean_on_prior`).
         """
         found: FloatArray = drawn / np.maximum(drawn.sum(axis=1, keepdims=True), 1e-12)
         for group in np.flatnonzero((self.cases > 0) & drawn.any(axis=1)).tolist():
@@ -70,7 +70,7 @@ class NoisySteps:
             kept = np.where(noisy >= STANDING_OUT * 2**0.5 * self.scale, noisy, 0.0)
             if kept.any():
                 shares, variance = noisy / self.cases[group], 2 * (self.scale / self.cases[group]) ** 2
-                found[group], _ = leaned(kept, shares, drawn[group], variance)
+                found[group], _ = lean_on_prior(kept, shares, drawn[group], variance)
         return found
 
     def stretched(self, seconds: FloatArray, wanted: FloatArray, owner: IntArray) -> FloatArray:
@@ -102,7 +102,7 @@ class NoisySteps:
         return found
 
 
-def asked_steps(price: Price, durations: FloatArray) -> NoisySteps:
+def query_steps(price: Price, durations: FloatArray) -> NoisySteps:
     """Return the parts of durations that places take.
 
     The groups follow from the durations of released cases. A case of at least two gaps shares out 1 among them; what is
@@ -116,7 +116,7 @@ def asked_steps(price: Price, durations: FloatArray) -> NoisySteps:
     borders = np.unique(np.array(edges))
 
     def features(block: Cases) -> Triples:
-        at, rows = known_gaps(block)
+        at, rows = gaps_of(block)
         gaps = block.times[at] - block.times[at - 1]
         lasting = np.zeros(len(block), dtype=np.int64)
         np.add.at(lasting, rows, gaps)
@@ -137,7 +137,7 @@ def directly_following(offsets: IntArray, events: int) -> IntArray:
     return np.flatnonzero(second)
 
 
-def known_gaps(block: Cases) -> tuple[IntArray, IntArray]:
+def gaps_of(block: Cases) -> tuple[IntArray, IntArray]:
     """Return the second event of each pair with known times in order, and its case."""
     going = np.zeros(len(block.codes), dtype=np.bool_)
     # An unknown time is below all others, so behind a known one it is not in order.
