@@ -31,7 +31,7 @@ from veilog.measures.use_cases.sides import split
 from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events import fits
 from veilog.methods._events.assemble import OF_STARTS, Details, assemble_log, released_cases
-from veilog.methods._events.times import durations, histogram, hours, steps
+from veilog.methods._events.times import durations, histogram, hours
 from veilog.methods._events.times.processing import add_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
@@ -117,7 +117,7 @@ MADE_UP = {
 }
 DISTANCES = ("cycle_time", "relative", "absolute", "arrival", "circadian")
 HALVINGS = {"traffic_fines": 3}
-MODULES = {"durations": durations, "fits": fits, "histogram": histogram, "hours": hours, "steps": steps}
+MODULES = {"durations": durations, "fits": fits, "histogram": histogram, "hours": hours}
 
 
 @cache
@@ -151,7 +151,7 @@ def released_at(given: Given, cell: Cell) -> Measured:
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
     where, _, name = name.rpartition(".")
-    module = MODULES[where or "steps"]
+    module = MODULES[where or "durations"]
     source = noise.seeded(1000 + cell.run)
     curator = Curator(log.variants, log=log, randomness=source)
     cases = released_cases(variants, noise.generator(source))
@@ -235,7 +235,15 @@ def worked_cells(profile: Profile) -> Iterator[Cell]:
 
 
 CONSTANTS = (
-    *("", "PLACES=3", "PLACES=8", "GROUP_NOISES=6", "GROUP_NOISES=24", "MOST_GROUPS=5", "MOST_GROUPS=20"),
+    *(
+        "",
+        "PLACES=3",
+        "PLACES=8",
+        "GROUP_NOISES=6",
+        "GROUP_NOISES=24",
+        "MOST_DURATION_GROUPS=5",
+        "MOST_DURATION_GROUPS=20",
+    ),
     *(
         "ROUNDS=5",
         "ROUNDS=20",

@@ -32,10 +32,10 @@ from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.orders import CaseBlock, run_in_blocks
+from veilog.methods._events.times.durations import directly_following
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, query_rows
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.prior import PriorTimes
-from veilog.methods._events.times.steps import directly_following
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator

@@ -50,7 +50,15 @@ from veilog.methods._events.times.calendar import (
     check,
     drawn_starts,
 )
-from veilog.methods._events.times.durations import FEWEST_KINDS, DurationsByKind, asked_durations
+from veilog.methods._events.times.durations import (
+    FEWEST_KINDS,
+    DurationsByKind,
+    NoisySteps,
+    asked_durations,
+    directly_following,
+    gaps_of,
+    query_steps,
+)
 from veilog.methods._events.times.histogram import Histograms, ReleasedRows, query_rows
 from veilog.methods._events.times.hours import (
     DAYTIMES,
@@ -63,7 +71,6 @@ from veilog.methods._events.times.hours import (
 )
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.prior import PriorTimes
-from veilog.methods._events.times.steps import NoisySteps, directly_following, gaps_of, query_steps
 from veilog.methods.method import advised
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
