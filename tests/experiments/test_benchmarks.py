@@ -243,6 +243,8 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
 STALE = {
     "claims": "half an hour; of the code before evolve imagined longer traces and readers took values by themselves",
     "frontier": "an hour; evolve's rows are of before its kinds of case, pripel's and libra's of before today's times",
+    "large-events": "times of one machine; of the day before attributes were asked by signs of the path",
+    "spark-events": "times of one machine; of the day before attributes were asked by signs of the path",
     "travag-program": "eleven minutes a training; of the day on which sums over events could be made elsewhere, before",
 }
 """Published rows of older code than today's, with the reason why they stay."""
