@@ -157,7 +157,7 @@ def test_a_cell_is_computed_again_when_its_method_has_changed(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(COUNTED, folder, tmp_path, runs=2)
-    monkeypatch.setattr(runner, "of_method", lambda method, as_published: "upgraded")
+    monkeypatch.setattr(runner, "method_fingerprint", lambda method, as_published: "upgraded")
     assert run(COUNTED, folder, tmp_path, runs=2).computed == 2
     assert run(COUNTED, folder, tmp_path, runs=2).computed == 0
 

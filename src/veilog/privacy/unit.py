@@ -229,7 +229,7 @@ class PersonCases:
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Log, as :func:`bound_units` makes it, within its unit's cases and its subset only.
+    """Log of :func:`bound_units`, within its unit's cases and its subset only.
 
     It has no more cases of a person than its unit states. A curator of a column's persons takes nothing else, so that
     no way to it can leave out the bounding.

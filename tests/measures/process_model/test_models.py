@@ -136,7 +136,7 @@ class Replayer(process_model_worker.Pm4pyReplay):
             enabled,
         )
 
-    def _replayed(self, start: Any, traces: Any, *, whole: bool) -> list[dict[str, Any]]:
+    def _replay_traces(self, start: Any, traces: Any, *, whole: bool) -> list[dict[str, Any]]:
         return self._states
 
 

@@ -286,7 +286,7 @@ class _Counted(NamedTuple):
 def _exclude_other_cases(
     rows: _Counted, owner: IntArray, asks: IntArray, target: IntArray, person: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the same as :func:`_most_frequent_values`, without the person's other cases.
+    """Return the same as :func:`_most_frequent_values`, without others of the person.
 
     One case of the person alone counts. It has the right value and is among the rows where anything is known. To find
     the most frequent value, the person has as many cases of the right value as the others who have it have on average.
