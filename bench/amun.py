@@ -18,7 +18,7 @@ from veilog.experiments.experiment import Cell, Given, Measured
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
-from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._events.assemble import Details, assemble_log
 from veilog.releasing.run import release
 
 LOGS = ("sepsis", "bpic2013_incidents", "unrineweginfectie", "ccc19", "traffic_fines")
@@ -71,7 +71,7 @@ def simulated(cases: int, events: int, variants: int, seed: int = 0) -> EventLog
     before = np.concatenate([[0], sums])[offsets[:-1]]
     times = (sums - np.repeat(before, sizes[owner]) + 1_514_764_800) * 1_000_000
     labels = tuple(f"activity {i:02d}" for i in range(42))
-    return assembled(Details(Sequences(labels, flat[rows], offsets), times), Metadata())
+    return assemble_log(Details(Sequences(labels, flat[rows], offsets), times), Metadata())
 
 
 def speed(given: Given, cell: Cell) -> Measured:

@@ -21,7 +21,7 @@ from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, TIMESTAMP, E
 from veilog.measures.use_cases.attributes import ATTRIBUTES
 from veilog.measures.use_cases.sides import split
 from veilog.measures.use_cases.use_case import UseCaseOptions
-from veilog.methods._events.assemble import Details, assembled, released_cases
+from veilog.methods._events.assemble import Details, assemble_log, released_cases
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.privacy.curator import Curator
@@ -79,7 +79,7 @@ def attributes(given: Given, cell: Cell) -> Measured:
     cases = released_cases(log.variants, noise.generator(source))
     chosen, rest = choose(curator, (attribute,), Fraction(str(cell.get("epsilon"))), Fraction(0), print)
     columns = released_attributes(curator, rest, cases, chosen)
-    made = values_of(assembled(Details(cases, columns=columns), log.metadata), attribute)
+    made = values_of(assemble_log(Details(cases, columns=columns), log.metadata), attribute)
     joint, single = distance(Counter(real), Counter(made)), distance(alone(real), alone(made))
     return Measured({"with activity": joint, "alone": single, "values": len(domain)})
 

@@ -31,7 +31,7 @@ from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
 from veilog.measures.use_cases.sides import split
 from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events import fits
-from veilog.methods._events.assemble import Details, assembled, released_cases
+from veilog.methods._events.assemble import Details, assemble_log, released_cases
 from veilog.methods._events.attributes import numbers
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes
@@ -83,7 +83,7 @@ def times_with(given: Given, cell: Cell) -> Measured:
     cases = released_cases(flow(cell.log, cell.run), noise.generator(source))
     with changed(str(cell.get("constant"))):
         moments = released_times(curator, Fraction("0.4"), cases, window=WINDOW)
-    made = assembled(Details(cases, moments), log.metadata)
+    made = assemble_log(Details(cases, moments), log.metadata)
     scores = PERFORMANCE.score(made, log, UseCaseOptions())
     (raw, real_at), (drawn, at) = (original_of(one) for one in (log, made))
     real, found = gaps_of(raw, real_at), gaps_of(drawn, at)

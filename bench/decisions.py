@@ -56,7 +56,7 @@ def days(given: Given, cell: Cell) -> Measured:
     found: dict[str, float] = {}
     for sure in SURE:
         with patch.object(hours, "SURE", sure):
-            units = [hours.asked_unit(asked(log, epsilon, seed)["unit"], number) for seed in SEEDS]
+            units = [hours.query_unit(asked(log, epsilon, seed)["unit"], number) for seed in SEEDS]
         found[f"SURE={sure:g}"] = float(np.mean(np.equal(units, DAY)))
     return Measured(found)
 

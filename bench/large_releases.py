@@ -41,7 +41,7 @@ from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import Unit, bounded
+from veilog.privacy.unit import Unit, bound_units
 from veilog.releasing.result import Release
 from veilog.releasing.run import release
 
@@ -227,7 +227,7 @@ def questions(log: EventLog) -> str:
     chosen, rest = choose(curator, names, Fraction(1), Fraction(1, 10**8), lambda text: None)
     times = released_times(curator, Fraction(1), cases, window=curator.events.window, remark=lambda text: None)
     columns = released_attributes(curator, rest, cases, chosen)
-    one = bounded(log, Unit("person", 1, "person"), noise.seeded(1))
+    one = bound_units(log, Unit("person", 1, "person"), noise.seeded(1))
     names_ = " ".join(sorted([*columns.events, *columns.cases]))
     return f"{len(curator.charges)} charges, {int(times.sum() % 10**9)} {names_}, {one.variants.cases:,} persons"
 

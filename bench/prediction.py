@@ -15,7 +15,7 @@ import numpy as np
 import veilog
 from benchmark import SMALL, asked, benchmark, grid
 from columns import Column
-from veilog.experiments.experiment import EMPTY, Cell, Given, Measured, released
+from veilog.experiments.experiment import EMPTY, Cell, Given, Measured, make_release
 from veilog.measures.use_cases import UseCaseOptions
 from veilog.measures.use_cases.prediction import next_activity, predicted
 from veilog.measures.use_cases.sides import TRAINING
@@ -34,7 +34,7 @@ METHODS = (
 def measure(given: Given, cell: Cell) -> Measured:
     seen, unseen = given.split(TRAINING, cell.run)
     real, held_out = seen.log.variants, unseen.variants
-    made = released(seen, cell).variants
+    made = make_release(seen, cell).variants
     values = {
         "majority": next_activity(real, held_out, 1),
         "unprotected baseline": next_activity(real.with_counts(np.ones_like(real.counts)), held_out),

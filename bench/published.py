@@ -19,7 +19,7 @@ from pathlib import Path
 from veilog.experiments import frontier
 from veilog.experiments.experiment import Experiment, Profile, Row, Table, find
 from veilog.experiments.fingerprints import CLOCKED, compute
-from veilog.experiments.runner import answers, kept_file, kept_rows, versions_of
+from veilog.experiments.runner import answers, read_rows, rows_file, versions_of
 from veilog.methods import METHODS, benchmark_facts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,12 +36,12 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
 
     Each row replaces the one before. The rows of quick runs are taken only on request.
     """
-    ran = kept_rows(kept_file(out, experiment))
+    ran = read_rows(rows_file(out, experiment))
     logs, runs = tuple(dict.fromkeys(row.cell.log for row in ran)), 1 + max((row.cell.run for row in ran), default=0)
     wanted = {cell.key for cell in experiment.cells(Profile(logs, runs, quick, options or {}))}
     new = [row for row in ran if row.cell.key in wanted]
-    place = kept_file(RESULTS, experiment)
-    rows = {row.cell.key: row for row in (*kept_rows(place), *new)}
+    place = rows_file(RESULTS, experiment)
+    rows = {row.cell.key: row for row in (*read_rows(place), *new)}
     if not rows:
         print(f"{experiment.name}: nothing was run")
         return 1
@@ -52,7 +52,7 @@ def publish(experiment: Experiment, out: Path, quick: bool = False, options: Map
 
 def _put(experiment: Experiment, rows: Sequence[Row]) -> None:
     """Keep the rows, and refresh the page, the pictures and the sentences from them."""
-    place = kept_file(RESULTS, experiment)
+    place = rows_file(RESULTS, experiment)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in rows))
     tables = experiment.tables(rows)
@@ -188,7 +188,7 @@ def check(experiments: Sequence[Experiment], logs: Path | None, processes: int =
     """
     there = find(logs) if logs else {}
     stale_ones = 0
-    kept = {experiment.name: kept_rows(kept_file(RESULTS, experiment)) for experiment in experiments}
+    kept = {experiment.name: read_rows(rows_file(RESULTS, experiment)) for experiment in experiments}
     compute(((experiment, row.cell) for experiment in experiments for row in kept[experiment.name]), processes)
     for experiment in experiments:
         rows = kept[experiment.name]
@@ -232,7 +232,7 @@ def confirm(experiment: Experiment, logs: Path | None, share: float = 0.1, proce
     at random but never anew for the same code. Returns 1 if a row came out differently.
     """
     there = find(logs) if logs else {}
-    rows = kept_rows(kept_file(RESULTS, experiment))
+    rows = read_rows(rows_file(RESULTS, experiment))
     stale = [row for row in stale_rows(experiment, rows, there) if row.cell.log in there or not row.cell.log]
     now = versions_of(experiment, [row.cell for row in stale], there)
     chosen = _sample(stale, share, random.Random(" ".join(sorted(set(now.values())))))

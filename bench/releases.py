@@ -13,7 +13,7 @@ from dataclasses import replace
 from benchmark import SIMILARITY, SMALL, asked, benchmark, grid
 from columns import Column
 from veilog.experiments import EXPERIMENTS
-from veilog.experiments.experiment import Cell, Given, Measured, Number, Profile, models, released
+from veilog.experiments.experiment import Cell, Given, Measured, Number, Profile, make_release, models
 from veilog.measures.directly_follows import frequency_emd, time_emd
 from veilog.measures.disclosure.measure import risk
 from veilog.measures.similarity.measure import relative_log_similarity
@@ -28,7 +28,7 @@ def measure(given: Given, cell: Cell) -> Measured:
     """Measure similarity, sizes and processor seconds of a release."""
     original = given.log.variants
     used = time.process_time()
-    made = released(given, cell).variants
+    made = make_release(given, cell).variants
     used = time.process_time() - used
     values: dict[str, Number] = {"cpu": used, "size_ratio": made.cases / original.cases, "cases": made.cases}
     values["similarity"] = relative_log_similarity(original, made).value if made.cases else 0.0
@@ -38,7 +38,7 @@ def measure(given: Given, cell: Cell) -> Measured:
 def measure_whole(given: Given, cell: Cell) -> Measured:
     """Measure a release with times, and distances of directly-follows pairs and times."""
     used = time.process_time()
-    release = released(given, cell)
+    release = make_release(given, cell)
     used = time.process_time() - used
     made = release.variants
     values: dict[str, Number] = {"cpu": used, "cases": made.cases, "similarity": 0.0}
@@ -60,7 +60,7 @@ def measure_groups(given: Given, cell: Cell) -> Measured:
         _ = replace(given.log).variants
         base.append(time.process_time() - started)
     used = time.process_time()
-    made = released(given, cell).variants
+    made = make_release(given, cell).variants
     used = time.process_time() - used
     background = str(cell.get("background", "sequence"))
     kind = background if background in ("set", "multiset") else "sequence"
@@ -74,7 +74,7 @@ def measure_groups(given: Given, cell: Cell) -> Measured:
 
 def measure_models(given: Given, cell: Cell) -> Measured:
     """Measure the quality of the model discovered from a release."""
-    original, made = given.log.variants, released(given, cell).variants
+    original, made = given.log.variants, make_release(given, cell).variants
     values: dict[str, Number] = {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
         return Measured(values, "nothing released")

@@ -69,7 +69,7 @@ def once(experiment: Experiment, given: argparse.Namespace) -> bool:
 
     print(f"\n# {experiment.name}\n", flush=True)
     if given.again:
-        runner.kept_file(given.out, experiment).unlink(missing_ok=True)
+        runner.rows_file(given.out, experiment).unlink(missing_ok=True)
 
     def progress(text: str, fraction: float | None) -> None:
         print(text, file=sys.stderr, flush=True)

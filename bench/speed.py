@@ -23,7 +23,7 @@ from veilog.experiments.experiment import Cell, Given, Measured, Profile
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.measures.similarity.measure import relative_log_similarity
-from veilog.methods._relations import balanced, play_out, play_out_guided
+from veilog.methods._relations import balance, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 from veilog.privacy.domain import ALL_FROM_LOG
 from veilog.releasing.run import release
@@ -127,7 +127,7 @@ def noisy_play(given: Given, cell: Cell) -> Measured:
     noisy = np.maximum(np.rint(relation + noise), 0).astype(np.int64)
     noisy[-1, -1] = relation[-1, -1]
     guided = cell.get("play") == "guided"
-    available = balanced(noisy) if guided else noisy
+    available = balance(noisy) if guided else noisy
     played = (play_out_guided if guided else play_out)(variants.labels, available, random)
     left = 1 - exact_relation(played, variants.labels).sum() / available.sum()
     similar = relative_log_similarity(variants, played).value

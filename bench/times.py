@@ -30,9 +30,9 @@ from veilog.measures.use_cases.performance import OFTEN, PERFORMANCE
 from veilog.measures.use_cases.sides import split
 from veilog.measures.use_cases.use_case import UseCaseOptions
 from veilog.methods._events import fits
-from veilog.methods._events.assemble import OF_STARTS, Details, assembled, released_cases
-from veilog.methods._events.times import durations, histogram, hours, steps
-from veilog.methods._events.times.processing import with_starts
+from veilog.methods._events.assemble import OF_STARTS, Details, assemble_log, released_cases
+from veilog.methods._events.times import durations, histogram, hours
+from veilog.methods._events.times.processing import add_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG
@@ -117,7 +117,7 @@ MADE_UP = {
 }
 DISTANCES = ("cycle_time", "relative", "absolute", "arrival", "circadian")
 HALVINGS = {"traffic_fines": 3}
-MODULES = {"durations": durations, "fits": fits, "histogram": histogram, "hours": hours, "steps": steps}
+MODULES = {"durations": durations, "fits": fits, "histogram": histogram, "hours": hours}
 
 
 @cache
@@ -151,14 +151,14 @@ def released_at(given: Given, cell: Cell) -> Measured:
     log, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     name, _, value = str(cell.get("constant")).partition("=")
     where, _, name = name.rpartition(".")
-    module = MODULES[where or "steps"]
+    module = MODULES[where or "durations"]
     source = noise.seeded(1000 + cell.run)
     curator = Curator(log.variants, log=log, randomness=source)
     cases = released_cases(variants, noise.generator(source))
     with patch.object(module, name, ast.literal_eval(value)) if value else nullcontext():
         delta = Fraction(str(cell.get("delta") or "0"))
         moments = released_times(curator, Fraction("0.4"), cases, window=curator.events.window, delta=delta)
-    made = assembled(Details(cases, moments), log.metadata)
+    made = assemble_log(Details(cases, moments), log.metadata)
     scores, floor = PERFORMANCE.score(made, log, UseCaseOptions()), floors(cell.log, given.path)
     real, found = (gaps_of(*original_of(one)) for one in (log, made))
     often = [pair for pair in found if len(real.get(pair, ())) >= OFTEN and real[pair].mean() > 0]
@@ -187,15 +187,15 @@ def worked(given: Given, cell: Cell) -> Measured:
     """
     plain, variants = read_once(cell.log, given.path), flow(cell.log, given.path, cell.run)
     free = overlapping(plain) if cell.get("overlaps") else ()
-    log = simulate.started(plain, overlapping=free)
+    log = simulate.draw_starts(plain, overlapping=free)
     source = noise.seeded(2000 + cell.run)
     curator = Curator(log.variants, log=log, randomness=source)
     cases = released_cases(variants, noise.generator(source))
     budget = Fraction("0.4") * Fraction(str(cell.get("epsilon")))
     window = curator.events.window
     moments = released_times(curator, budget * (1 - OF_STARTS), cases, window=window)
-    ended, began = with_starts(curator, budget * OF_STARTS, Fraction(0), cases, moments)
-    made = assembled(Details(cases, ended), log.metadata)
+    ended, began = add_starts(curator, budget * OF_STARTS, Fraction(0), cases, moments)
+    made = assemble_log(Details(cases, ended), log.metadata)
     made = replace(made, events=made.events.append_column(START, pa.array(began).cast(TIMESTAMP_TYPE)))
     values: dict[str, float | None] = {}
     for name, pair in (("", (made, log)), ("halves ", split(log, 0.5, cell.run))):
@@ -235,7 +235,15 @@ def worked_cells(profile: Profile) -> Iterator[Cell]:
 
 
 CONSTANTS = (
-    *("", "PLACES=3", "PLACES=8", "GROUP_NOISES=6", "GROUP_NOISES=24", "MOST_GROUPS=5", "MOST_GROUPS=20"),
+    *(
+        "",
+        "PLACES=3",
+        "PLACES=8",
+        "GROUP_NOISES=6",
+        "GROUP_NOISES=24",
+        "MOST_DURATION_GROUPS=5",
+        "MOST_DURATION_GROUPS=20",
+    ),
     *(
         "ROUNDS=5",
         "ROUNDS=20",

@@ -23,7 +23,7 @@ from benchmark import NO_LOG, SIMILARITY, benchmark, grid
 from columns import Column
 from timing import cpu_of, timed
 from veilog.experiments.experiment import Cell, Given, Measured, Profile
-from veilog.experiments.papers.measures import by_place, drawn, in_the_file
+from veilog.experiments.papers.measures import drawn, similarity_by_place, variants_in_file
 from veilog.logs.variants import Sequences, Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
 from veilog.methods.method import Request
@@ -172,7 +172,7 @@ def program(given: Given, cell: Cell) -> Measured:
     _, every, listed = drawn(trained, variants.cases, cell.run)
     values = {
         "similarity": relative_log_similarity(variants, every).value,
-        "by_place": by_place(in_the_file(given.log), listed),
+        "by_place": similarity_by_place(variants_in_file(given.log), listed),
         "found": FOUND[name],
         "variants": len(every),
         "cpu": costs["cpu"],

@@ -14,7 +14,7 @@ from veilog._language import ENGLISH, languages, spoken
 from veilog._language.catalogue import entries
 from veilog.errors import InputError, ParameterError
 from veilog.logs.synthetic.hospital import hospital
-from veilog.messages import Message, OwnerMessage, message_from, said_to
+from veilog.messages import Message, OwnerMessage, for_surface, message_from
 
 RELEASED = veilog.release(hospital(30, seed=1), "laplace", epsilon=1, depth=1, activities="log", seed=1)
 SOURCE = Path(veilog.__file__).parent
@@ -100,7 +100,7 @@ def test_an_error_says_what_to_do_in_the_words_of_its_reader() -> None:
     error = ParameterError("activities-undeclared", parameter="activities", method="evolve")
     said = {}
     for surface in ("python", "command", "pages"):
-        with said_to(surface):  # type: ignore[arg-type]
+        with for_surface(surface):  # type: ignore[arg-type]
             said[surface] = str(error)
     assert "--activities" in said["command"] and "--" not in said["python"] + said["pages"]
     assert error.code == "activities-undeclared"

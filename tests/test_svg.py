@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from veilog._notebook import element, escaped, picture, points_of
+from veilog._notebook import element, escape, picture, points_of
 
 NASTY = """<&>"' ]]> &amp; </text>"""
 
@@ -14,7 +14,7 @@ def test_texts_and_values_come_back_as_they_went_in(text: str) -> None:
     read = ET.fromstring(element("text", text, aria_label=text))
     assert read.text == text
     assert read.attrib == {"aria-label": text}
-    assert ET.fromstring(f"<li>{escaped(text)}</li>").text == text
+    assert ET.fromstring(f"<li>{escape(text)}</li>").text == text
 
 
 def test_attributes_have_their_names_and_numbers_one_place() -> None:

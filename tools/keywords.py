@@ -16,7 +16,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from veilog.methods import METHODS
-from veilog.methods.settings import Parameter, in_python
+from veilog.methods.settings import Parameter, python_name
 from veilog.releasing.request import OPTIONS, Option
 
 TARGET = Path(__file__).resolve().parents[1] / "src" / "veilog" / "releasing" / "keywords.py"
@@ -57,7 +57,7 @@ def settings() -> dict[str, dict[str, Parameter]]:
     for method in METHODS.values():
         for setting in () if method.package else method.parameters:
             if setting.name not in OPTIONS or not OPTIONS[setting.name].keyword:
-                found[in_python(setting.name)][method.name] = setting
+                found[python_name(setting.name)][method.name] = setting
     return found
 
 

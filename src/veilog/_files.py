@@ -331,7 +331,7 @@ def default_ledger() -> Path | None:
     return Path(named) if named else data_folder() / LEDGER
 
 
-def made_folder(ledger: Path) -> Path:
+def make_folder(ledger: Path) -> Path:
     """Return the default ledger; make its folder, if missing, for its user alone."""
     try:
         if not ledger.parent.is_dir():

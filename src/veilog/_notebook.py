@@ -116,7 +116,7 @@ def element(name: str, text: str = "", /, parts: Iterable[str] = (), **attribute
     with a fraction are rounded to one place.
     """
     said = "".join(f' {key.rstrip("_").replace("_", "-")}="{_value(value)}"' for key, value in attributes.items())
-    inside = escaped(text) + "".join(parts)
+    inside = escape(text) + "".join(parts)
     return f"<{name}{said}>{inside}</{name}>" if inside else f"<{name}{said}/>"
 
 
@@ -132,7 +132,7 @@ def points_of(places: Iterable[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """Return a text escaped for a place between elements."""
     return text.translate(_ESCAPES)
 

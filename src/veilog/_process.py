@@ -119,7 +119,7 @@ def _ignore_interrupts() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def unstopped() -> Iterator[Callable[[], None]]:
+def defer_stops() -> Iterator[Callable[[], None]]:
     """Yield a function whose call lets Ctrl-C and SIGTERM wait for the block's end.
 
     The block does two things that belong together. A signal that waited is raised at its end.

@@ -15,7 +15,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from veilog._language import dated, gettext, gettext_noop, localised, ngettext, percent, pgettext
+from veilog._language import format_date, format_number, gettext, gettext_noop, ngettext, percent, pgettext
 from veilog._notebook import element, picture, points_of
 from veilog.measures import Comparison
 from veilog.measures.durations import ActiveCases, CaseDurations
@@ -60,8 +60,8 @@ def lasting(hours: float) -> str:
     """Return a duration as text for people: ``3.2 days``."""
     for size, form in _LASTING:
         if hours >= (2 * size if size > 24 else size):  # "1.2 months" is less exact than "36.5 days"
-            return gettext(form, number=localised(f"{hours / size:.1f}"))
-    return gettext("{number} s", number=localised(f"{hours * 3600:.0f}"))
+            return gettext(form, number=format_number(f"{hours / size:.1f}"))
+    return gettext("{number} s", number=format_number(f"{hours * 3600:.0f}"))
 
 
 def bars(values: Sequence[int], top: float, width: int, *, plain: bool = False) -> str:
@@ -205,15 +205,15 @@ def _active(panel: _Panel, active: ActiveCases) -> list[str]:
     highest = max(*active.original, *active.released)
     step = _step(highest)
     reach = step * math.ceil(highest / step)
-    ticks = [(i * step / reach, localised(f"{i * step:,}")) for i in range(reach // step + 1)]
+    ticks = [(i * step / reach, format_number(f"{i * step:,}")) for i in range(reach // step + 1)]
     size = len(active.original)
     out = panel.head(
         gettext("Cases under way"),
         gettext(
             "per {time}; relative difference {difference}, in shape alone {shape}",
             time=_bin(active.bin_seconds),
-            difference=localised(f"{active.difference:.3f}"),
-            shape=localised(f"{active.shape_difference:.3f}"),
+            difference=format_number(f"{active.difference:.3f}"),
+            shape=format_number(f"{active.shape_difference:.3f}"),
         ),
     )
     out += panel.horizontal(ticks, gettext("cases"))
@@ -243,7 +243,7 @@ def _times(active: ActiveCases) -> list[tuple[float, str]]:
 def _moment(start: datetime.datetime, seconds: int, fine: bool) -> str:
     try:
         moment = start + datetime.timedelta(seconds=seconds)
-        return moment.strftime("%m-%d %H:%M") if fine else dated(moment.strftime("%Y-%m-%d"))
+        return moment.strftime("%m-%d %H:%M") if fine else format_date(moment.strftime("%Y-%m-%d"))
     except OverflowError:  # the end of the last bin may lie after the year 9999
         return ""
 

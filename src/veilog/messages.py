@@ -25,7 +25,7 @@ from string import Formatter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self, cast
 
-from veilog._language import ENGLISH, current, gettext, localised, sentence, spoken
+from veilog._language import ENGLISH, current, format_number, gettext, sentence, spoken
 
 Surface = Literal["python", "command", "pages"]
 _surface: ContextVar[Surface] = ContextVar("surface", default="python")
@@ -35,7 +35,7 @@ _NOTHING = "-"
 
 
 @contextmanager
-def said_to(surface: Surface) -> Iterator[None]:
+def for_surface(surface: Surface) -> Iterator[None]:
     """Use the words of this surface while the block lasts."""
     before = _surface.set(surface)
     try:
@@ -195,7 +195,7 @@ class _Filling(Formatter):
         except (TypeError, ValueError):  # a file has something else there
             text = str(value)
         is_number = isinstance(value, int | float | Fraction | Decimal) and not isinstance(value, bool)
-        return localised(text) if is_number else text
+        return format_number(text) if is_number else text
 
     def get_value(self, key: int | str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         return kwargs.get(str(key), "…")

@@ -37,7 +37,7 @@ from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message, as_message, message_from
 from veilog.methods import Method, method_named, travag
-from veilog.methods._events.assemble import Details, assembled, shuffled
+from veilog.methods._events.assemble import Details, assemble_log, shuffled
 from veilog.methods.method import Progress, Request, with_a_share
 from veilog.methods.travag import Trained, sample
 from veilog.methods.travag.model import state_from, state_to, trained_from, trained_to
@@ -47,7 +47,7 @@ from veilog.privacy.account.budgets import compose
 from veilog.privacy.account.guarantee import Condition, Guarantee, round_up
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import bounded, check_somebody
+from veilog.privacy.unit import bound_units, check_somebody
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
@@ -234,7 +234,7 @@ class Model:
 
     def _piece(self, owner: IntArray, before: int, metadata: Metadata) -> EventLog:
         """Return these cases as an event log, named in continuation of so many before."""
-        return as_released(assembled(Details(self.columns.take(owner)), Metadata(), before=before), metadata)
+        return as_released(assemble_log(Details(self.columns.take(owner)), Metadata(), before=before), metadata)
 
     def _check_room(self, number: int, path: Path, suffix: str, metadata: Metadata) -> None:
         """Refuse what the disk cannot hold, going by the size of a few cases."""
@@ -457,7 +457,7 @@ class Interrupts:
 
 
 @contextlib.contextmanager
-def held_interrupts() -> Iterator[Interrupts]:
+def hold_interrupts() -> Iterator[Interrupts]:
     """Yield the :class:`Interrupts` that Ctrl-C obeys within the block.
 
     Outside the main thread nothing changes.
@@ -503,7 +503,7 @@ class ResumedState:
         return self.state is not None and self.state.step == self.state.steps
 
 
-def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
+def earlier_run(found: Content | None, keeper: CheckpointFile) -> ResumedState:
     """Return the state in a checkpoint; :class:`~veilog.InputError` if inconsistent."""
     if found is None:
         return ResumedState()
@@ -521,7 +521,7 @@ def earlier(found: Content | None, keeper: CheckpointFile) -> ResumedState:
         raise InputError("checkpoint-contents-inconsistent", path=keeper.path, reason=error) from None
 
 
-def choosing(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
+def choose_run(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
     """Return the randomness that chooses the cases of people who have too many.
 
     It chooses the same ones in all parts of a run.
@@ -613,7 +613,7 @@ def _ahead(state: TrainingState, steps: int) -> TrainingState:
 
 
 @contextlib.contextmanager
-def settling(
+def settle_run(
     entry: Reservation,
     claimed: Callable[[], Guarantee],
     so_far: Callable[[], Guarantee],
@@ -712,19 +712,19 @@ def _train(
     assert isinstance(settings, travag.TravagSettings), "the one method that can be trained"
     asked = planned.epsilon, planned.delta
     as_published, seed, protected = planned.as_published, planned.seed, planned.unit
-    configuration = travag.configured(settings, as_published=as_published)
+    configuration = travag.configure(settings, as_published=as_published)
     planned.check(log)
     account = chosen_ledger(ledger, seeded=seed is not None, progress=progress)
 
     keeper = None if checkpoint is None else CheckpointFile(checkpoint)
-    held = bounded(log, protected, choosing(keeper, seed))
+    held = bound_units(log, protected, choose_run(keeper, seed))
     check_somebody(log, held)
 
     with contextlib.ExitStack() as stack:
         before = ResumedState()
         if keeper is not None:
             stack.callback(keeper.give_back)
-            before = earlier(keeper.begin(held.variants, _run_settings(planned, account)), keeper)
+            before = earlier_run(keeper.begin(held.variants, _run_settings(planned, account)), keeper)
         curator = Curator(held, domain=planned.public, randomness=source(seed, before.state))
         for reason in before.reasons:
             curator.peek(reason)
@@ -738,10 +738,10 @@ def _train(
         remarks: list[Message] = [*before.remarks, *protected.remarks]
         whole = partial(derive, at_least=(Fraction(0), Fraction(0)) if as_published else asked)
         if entry is not None:
-            stack.enter_context(settling(entry, whole, derive, curator, keeper, again=before.complete))
+            stack.enter_context(settle_run(entry, whole, derive, curator, keeper, again=before.complete))
         saver = None
         if keeper is not None:
-            interrupts = stack.enter_context(held_interrupts())
+            interrupts = stack.enter_context(hold_interrupts())
             interrupts.hold = True  # what is asked next is lost unless it comes to a checkpoint
             saver = Saver(keeper, interrupts, derive, remarks, before, found, mark)
         with with_a_share(Fraction(protected.most_cases)):

@@ -13,7 +13,7 @@ import veilog
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences
-from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._events.assemble import Details, assemble_log
 from veilog.methods._sampling import AnnotatedLog, annotated
 from veilog.methods.amun import Precision
 from veilog.privacy.domain import Domain
@@ -41,7 +41,7 @@ def log_of(cases: list[list[tuple[str, int]]]) -> EventLog:
     codes = np.array([labels.index(a) for case in cases for a, _ in case], dtype=np.int32)
     times = np.array([t * SECOND for case in cases for _, t in case], dtype=np.int64)
     offsets = np.cumsum([0, *map(len, cases)])
-    return assembled(Details(Sequences(labels, codes, offsets), times), Metadata())
+    return assemble_log(Details(Sequences(labels, codes, offsets), times), Metadata())
 
 
 def example() -> EventLog:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from veilog.errors import VeilogError
-from veilog.messages import Message, said_to
+from veilog.messages import Message, for_surface
 
 
 @contextmanager
@@ -22,5 +22,5 @@ def refused(kind: type[VeilogError], /, *codes: str, **values: Any) -> Iterator[
 
 def sentence(code: str, **values: Any) -> str:
     """Return the sentence of a code with all its values, as the command shows it."""
-    with said_to("command"):
+    with for_surface("command"):
         return str(Message(code, **values))

@@ -7,7 +7,7 @@ import functools
 
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.releasing.answers import OPENING, watched
+from veilog.releasing.answers import OPENING, watch
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
@@ -39,4 +39,4 @@ def check_charges(released: Release, tape: Tape) -> list[str]:
 def _watched_by(tape: Tape, curator: Curator) -> Curator:
     # The draw of the cases of a person that count came before; it takes more bits where there are more people.
     curator._randomness = noise.seeded(1)
-    return watched(curator, tape)
+    return watch(curator, tape)

@@ -1,9 +1,9 @@
 """Errors as a user of the command sees them."""
 
 from veilog.errors import VeilogError
-from veilog.messages import said_to
+from veilog.messages import for_surface
 
 
 def in_command(error: VeilogError) -> str:
-    with said_to("command"):
+    with for_surface("command"):
         return str(error)

@@ -15,7 +15,7 @@ from veilog.web.jobs.worker import WorkerTask
 from veilog.web.pages import render as pages
 from veilog.web.pages.outlook import Outlook
 from veilog.web.work import preview_form, work_on
-from veilog.web.work.request import asked_for
+from veilog.web.work.request import requested_options
 
 EVOLVE = {"method": "evolve", "epsilon": "1", "labels": "log"}
 
@@ -49,7 +49,7 @@ def written(path: Path, header: str, *rows: str) -> Path:
 
 def request_of(form: Mapping[str, str]) -> JobRequest:
     """Return the request of a form, as it is before it is queued."""
-    return JobRequest(asked_for(form).to_json(), form)
+    return JobRequest(requested_options(form).to_json(), form)
 
 
 def check_of(log: LogRecord, form: Mapping[str, str], settings: ServerSettings) -> str:

@@ -21,7 +21,7 @@ from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.jobs.store import Store
 from veilog.web.jobs.worker import Work
-from veilog.web.server import bounded, prepared, sockets_at
+from veilog.web.server import bound_connections, prepare_folder, sockets_at
 from veilog.web.work import read_log, work_on
 
 TOKEN = "0123456789abcdefABCDEF0123456789"
@@ -56,7 +56,7 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
 
     Not every system knows the name that the pages have otherwise.
     """
-    place = prepared(folder)
+    place = prepare_folder(folder)
     sockets = sockets_at("127.0.0.1", 0)
     many = {"max_kept": 1 << 20, "max_waiting": 1 << 20}
     facts = {
@@ -70,7 +70,7 @@ def served(folder: Path, work: Work = work_on, **settings: Any) -> Iterator[Serv
     } | settings
     own = ServerSettings(folder=place, port=sockets[0].getsockname()[1], **facts)
     app = make_app(own, work)
-    server = uvicorn.Server(bounded(app, len(sockets)))
+    server = uvicorn.Server(bound_connections(app, len(sockets)))
     thread = threading.Thread(target=server.run, args=(sockets,))
     thread.start()
     try:

@@ -23,7 +23,7 @@ from veilog import Domain
 from veilog.audits import twin_curator
 from veilog.audits.attacks import Attempt
 from veilog.audits.bounds import evidence_of_maximum
-from veilog.audits.twin_curator import AuditRun, RecordedCall, RecordedRun, Recorder, Script, Twins, asked_again
+from veilog.audits.twin_curator import AuditRun, RecordedCall, RecordedRun, Recorder, Script, Twins, replay_run
 from veilog.audits.whitebox import WhiteProof, prove
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
 from veilog.messages import Message
@@ -241,7 +241,7 @@ class OfOneQuestion(Recorder):
             mock.patch.object(*self.fault) if self.fault else nullcontext(),
             mock.patch.object(twin_curator, "evidence_of_maximum", evidence_once),
         ):
-            return [asked_again(self.planned, twins, script, log, with_, seed) for seed in seeds]
+            return [replay_run(self.planned, twins, script, log, with_, seed) for seed in seeds]
 
 
 def audited(name: str, fault: tuple[Any, str, Any] | None = None, rarely: int = 1) -> WhiteProof:

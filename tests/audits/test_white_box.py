@@ -28,7 +28,7 @@ from veilog.audits.bounds import (
     log_probability,
     runs_to_refute,
 )
-from veilog.audits.twin_curator import Twins, asked_again, recorded
+from veilog.audits.twin_curator import Twins, record_run, replay_run
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital, variants_only
 from veilog.privacy.account.losses import EpsilonDeltaLoss, GaussianLoss, LaplaceLoss, composed_delta
@@ -155,17 +155,15 @@ def test_a_run_is_what_a_release_asks_and_its_evidence_that_of_its_answers() -> 
     twins = Twins(planned, EMPTY.without, EMPTY.with_)
     for there in (False, True):
         log = EMPTY.with_ if there else EMPTY.without
-        found, script = recorded(planned, twins, log, there, 5)
+        found, script = record_run(planned, twins, log, there, 5)
         assert [answer.priced and answer.priced.question for answer in found.answers] == ["count", "sums"]
         count, sums = found.answers
         assert abs(count.evidence) == pytest.approx(0.1)
         assert abs(sums.evidence) <= 0.9 and sums.noise and sums.chance < 1e-9
-        assert found == recorded(planned, twins, log, there, 5)[0]
-        assert found == asked_again(planned, twins, script, log, there, 5), (
-            "and so is what is asked again, seed by seed"
-        )
-        assert found != asked_again(planned, twins, script, log, there, 6)
-        assert len(recorded(planned, twins, log, there, 5, 1)[0].answers) == 1
+        assert found == record_run(planned, twins, log, there, 5)[0]
+        assert found == replay_run(planned, twins, script, log, there, 5), "and so is what is asked again, seed by seed"
+        assert found != replay_run(planned, twins, script, log, there, 6)
+        assert len(record_run(planned, twins, log, there, 5, 1)[0].answers) == 1
 
 
 @pytest.mark.slow
@@ -187,14 +185,14 @@ def test_questions_about_attributes_are_answered_and_their_evidence_is_within_wh
     )
     planned = plan("df-laplace", epsilon=12, domain=domain, allow_no_protection=True, **wanted)
     twins = Twins(planned, without, with_)
-    found, script = recorded(planned, twins, with_, True, 5)
+    found, script = record_run(planned, twins, with_, True, 5)
     asked = [answer.priced and answer.priced.question for answer in found.answers]
     assert asked.count("most apart") >= 1 and asked.count("event sums") >= 8
     for answer in found.answers:
         assert answer.priced is not None
         assert abs(answer.evidence) <= answer.priced.epsilon + 1e-9
     assert any(answer.evidence for answer in found.answers if answer.priced and answer.priced.question == "most apart")
-    again = asked_again(planned, twins, script, with_, True, 5).answers
+    again = replay_run(planned, twins, script, with_, True, 5).answers
     assert [answer.priced for answer in again] == [answer.priced for answer in found.answers]
     assert all(abs(answer.evidence) <= answer.priced.epsilon + 1e-9 for answer in again if answer.priced)
 
@@ -220,7 +218,7 @@ def test_a_right_method_keeps_its_epsilon(method: str, pair: Any, settings: dict
 def test_histograms_that_are_paid_for_together_are_one_answer() -> None:
     planned = plan("laplace", epsilon=1, delta="1e-2", depth=12, activities=("a",)).declaring(veilog.Domain(("a",), 60))
     twins = Twins(planned, THOUSANDS.without, THOUSANDS.with_)
-    found, _ = recorded(planned, twins, THOUSANDS.with_, True, 5)
+    found, _ = record_run(planned, twins, THOUSANDS.with_, True, 5)
     assert [answer.priced and answer.priced.question for answer in found.answers] == ["rounds", "histogram"]
     rounds = found.answers[0]
     assert rounds.priced is not None and rounds.priced.steps[0].steps == 1
@@ -233,11 +231,11 @@ def test_sums_that_are_paid_for_together_are_one_answer_and_are_asked_again() ->
     domain = veilog.Domain(full.variants.labels, 30)
     planned = plan("df-laplace", epsilon=4, delta="1e-2", times="0.25", domain=domain, allow_no_protection=True)
     twins = Twins(planned, full.only(np.arange(99)), full)
-    found, script = recorded(planned, twins, full, True, 5)
+    found, script = record_run(planned, twins, full, True, 5)
     (rounds,) = (answer for answer in found.answers if answer.priced and answer.priced.question == "event rounds")
     (again,) = (
         answer
-        for answer in asked_again(planned, twins, script, full, True, 6).answers
+        for answer in replay_run(planned, twins, script, full, True, 6).answers
         if answer.priced and answer.priced.question == "event rounds"
     )
     for answer in (rounds, again):
@@ -303,7 +301,7 @@ def test_relations_with_gaussian_noise_are_an_answer_whose_evidence_is_that_of_t
     planned = planned.declaring(veilog.Domain(activities, 60))
     more = veilog.Variants.from_dict({**log.to_dict(), ("a",) * 30: 1})
     twins = Twins(planned, log, more)
-    found, _ = recorded(planned, twins, more, True, 5)
+    found, _ = record_run(planned, twins, more, True, 5)
     (relations,) = [answer for answer in found.answers if answer.priced and answer.priced.question == "sums"]
     assert relations.priced is not None and relations.priced.steps[0].steps == 1
     assert relations.priced.delta > 0

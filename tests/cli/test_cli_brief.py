@@ -14,7 +14,7 @@ from commands import error_of
 from refusals import sentence
 
 import veilog
-from veilog._language import counted
+from veilog._language import count_phrase
 from veilog.cli import main
 from veilog.cli.shared.releases import release_brief
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
@@ -161,12 +161,12 @@ def test_how_long_cases_last_says_of_how_many_released_cases(cases: int, warned:
     kept = Comparison(31, cases, {"case_durations": Found(lasting)}, {})
     told = [str(cell) for cell in release_brief(released, ["out.xes"], kept).columns[1].cells]
     few = " (too few to estimate durations)" if warned else ""
-    said = f"of {counted(cases, 'released case')}{few}: half up to 2.0 h, of the original 1.0 h"
+    said = f"of {count_phrase(cases, 'released case')}{few}: half up to 2.0 h, of the original 1.0 h"
     assert any(cell.startswith(said) for cell in told), told
 
 
 def test_one_of_a_thing_is_one() -> None:
-    assert [counted(n, "variant") for n in (0, 1, 2)] == ["0 variants", "1 variant", "2 variants"]
+    assert [count_phrase(n, "variant") for n in (0, 1, 2)] == ["0 variants", "1 variant", "2 variants"]
 
 
 @pytest.mark.slow

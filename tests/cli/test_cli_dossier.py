@@ -16,7 +16,7 @@ from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.report.facts import today
-from veilog.report.words import of_other_accounts, said_of_others
+from veilog.report.words import other_accounts_sentence, other_releases_sentence
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_with_the_original_it_is_for_the_owner_and_knows_the_ledger(folder: Path
     text = target.read_text()
     assert "Not for release" in text and "log.xes" in text
     standing = LedgerStatus.of_entry(Ledger.open(f"{log}.ledger"), 2)
-    state, known = said_of_others(standing)
+    state, known = other_releases_sentence(standing)
     assert standing.account is not None and standing.account.spent == (2, 0) and state == "checked"
     assert known in text
     once = (tmp_path / "at-once.md").read_text()
@@ -85,11 +85,11 @@ def test_the_owner_is_told_of_the_other_accounts_of_the_ledger(folder: Path, tmp
     assert main(["dossier", str(out), str(tmp_path / "later.md"), "--original", str(log)]) == 0
     assert main(["report", str(out), str(tmp_path / "later.html"), "--original", str(log)]) == 0
     standing = replace(LedgerStatus.of_entry(before, 2), as_of=today())
-    state, alone = said_of_others(standing)
+    state, alone = other_releases_sentence(standing)
     assert (state, standing.names) == ("checked", ("last-month.csv",))
     for name in ("later.md", "later.html"):
         text = shown_by(tmp_path / name)
-        assert alone in text and of_other_accounts(standing) in text, name
+        assert alone in text and other_accounts_sentence(standing) in text, name
 
 
 def test_an_original_with_nothing_in_common_is_refused(

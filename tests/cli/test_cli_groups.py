@@ -11,7 +11,7 @@ from refusals import refused, sentence
 
 import veilog
 from veilog.cli import main
-from veilog.report.release_facts import told_by_file
+from veilog.report.release_facts import facts_of_file
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_who_compares_groups_with_activities_hears_which_list_is_missing(
 ) -> None:
     Path("log.csv").write_text(Path(log).read_text().replace(",B,", ",D,"))
     assert main(["compare", log, "out.xes"]) == 0
-    released_by = told_by_file(veilog.read("out.xes")).guarantee.conditions
+    released_by = facts_of_file(veilog.read("out.xes")).guarantee.conditions
     (grouped,) = (condition.text for condition in released_by if condition.code == "activities-mapped")
     said = sentence("groups-not-of-original", said=grouped)
     assert "map.csv" in said and said in " ".join(capsys.readouterr().out.split())

@@ -112,7 +112,7 @@ def test_a_method_that_needs_all_events_says_how_many_will_do(
     options: list[str],
 ) -> None:
     monkeypatch.setattr(loader, "LARGE", 1000)
-    monkeypatch.setattr(loader, "stored", None)
+    monkeypatch.setattr(loader, "store_log", None)
     (log, *engine), ledger = elsewhere[where], tmp_path / "ledger"
     options = [*options, "--ledger", str(ledger)]
     error = error_of(capsys, "release", log, tmp_path / "out.xes", *options, *engine)
@@ -145,7 +145,7 @@ def test_a_disk_that_fills_up_charges_nothing(
 
 def test_a_method_that_needs_all_events_gets_them(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table_reader, "LARGE", 10)
-    monkeypatch.setattr(loader, "stored", None)
+    monkeypatch.setattr(loader, "store_log", None)
     assert (
         main(["release", str(log), str(tmp_path / "out.parquet"), "--method", "pretsa", "-p", "k=2", "--no-compare"])
         == 0

@@ -20,7 +20,7 @@ from veilog.cli import main
 from veilog.errors import OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.release_facts import told_by_file
+from veilog.report.release_facts import facts_of_file
 
 GOOD = (
     '<?xml version="1.0" encoding="UTF-8"?><log>\n<trace><string key="concept:name" value="1"/>\n'
@@ -199,7 +199,7 @@ def test_a_release_for_both_writes_two_files_of_one_run(
     told = run(capsys, "release", log, out, *evolve, "--ledger", ledger)
     assert told[0] == 0 and "out-models.xes.gz" in "".join(told[1].split())
     for path in (out, models):
-        guarantee = told_by_file(veilog.read(path)).guarantee
+        guarantee = facts_of_file(veilog.read(path)).guarantee
         assert (guarantee.status, guarantee.epsilon) == ("proven", 1.0)
     assert veilog.read(out).cases.num_rows == veilog.read(models).cases.num_rows
     account = Ledger(ledger).account(veilog.read(log))

@@ -75,12 +75,12 @@ def test_command_python_and_pages_have_one_ledger(tmp_path: Path, monkeypatch: p
     assert own is not None and own.parent == data_folder()
     veilog.release(hospital(30, seed=1), "evolve", epsilon=1, activities="log")
     assert own.exists()
-    place = server.prepared(data_folder())  # a ledger that was there first does not keep the pages out
+    place = server.prepare_folder(data_folder())  # a ledger that was there first does not keep the pages out
     assert server.ledger_in(place, None, usual=True, seeded=False).samefile(own)
     other = tmp_path / "other.ledger"
     assert server.ledger_in(place, other, usual=True, seeded=False) == other
     assert server.ledger_in(place, None, usual=True, seeded=True).name == "test-veilog.ledger"
-    apart = server.prepared(tmp_path / "apart")
+    apart = server.prepare_folder(tmp_path / "apart")
     assert server.ledger_in(apart, None, usual=False, seeded=False) == apart / "veilog.ledger"
     monkeypatch.setenv("VEILOG_LEDGER", str(other))
     assert server.ledger_in(place, None, usual=True, seeded=False) == other
@@ -93,15 +93,15 @@ def test_a_folder_that_others_may_read_is_refused(tmp_path: Path, capsys: pytest
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o755)
     assert "chmod 700" in refused(capsys, "--folder", str(tmp_path / "open"))
-    made = server.prepared(tmp_path / "new" / "data")
+    made = server.prepare_folder(tmp_path / "new" / "data")
     assert made.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_the_last_run_did_not_finish_to_upload_is_deleted(tmp_path: Path) -> None:
-    made = server.prepared(tmp_path / "data")
+    made = server.prepare_folder(tmp_path / "data")
     (made / "veilog.sqlite").touch()
     (made / "incoming" / "half").write_text("x")
-    server.prepared(made)
+    server.prepare_folder(made)
     assert list((made / "incoming").iterdir()) == []
 
 

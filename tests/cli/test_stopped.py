@@ -282,7 +282,7 @@ def test_what_is_stopped_when_all_is_done_says_what_there_is(
         yield
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("veilog.cli.cleared", cleared)
+    monkeypatch.setattr("veilog.cli.remove_at_end", cleared)
     out = tmp_path / "out.xes"
     assert main(["release", str(log), str(out), *RELEASE, "--no-ledger"]) == 130
     told = [sentence("interrupted-cleanly"), sentence("release-written", place=out)]
@@ -308,7 +308,7 @@ def test_sigterm_before_anything_was_asked_costs_nothing(
     def ended(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr("veilog.releasing.run.made_by", ended)
+    monkeypatch.setattr("veilog.releasing.run.make_by_method", ended)
     own = tmp_path / "own.ledger"
     assert main(["release", str(log), str(tmp_path / "out.xes"), *RELEASE, "--ledger", str(own)]) == 143
     assert sentence("nothing-spent") in capsys.readouterr().err

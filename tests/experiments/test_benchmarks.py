@@ -13,9 +13,9 @@ import pytest
 
 from veilog.experiments import EXPERIMENTS
 from veilog.experiments.experiment import Cell, Experiment, Given, Lines, Measured, Plot, Profile, Row, Table
-from veilog.experiments.fingerprints import of_method
+from veilog.experiments.fingerprints import method_fingerprint
 from veilog.experiments.frontier import FRONTIER
-from veilog.experiments.runner import kept_file, kept_rows, run, versions_of
+from veilog.experiments.runner import read_rows, rows_file, run, versions_of
 from veilog.methods import METHODS
 
 ROOT = Path(__file__).parents[2]
@@ -129,10 +129,10 @@ def test_a_second_run_replaces_its_rows_and_leaves_the_others(published: ModuleT
     run(replace(TOY, runs=3), None, tmp_path / "out")
     published.publish(TOY, tmp_path / "out")
     again = Row(Cell("", run=1), {"cpu": 7.0}, None, 0.1, "other-")
-    kept_file(tmp_path / "more", TOY).parent.mkdir(parents=True)
-    kept_file(tmp_path / "more", TOY).write_text(json.dumps(again.to_json()) + "\n")
+    rows_file(tmp_path / "more", TOY).parent.mkdir(parents=True)
+    rows_file(tmp_path / "more", TOY).write_text(json.dumps(again.to_json()) + "\n")
     published.publish(TOY, tmp_path / "more")
-    rows = kept_rows(kept_file(published.RESULTS, TOY))
+    rows = read_rows(rows_file(published.RESULTS, TOY))
     assert [row.values["cpu"] for row in rows] == [1.0, 7.0, 3.0]
 
 
@@ -171,11 +171,11 @@ def test_stale_rows_are_of_this_code_where_a_sample_comes_out_the_same(
     run(replace(TOY, runs=20), None, tmp_path / "out")
     published.publish(TOY, tmp_path / "out")
     changed = replace(TOY, small=Profile((), 1, False))
-    place = kept_file(published.RESULTS, TOY)
-    before = [row.version for row in kept_rows(place)]
+    place = rows_file(published.RESULTS, TOY)
+    before = [row.version for row in read_rows(place)]
     assert published.confirm(changed, None) == 0
     assert re.search(r"\btoy: 3 of 20 .* 20 hold", capsys.readouterr().out)
-    rows = kept_rows(place)
+    rows = read_rows(place)
     assert published.stale_rows(changed, rows, {}) == []
     assert [row.made_by for row in rows] == before, "what computed them is still said"
     assert published.confirm(changed, None) == 0
@@ -197,7 +197,7 @@ def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
         cells=lambda profile: (Cell("", m, (), i) for m in ("laplace", "sapa") for i in range(9)),
     )
     (tmp_path / "toy.md").write_text("# Toy\n")
-    place = kept_file(published.RESULTS, experiment)
+    place = rows_file(published.RESULTS, experiment)
     place.parent.mkdir(parents=True)
     kept = [
         Row(cell, {"cpu": 7.0, "similarity": float(cell.run)}, None, 0.1, "old-", {"found": cell.method})
@@ -206,7 +206,7 @@ def test_one_row_that_comes_out_otherwise_leaves_those_of_its_method_stale(
     kept[13] = replace(kept[13], values={"cpu": 7.0, "similarity": 4.1})
     place.write_text("".join(json.dumps(row.to_json()) + "\n" for row in kept))
     assert published.confirm(experiment, None, share=1) == 1
-    stale = published.stale_rows(experiment, kept_rows(place), {})
+    stale = published.stale_rows(experiment, read_rows(place), {})
     assert {row.cell.method for row in stale} == {"sapa"}
     assert len(stale) == 9
 
@@ -231,7 +231,7 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
     kept = [folder.name for folder in RESULTS.iterdir()]
     assert {"claims", "frontier"} <= set(kept) <= set(known)
     for name in kept:
-        rows = kept_rows(kept_file(RESULTS, known[name]))
+        rows = read_rows(rows_file(RESULTS, known[name]))
         pages = [page.read_text() for page in module.pages_with(name)]
         places = [module.refreshed(page, name, known[name].tables(rows)) for page in pages]
         assert [after for after, _ in places] == pages, f"python bench/run.py --publish {name}"
@@ -243,6 +243,8 @@ def test_what_is_published_is_what_the_kept_rows_say(program: ModuleType) -> Non
 STALE = {
     "claims": "half an hour; of the code before evolve imagined longer traces and readers took values by themselves",
     "frontier": "an hour; evolve's rows are of before its kinds of case, pripel's and libra's of before today's times",
+    "large-events": "times of one machine; of the day before attributes were asked by signs of the path",
+    "spark-events": "times of one machine; of the day before attributes were asked by signs of the path",
     "travag-program": "eleven minutes a training; of the day on which sums over events could be made elsewhere, before",
 }
 """Published rows of older code than today's, with the reason why they stay."""
@@ -258,7 +260,7 @@ def kept(known: dict[str, Experiment]) -> dict[str, list[Row]]:
     """Return the published rows by experiment, without those known to be stale."""
     published = {folder.name for folder in RESULTS.iterdir()}
     assert set(STALE) <= published
-    return {name: kept_rows(kept_file(RESULTS, known[name])) for name in published - set(STALE)}
+    return {name: read_rows(rows_file(RESULTS, known[name])) for name in published - set(STALE)}
 
 
 @pytest.mark.slow
@@ -269,7 +271,7 @@ def test_published_numbers_are_of_the_methods_of_now(kept: dict[str, list[Row]])
     snapshots and tests of their own.
     """
     cells = {(row.cell.method, row.cell.get("as_published", False) is True) for rows in kept.values() for row in rows}
-    now = {cell: of_method(*cell) for cell in cells if cell[0]}
+    now = {cell: method_fingerprint(*cell) for cell in cells if cell[0]}
     stale = {
         (name, row.cell.method)
         for name, rows in kept.items()
@@ -297,12 +299,12 @@ def test_one_is_run_by_name(
     monkeypatch.setattr(sys, "argv", arguments)
     assert program.main() == 0
     assert "| 1 | 2.0 |" in capsys.readouterr().out
-    first = kept_file(tmp_path, TOY).read_text()
+    first = rows_file(tmp_path, TOY).read_text()
     assert program.main() == 0
-    assert kept_file(tmp_path, TOY).read_text() == first, "nothing was measured again"
+    assert rows_file(tmp_path, TOY).read_text() == first, "nothing was measured again"
     monkeypatch.setattr(sys, "argv", [*arguments, "--again", "--runs", "3"])
     assert program.main() == 0
-    assert len(kept_rows(kept_file(tmp_path, TOY))) == 3
+    assert len(read_rows(rows_file(tmp_path, TOY))) == 3
     monkeypatch.setattr(sys, "argv", ["run.py", "nowhere"])
     with pytest.raises(SystemExit):
         program.main()
@@ -348,4 +350,4 @@ def test_no_command_grows_faster_than_its_log_and_no_ratio_got_a_fifth_worse(
     (experiment,) = module.BENCHMARKS
     done = run(experiment, None, tmp_path, quick=True)
     assert [row.problem for row in done.rows if row.problem] == []
-    assert module.worse(done.rows, kept_rows(kept_file(RESULTS, experiment))) == []
+    assert module.worse(done.rows, read_rows(rows_file(RESULTS, experiment))) == []

@@ -174,7 +174,7 @@ def test_a_row_with_an_unknown_setting_is_refused() -> None:
 
 def test_similarity_by_place_cancels_different_variants() -> None:
     ours, theirs = {("a", "b"): 3, ("c", "d"): 1}, {("c", "d"): 3, ("a", "b"): 1}
-    assert papers_measures.by_place(ours, theirs) == 1.0
+    assert papers_measures.similarity_by_place(ours, theirs) == 1.0
     assert relative_log_similarity(Variants.from_dict(ours), Variants.from_dict(theirs)).value == 0.5
 
 

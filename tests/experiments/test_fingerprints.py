@@ -16,7 +16,14 @@ import pytest
 import veilog
 from veilog.experiments import fingerprints
 from veilog.experiments.experiment import Cell, Experiment, Given, Measured, Profile
-from veilog.experiments.fingerprints import compute, few_variants, of_measure, of_method, small_log, trials
+from veilog.experiments.fingerprints import (
+    compute,
+    few_variants,
+    measure_fingerprint,
+    method_fingerprint,
+    small_log,
+    trials,
+)
 from veilog.methods import METHODS
 
 SOURCE = Path(veilog.__file__).parent
@@ -149,10 +156,10 @@ def test_a_method_is_tried_where_its_branches_are(name: str) -> None:
 
 @pytest.mark.slow
 def test_fingerprints_are_of_one_method_each() -> None:
-    found = {of_method(name) for name in ("sapa", "dpim", "pretsa")}
+    found = {method_fingerprint(name) for name in ("sapa", "dpim", "pretsa")}
     assert {len(fingerprint) for fingerprint in found} == {12}
     assert len(found) == 3
-    assert fingerprints._method_fingerprint("sapa", as_published=False) == of_method("sapa")
+    assert fingerprints._method_fingerprint("sapa", as_published=False) == method_fingerprint("sapa")
 
 
 def valued(given: Given, cell: Cell) -> Measured:
@@ -175,24 +182,24 @@ def experiment(**settings: object) -> Experiment:
 
 
 def test_the_fingerprint_of_a_measure_is_of_its_values() -> None:
-    usual = of_measure(experiment(), "travas")
+    usual = measure_fingerprint(experiment(), "travas")
     assert len(usual) == 12
     for same in ({"took": 2.0}, {"more": 1e-12}):
-        assert of_measure(experiment(**same), "travas") == usual
+        assert measure_fingerprint(experiment(**same), "travas") == usual
     for other in ({"more": 1e-4}, {"why": "refused"}):
-        assert of_measure(experiment(**other), "travas") != usual
-    assert of_measure(replace(experiment(), small=None), "travas") == ""
+        assert measure_fingerprint(experiment(**other), "travas") != usual
+    assert measure_fingerprint(replace(experiment(), small=None), "travas") == ""
 
 
 @pytest.mark.nightly
 def test_processes_find_the_same_fingerprints(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes compute the same fingerprints, and no known one again."""
     cells = [(experiment(), Cell("small", name)) for name in ("pretsa", "dpim")]
-    alone = [of_method(name) for name in ("pretsa", "dpim")]
+    alone = [method_fingerprint(name) for name in ("pretsa", "dpim")]
     monkeypatch.setattr(fingerprints, "_found", {fingerprints._method_task("dpim", False): "known"})
     compute(cells, 2)
     monkeypatch.setattr(fingerprints, "trials", None)
-    assert [of_method(name) for name in ("pretsa", "dpim")] == [alone[0], "known"]
+    assert [method_fingerprint(name) for name in ("pretsa", "dpim")] == [alone[0], "known"]
 
 
 def test_small_logs_are_what_they_were() -> None:

@@ -157,7 +157,7 @@ def test_a_cell_is_computed_again_when_its_method_has_changed(
     folder: Path, tmp_path: Path, marks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(COUNTED, folder, tmp_path, runs=2)
-    monkeypatch.setattr(runner, "of_method", lambda method, as_published: "upgraded")
+    monkeypatch.setattr(runner, "method_fingerprint", lambda method, as_published: "upgraded")
     assert run(COUNTED, folder, tmp_path, runs=2).computed == 2
     assert run(COUNTED, folder, tmp_path, runs=2).computed == 0
 
@@ -184,7 +184,7 @@ def test_a_broken_line_is_computed_again(folder: Path, tmp_path: Path, marks: Pa
 
 def test_a_kept_row_says_which_code_and_machine_made_it(folder: Path, tmp_path: Path, marks: Path) -> None:
     done = run(COUNTED, folder, tmp_path, runs=2)
-    rows = runner.kept_rows(runner.kept_file(tmp_path, COUNTED))
+    rows = runner.read_rows(runner.rows_file(tmp_path, COUNTED))
     assert tuple(rows) == done.rows
     assert rows[0].machine == runner.machine() != ""
     assert [row.version for row in rows] == list(

@@ -13,22 +13,22 @@ from refusals import refused, sentence
 import veilog
 from veilog import Variants, report
 from veilog._language import (
-    dated,
+    format_date,
+    format_number,
     gettext,
-    in_two_digits,
     languages,
-    localised,
     ngettext,
     percent,
     quoted,
     share_in_percent,
     spoken,
+    two_digits,
 )
-from veilog._language.catalogue import parsed
+from veilog._language.catalogue import parse_catalogue
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
-from veilog.messages import said_to
+from veilog.messages import for_surface
 from veilog.report.dossier import as_html, as_markdown, dossier
 
 LOG = hospital(120, seed=1)
@@ -53,9 +53,9 @@ def test_a_share_is_never_rounded_to_nothing_or_to_all(share: float, written: st
 
 def test_two_digits_are_written_without_a_power_of_ten() -> None:
     numbers = (0.0000667, 0.033, 1.5, 9.96, 300.0, 15_000.0)
-    assert [in_two_digits(number) for number in numbers] == ["0.000067", "0.033", "1.5", "10", "300", "15,000"]
+    assert [two_digits(number) for number in numbers] == ["0.000067", "0.033", "1.5", "10", "300", "15,000"]
     with spoken("de"):
-        assert (in_two_digits(2.5), in_two_digits(15_000.0)) == ("2,5", "15.000")
+        assert (two_digits(2.5), two_digits(15_000.0)) == ("2,5", "15.000")
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_numbers_dates_and_quotes_follow_the_language(
     language: str, number: str, share: str, date: str, quote: str
 ) -> None:
     with spoken(language):
-        assert localised("1,234.5") == number
+        assert format_number("1,234.5") == number
         assert percent("12.5") == share
-        assert dated("2026-03-10") == date
+        assert format_date("2026-03-10") == date
         assert quoted("a") == quote
         assert gettext("{n} more variants", n=12_345).count(number[1]) == 1  # whole numbers by themselves
 
@@ -114,7 +114,7 @@ def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:
         '# said twice\n#: a.py\nmsgctxt "x"\nmsgid "one"\nmsgstr ""\n"first "\n"\\"half\\""\n\n'
         'msgid "one day"\nmsgid_plural "{n} days"\nmsgstr[0] "den"\nmsgstr[1] "dny"\nmsgstr[2] "dní"\n'
     )
-    found = parsed(text)
+    found = parse_catalogue(text)
     assert found.one == {("x", "one"): 'first "half"'}
     assert [found.counted("one day", n) for n in (1, 3, 9)] == ["den", "dny", "dní"]
     assert found.counted("two days", 1) is None
@@ -132,7 +132,7 @@ def test_what_a_release_notes_for_its_owner_is_in_each_language(language: str, t
     notes = made.owner_only.notes
     codes = ["one-activity-undeclared", "one-value-undeclared", "one-person-over-bound", "in-no-ledger"]
     assert [note.code for note in notes] == codes
-    with spoken(language), said_to("pages"):
+    with spoken(language), for_surface("pages"):
         assert not [line for note in notes for line in english_lines(str(note))]
         assert "'who'" in str(notes[1])
 

@@ -22,7 +22,7 @@ from veilog.errors import BudgetError, ParameterError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Cost, Entry
 from veilog.ledger.ledger import Ledger
-from veilog.ledger.rules import Composed, FixedSchedule, composed_budget, planned_budget, read, together
+from veilog.ledger.rules import Composed, FixedSchedule, composed_budget, parse_rule, planned_budget, together
 from veilog.logs.synthetic.hospital import hospital
 from veilog.privacy.account.composition import planned_epsilon, renyi_epsilon, renyi_of
 from veilog.privacy.curator import Curator
@@ -440,13 +440,13 @@ def test_a_rule_goes_on_where_data_without_releases_come_to_it(ledger: Ledger) -
 @pytest.mark.parametrize("text", ["{}", '{"how": "guess"}', "[]", '{"how": "composed", "since": 1}', '{"how": "plan"}'])
 def test_a_rule_that_is_none_is_no_rule(text: str) -> None:
     with pytest.raises(ValueError, match="no rule"):
-        read(text)
+        parse_rule(text)
 
 
 def test_a_rule_is_kept_exactly() -> None:
     for rule in (FixedSchedule(7, 3, (Fraction(1, 3), Fraction(1, 10**9))), Composed(7, Fraction(651, 100))):
-        assert read(json.dumps(rule.to_json())) == rule
-    assert read(None) is None
+        assert parse_rule(json.dumps(rule.to_json())) == rule
+    assert parse_rule(None) is None
 
 
 @pytest.mark.slow

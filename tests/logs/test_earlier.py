@@ -13,7 +13,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.files import read_variants
 from veilog.logs.findings import DUPLICATES
 from veilog.logs.metadata import Attribute, Metadata
-from veilog.logs.provenance import ATTRIBUTES_TOGETHER, UNKNOWN, Provenance, parted
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER, UNKNOWN, Provenance, split_metadata
 from veilog.logs.storage.loader import store
 from veilog.messages import Message
 
@@ -189,7 +189,7 @@ def test_attributes_that_tell_cases_or_activities_then_were_read_together(
     ids=range(15),
 )
 def test_no_sentence_of_a_file_is_said_that_veilog_does_not_write(said: str) -> None:
-    metadata, found = parted(Metadata(attributes=(Attribute("veilog:read", said, "string"),)))
+    metadata, found = split_metadata(Metadata(attributes=(Attribute("veilog:read", said, "string"),)))
     assert metadata == Metadata() and found == Provenance((UNKNOWN,))
 
 
@@ -197,6 +197,6 @@ def test_what_veilog_writes_is_known() -> None:
     on_addons = Message("read-by-add-on", name="mine", package="some-package 1.0")
     said = {"together": [noted(DUPLICATES), noted(on_addons)], "attributes": [noted(ATTRIBUTES_TOGETHER)]}
     text = json.dumps(said | {"mapped": [noted(grouped("m"))], "way": ""})
-    found = parted(Metadata(attributes=(Attribute("veilog:read", text, "string"),)))[1]
+    found = split_metadata(Metadata(attributes=(Attribute("veilog:read", text, "string"),)))[1]
     assert found == Provenance((DUPLICATES, on_addons), (ATTRIBUTES_TOGETHER,), (grouped("m"),))
     assert [dict(one.values) for one in found.together] == [{}, {"name": "mine", "package": "some-package 1.0"}]

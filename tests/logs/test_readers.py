@@ -302,10 +302,10 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         points = [Point(name, value) for name, value in found.items()]
         patched = lambda group: points if group == "veilog.readers" else []  # noqa: E731
         monkeypatch.setattr("veilog._plugins.entry_points", patched)
-        readers.added.cache_clear()
+        readers.plugin_readers.cache_clear()
 
     yield add
-    readers.added.cache_clear()
+    readers.plugin_readers.cache_clear()
 
 
 @pytest.mark.slow
@@ -383,8 +383,8 @@ def test_an_entry_point_of_the_group_is_found_where_it_is_installed(
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.syspath_prepend(Path(__file__).parent)
     assert [point.name for point in metadata.entry_points(group="veilog.readers")] == ["lines"]
-    readers.added.cache_clear()
+    readers.plugin_readers.cache_clear()
     try:
         assert veilog.read(written(tmp_path / "log.lines", 2)).cases.num_rows == 2
     finally:
-        readers.added.cache_clear()
+        readers.plugin_readers.cache_clear()

@@ -20,7 +20,7 @@ from veilog.errors import InputError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.input import formats, loader
 from veilog.logs.input.formats import ReadRequest
-from veilog.logs.input.loader import grouped, roles_of, whole
+from veilog.logs.input.loader import group_variants, roles_of, whole
 from veilog.logs.input.source import ReadOptions, Source, consumed_fraction, suffix_of
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.tables import csv
@@ -45,7 +45,7 @@ class Watch:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.path, self.sniffed, self.found = path, 0, 0
         # Arrow opens a Parquet file by itself.
-        original, sniff, find = pa.OSFile, csv.sniffed, formats._reader_of_file
+        original, sniff, find = pa.OSFile, csv.sniff, formats._reader_of_file
 
         def parquet(where: str) -> pa.OSFile:
             _opened.append(where)
@@ -60,7 +60,7 @@ class Watch:
             return find(source)
 
         monkeypatch.setattr(pa, "OSFile", parquet)
-        monkeypatch.setattr(csv, "sniffed", counted)
+        monkeypatch.setattr(csv, "sniff", counted)
         monkeypatch.setattr(formats, "_reader_of_file", found)
         _opened.clear()
         _watched[:] = [str(path)]
@@ -217,7 +217,7 @@ def test_one_source_gives_columns_log_and_variants(tmp_path: Path, log: EventLog
         source = Source(path)
         roles = roles_of(source)
         assert (roles is None) == suffix.startswith(".xes")
-        assert whole(source, ReadRequest()).variants == grouped(source, ReadRequest()).variants == log.variants
+        assert whole(source, ReadRequest()).variants == group_variants(source, ReadRequest()).variants == log.variants
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from refusals import refused
 
 import veilog
 from veilog import InputError, ParameterError, Variants
-from veilog.logs.input.activity_mapping import as_csv, load_mapping, proposed
+from veilog.logs.input.activity_mapping import as_csv, load_mapping, propose_mapping
 from veilog.logs.synthetic.twins import BINS, Sizes, log_of, twin_of
 
 LOG = Variants.from_dict({("a", "b", "c"): 60, ("a", "c"): 30, ("a", "b", "b", "c"): 9, ("d",): 1})
@@ -193,7 +193,7 @@ def test_top_keeps_the_first_of_a_list_and_needs_one(tmp_path: Path) -> None:
 
 def test_a_hierarchy_follows_the_structure_of_the_labels(tmp_path: Path) -> None:
     labels = ("01_HOOFD_010", "01_HOOFD_020", "01_BB_540", "02_DRZ_010", "02_DRZ_020", "blood test", "urine test", "x")
-    found = proposed(labels)
+    found = propose_mapping(labels)
     assert found["01_HOOFD_010"] == ("01 hoofd", "01") and found["01_BB_540"] == ("01", "01")
     assert found["02_DRZ_020"] == ("02 drz", "02")
     assert found["blood test"] == found["urine test"] == ("test", "test")

@@ -22,7 +22,7 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures import MEASURES, Measure
-from veilog.report.page import kept_lines
+from veilog.report.page import utility_lines
 from veilog.testing import check_measure
 
 SHARED = """
@@ -98,7 +98,7 @@ def test_an_added_measure_is_in_the_comparison_its_json_and_its_table_and_said_t
 
 
 def test_an_added_measure_is_on_the_pages(added: Path) -> None:
-    added_lines = [line for line in kept_lines(compare(LOG, OTHER)) if "veilog_labels 1.0" in line[2]]
+    added_lines = [line for line in utility_lines(compare(LOG, OTHER)) if "veilog_labels 1.0" in line[2]]
     numbers = [
         ("shared [bold]labels", "0.500"),
         ("kinds", "3.000"),

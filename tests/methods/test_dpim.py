@@ -22,7 +22,7 @@ from veilog.methods.df_laplace import distinct, pairs
 from veilog.methods.dpim import TREE, flower, misfits, tree_of
 from veilog.mining.inductive import Graph
 from veilog.mining.language import Language
-from veilog.mining.replay import Prefixes, Replay, precision, replayed, workflow_net
+from veilog.mining.replay import Prefixes, Replay, precision, replay_prefixes, workflow_net
 from veilog.mining.tree import ProcessTree, activity, choice, loop, play_out, sequence
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms.noise import seeded
@@ -163,8 +163,8 @@ def test_as_published_releases_nothing_where_no_tree_is_fit_enough(monkeypatch: 
 def test_one_long_case_changes_a_fitness_by_more_than_a_half() -> None:
     replay = Replay(workflow_net(tree_of(LETTERS, edges("ab"))))
     with_it = Variants.from_dict({**FITTING.to_dict(), LONG: 1})
-    assert replayed(replay, Prefixes.of(FITTING)).fitness == 1.0
-    assert replayed(replay, Prefixes.of(with_it)).fitness == pytest.approx(0.375, abs=0.001), (
+    assert replay_prefixes(replay, Prefixes.of(FITTING)).fitness == 1.0
+    assert replay_prefixes(replay, Prefixes.of(with_it)).fitness == pytest.approx(0.375, abs=0.001), (
         "claimed: a change of at most 1/1001"
     )
 
@@ -214,7 +214,7 @@ def quality(released: veilog.Release, known: Prefixes) -> tuple[float, float]:
     """Return the fitness of the original on the released tree, and its precision."""
     (told,) = [remark.removeprefix(TREE) for remark in released.remarks if remark.startswith(TREE)]
     replay = Replay(workflow_net(TREES[told]))
-    found = replayed(replay, known)
+    found = replay_prefixes(replay, known)
     return found.fitness, precision(replay, known, found.markings, known.going_on)
 
 

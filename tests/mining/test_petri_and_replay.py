@@ -15,8 +15,8 @@ import veilog
 from veilog.logs.variants import Variants
 from veilog.measures.process_model import model_quality
 from veilog.mining.inductive import Clock, OutOfTimeError, discover
-from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, workflow_net
-from veilog.mining.tree import SILENT, ProcessTree, activity, choice, loop, parallel, reduced, sequence
+from veilog.mining.replay import Net, Prefixes, Replay, precision, replay_prefixes, workflow_net
+from veilog.mining.tree import SILENT, ProcessTree, activity, choice, loop, parallel, reduce_tree, sequence
 
 A, B, C = activity("a"), activity("b"), activity("c")
 needs_pm4py = pytest.mark.skipif(importlib.util.find_spec("pm4py") is None, reason="pm4py is not installed")
@@ -50,7 +50,7 @@ def test_the_net_of_a_tree(tree: ProcessTree, labels: list[str], places: int) ->
 @pytest.mark.slow
 @given(trees())
 def test_a_net_has_one_source_one_sink_and_every_place_is_used(tree: ProcessTree) -> None:
-    net = workflow_net(reduced(tree))
+    net = workflow_net(reduce_tree(tree))
     given_, taken = (
         {p for t in net.transitions for p in side(t)} for side in (lambda t: t.outputs, lambda t: t.inputs)
     )
@@ -60,7 +60,7 @@ def test_a_net_has_one_source_one_sink_and_every_place_is_used(tree: ProcessTree
 
 def tokens(tree: ProcessTree, *traces: str) -> tuple[int, int, int, int]:
     log = Variants.from_sequences([tuple(trace) for trace in traces])
-    found = replayed(Replay(workflow_net(tree)), Prefixes.of(log)).tokens
+    found = replay_prefixes(Replay(workflow_net(tree)), Prefixes.of(log)).tokens
     return found.missing, found.remaining, found.consumed, found.produced
 
 
@@ -78,7 +78,7 @@ def test_tokens_by_hand() -> None:
 def test_measures_by_hand() -> None:
     log = Variants.from_dict({("a", "b"): 3, ("a",): 1})
     replay, prefixes = Replay(workflow_net(sequence(A, choice(SILENT, B, C)))), Prefixes.of(log)
-    whole = replayed(replay, prefixes)
+    whole = replay_prefixes(replay, prefixes)
     assert whole.fitness == 1.0
     # a fired 4 times, b 3, the silent one once, c never.
     assert whole.generalization == pytest.approx(1 - (1 / 2 + 1 / 3**0.5 + 1 + 1) / 4)
@@ -91,7 +91,7 @@ def test_measures_by_hand() -> None:
 def test_a_tree_that_allows_a_log_without_parallel_parts_replays_it_whole(log: Variants) -> None:
     tree = discover(log)
     if "+" not in str(tree):  # silent ways into several branches are not always found by token replay
-        assert replayed(Replay(workflow_net(tree)), Prefixes.of(log)).fitness == 1.0
+        assert replay_prefixes(Replay(workflow_net(tree)), Prefixes.of(log)).fitness == 1.0
 
 
 @pytest.mark.nightly
@@ -105,7 +105,7 @@ def test_all_cases_several_times_have_the_same_values(first: Variants, second: V
 def test_replay_is_limited_in_time() -> None:
     prefixes = Prefixes.of(Variants.from_dict({("a",): 1}))
     with pytest.raises(OutOfTimeError):
-        replayed(Replay(workflow_net(A), Clock(1e-9)), prefixes)
+        replay_prefixes(Replay(workflow_net(A), Clock(1e-9)), prefixes)
 
 
 def random_log(draw: random.Random, activities: str) -> Variants:

@@ -18,10 +18,10 @@ from veilog.mining.tree import (
     activity,
     choice,
     loop,
-    ordered,
+    order_tree,
     parallel,
     play_out,
-    reduced,
+    reduce_tree,
     sequence,
 )
 
@@ -51,7 +51,7 @@ def test_trees_are_written_in_the_usual_notation() -> None:
     ids=str,
 )
 def test_parts_that_say_nothing_go(tree: ProcessTree, small: ProcessTree) -> None:
-    assert reduced(tree) == small
+    assert reduce_tree(tree) == small
 
 
 def test_what_is_no_tree_is_refused() -> None:
@@ -68,8 +68,8 @@ def test_what_is_no_tree_is_refused() -> None:
 @pytest.mark.slow
 @given(trees())
 def test_reducing_and_ordering_keep_the_language(tree: ProcessTree) -> None:
-    assert language_of(reduced(tree), 4) == language_of(tree, 4) == language_of(ordered(tree), 4)
-    assert reduced(reduced(tree)) == reduced(tree)
+    assert language_of(reduce_tree(tree), 4) == language_of(tree, 4) == language_of(order_tree(tree), 4)
+    assert reduce_tree(reduce_tree(tree)) == reduce_tree(tree)
 
 
 @pytest.mark.slow
@@ -79,9 +79,9 @@ def test_a_tree_is_skippable_if_it_allows_the_empty_trace(tree: ProcessTree) -> 
 
 
 def test_the_order_of_alternatives_and_parallel_parts_is_of_their_labels_alone() -> None:
-    assert ordered(choice(A, B, SILENT)) == ordered(choice(SILENT, B, A))
-    assert ordered(choice(A, SILENT)).children[0] == SILENT
-    assert ordered(sequence(B, A)) == sequence(B, A)
+    assert order_tree(choice(A, B, SILENT)) == order_tree(choice(SILENT, B, A))
+    assert order_tree(choice(A, SILENT)).children[0] == SILENT
+    assert order_tree(sequence(B, A)) == sequence(B, A)
 
 
 @pytest.mark.slow

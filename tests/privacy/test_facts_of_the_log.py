@@ -19,7 +19,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG, PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.partition import Partition
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, bound_units
 
 _DAY = 86_400_000_000
 
@@ -82,7 +82,7 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
     log = log_of([("p", [("a", 10)]), ("p", [("b", 1), *[("a", 2)] * 6]), ("q", [("a", 10)])])
     drawn = set()
     for seed in range(20):
-        held = bounded(log, Unit.of("Patient", 1), noise.seeded(seed))
+        held = bound_units(log, Unit.of("Patient", 1), noise.seeded(seed))
         curator = Curator(held, domain=Domain(FROM_LOG, FROM_LOG))
         drawn.add(curator._variants.labels)
         assert curator.activities == ("a", "b") and curator.max_length == 7
@@ -105,7 +105,7 @@ def test_facts_are_those_of_the_log_where_cases_of_a_person_are_drawn() -> None:
 def test_facts_are_those_of_the_log_where_a_subset_is_looked_at(subset: str, days: tuple[int, int]) -> None:
     one = [("p", [("a", 10)])] * 5 + [("p", [("z", 40)] * 7)]
     for cases in (one, [*one, ("q", [("z", 11), ("a", 12)])], [*one, ("p", [("z", 21), ("a", 22)])]):
-        held = bounded(log_of(cases), ONE_CASE, noise.seeded(1), Partition.of(subset))
+        held = bound_units(log_of(cases), ONE_CASE, noise.seeded(1), Partition.of(subset))
         curator = Curator(held, domain=Domain(FROM_LOG, FROM_LOG))
         assert curator.activities == ("a", "z") and curator.max_length == 7
         begin = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -125,5 +125,5 @@ def test_of_a_declared_window_a_subset_of_time_has_what_it_shares_with_it() -> N
     ):
         log = log_of([("p", [("a", 10)])])
         domain = Domain(window=(day(5), day(90)))
-        curator = Curator(bounded(log, ONE_CASE, noise.seeded(1), Partition.of(subset)), domain=domain)
+        curator = Curator(bound_units(log, ONE_CASE, noise.seeded(1), Partition.of(subset)), domain=domain)
         assert curator.events.window == window, subset

@@ -26,7 +26,7 @@ from veilog.privacy.events import EventQuestions
 from veilog.privacy.histories import Histories, KindRule, histories_in, sums_of_persons
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace
-from veilog.privacy.unit import Unit, bounded
+from veilog.privacy.unit import Unit, bound_units
 
 MOST = 3
 UNIT = Unit("person", MOST, "Patient")
@@ -81,7 +81,7 @@ def asked_in_a_release(persons: int = 150, **more: Any) -> tuple[EventLog, list[
 
 def exact(original: EventLog, asked: Asked, unit: Unit = UNIT, seed: int = 1) -> np.ndarray:
     features, size, bound, kinds, alphabet, resolution = asked
-    people = bounded(original, unit, noise.seeded(seed)).people
+    people = bound_units(original, unit, noise.seeded(seed)).people
     assert people is not None
     return sums_of_persons(people, Domain(), features, size, bound, resolution, kinds, alphabet)
 
@@ -145,7 +145,7 @@ def test_any_function_of_a_person_is_cut_to_the_bound(cases: list[Case], bound: 
 
 
 def test_cases_stand_in_the_order_of_their_starts_and_ties_as_in_the_log() -> None:
-    people = bounded(
+    people = bound_units(
         log([("p", "b", 9), ("q", "a", 1), ("p", "a", 2), ("", "c", 0), ("p", "c", 9)]), UNIT, noise.seeded(1)
     ).people
     assert people is not None
@@ -158,7 +158,7 @@ def test_cases_stand_in_the_order_of_their_starts_and_ties_as_in_the_log() -> No
 
 
 def test_cases_without_events_of_the_domain_come_last_and_have_no_times() -> None:
-    people = bounded(log([("p", "b", 1), ("p", "a", 5)]), UNIT, noise.seeded(1)).people
+    people = bound_units(log([("p", "b", 1), ("p", "a", 5)]), UNIT, noise.seeded(1)).people
     assert people is not None
     found = histories_in(people, Domain(activities=("a",)), None, ())
     assert found.starts[1] == UNKNOWN_TIME and found.starts[0] != UNKNOWN_TIME and found.kinds.tolist() == [-1, -1]
@@ -173,7 +173,7 @@ def test_the_answer_is_the_same_in_pieces(cuts: set[int]) -> None:
 
 
 def curator(original: EventLog, most: int = MOST) -> Curator:
-    return Curator(bounded(original, Unit("person", most, "Patient"), noise.seeded(1)), randomness=noise.seeded(1))
+    return Curator(bound_units(original, Unit("person", most, "Patient"), noise.seeded(1)), randomness=noise.seeded(1))
 
 
 def ones(people: Histories) -> Any:
@@ -209,7 +209,7 @@ def test_the_noise_is_drawn_from_what_was_charged() -> None:
 def test_without_a_column_nothing_is_asked_about_persons() -> None:
     original = hospital(5)
     for unit in (Unit(), Unit("person", 3)):
-        asked = Curator(bounded(original, unit, noise.seeded(1)))
+        asked = Curator(bound_units(original, unit, noise.seeded(1)))
         with refused(ParameterError, "question-persons-without-column"):
             asked.events.sums_of_persons(ones, 1, 1, 1)
         assert not asked.contacted
@@ -230,7 +230,7 @@ def test_a_kind_that_mixes_cases_is_refused() -> None:
 
 
 def test_a_log_in_which_everybody_is_left_out_has_sums_of_nothing() -> None:
-    people = bounded(log([("", "a", 1), ("", "b", 2)]), UNIT, noise.seeded(1)).people
+    people = bound_units(log([("", "a", 1), ("", "b", 2)]), UNIT, noise.seeded(1)).people
     assert people is not None
     assert sums_of_persons(people, Domain(), ones, 1, 1, 1, None, ()).tolist() == [0]
 

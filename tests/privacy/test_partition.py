@@ -26,7 +26,7 @@ from veilog.messages import Message
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.partition import NONE, Partition
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, bound_units
 
 DAY = datetime.timedelta(days=1)
 WARDS = ["A", "B", "none", None]
@@ -158,9 +158,9 @@ def _hospital() -> EventLog:
 
 def test_the_persons_of_a_subset_are_bounded_in_it() -> None:
     cases = [Case(((datetime.datetime(2024, month, 1, tzinfo=datetime.UTC), "A"),), "p") for month in (1, 1, 1, 2, 2)]
-    held = bounded(log(cases), Unit("person", 2, "ward"), noise.seeded(1), Partition.of("month=2024-01"))
+    held = bound_units(log(cases), Unit("person", 2, "ward"), noise.seeded(1), Partition.of("month=2024-01"))
     assert held.variants.cases == 2 and set(names(held.log)) <= {"0", "1", "2"}
-    nobody = bounded(
+    nobody = bound_units(
         in_pieces(_hospital(), {5}), Unit("person", 2, "urgency"), noise.seeded(1), Partition.of("year=1999")
     )
     assert nobody.variants.cases == 0
@@ -171,7 +171,7 @@ def test_a_subset_says_whether_units_are_remembered_in_it(unit: Unit) -> None:
     january = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
     cases = [Case(((january, "A"),), person) for person in ("p", "q", "p", "q")]
     for new in (None, np.array([0, 3])):
-        held = bounded(log(cases), unit, noise.seeded(1), Partition.of("month=2024-01"), new)
+        held = bound_units(log(cases), unit, noise.seeded(1), Partition.of("month=2024-01"), new)
         assert held.remembered == (new is not None)
         assert names(held.log) == (["0", "1", "2", "3"] if new is None else ["0", "3"])
         codes = {condition.code for condition in held.conditions}
@@ -219,7 +219,7 @@ def test_a_subset_of_variants_is_refused_in_words() -> None:
     with refused(ParameterError, "subset-of-variants"):
         openly.release(variants, "laplace", epsilon=1, subset="month=2024-01")
     with refused(ParameterError, "subset-of-variants"):
-        bounded(variants, ONE_CASE, noise.seeded(1), Partition.of("month=2024-01"))
+        bound_units(variants, ONE_CASE, noise.seeded(1), Partition.of("month=2024-01"))
 
 
 def test_an_attribute_that_is_not_there_or_subsets_nothing_is_refused() -> None:
@@ -249,7 +249,10 @@ def test_a_release_and_what_is_written_of_it_say_of_which_cases_it_is(tmp_path: 
 def test_a_subset_by_an_attribute_takes_the_columns_for_granted() -> None:
     whole = replace(_hospital(), attributes_read_together=(Message("one column reads another"),))
     by_attribute, by_time = (
-        {c.code for c in Curator(bounded(whole, ONE_CASE, noise.seeded(1), Partition.of(text))).guarantee().conditions}
+        {
+            c.code
+            for c in Curator(bound_units(whole, ONE_CASE, noise.seeded(1), Partition.of(text))).guarantee().conditions
+        }
         for text in ("urgency=2", "month=2024-01")
     )
     assert by_attribute - by_time == {"columns-from-log", "columns-read-together"}

@@ -26,7 +26,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
 from veilog.privacy.persons import owners
-from veilog.privacy.unit import ONE_CASE, Unit, WithoutPerson, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, WithoutPerson, bound_units
 
 
 def log(owners: list[object], level: str = "case") -> veilog.EventLog:
@@ -49,7 +49,7 @@ def kept(found: veilog.EventLog) -> Counter[object]:
 def test_of_every_person_at_most_so_many_cases_are_left_and_no_fewer_than_there_are(
     owners: list[str], most: int
 ) -> None:
-    found = bounded(log(owners), Unit("person", most, "case:person"), noise.seeded(1)).log
+    found = bound_units(log(owners), Unit("person", most, "case:person"), noise.seeded(1)).log
     assert kept(found) == {person: min(most, n) for person, n in Counter(owners).items()}
     assert len(found) == 2 * found.cases.num_rows
 
@@ -62,8 +62,8 @@ def test_of_every_person_at_most_so_many_cases_are_left_and_no_fewer_than_there_
 )
 def test_adding_a_person_adds_at_most_so_many_cases_and_removes_none(owners: list[str], more: int, most: int) -> None:
     unit = Unit("person", most, "case:person")
-    without = kept(bounded(log(owners), unit, noise.seeded(1)).log)
-    extra = kept(bounded(log([*owners, *["new"] * more]), unit, noise.seeded(2)).log)
+    without = kept(bound_units(log(owners), unit, noise.seeded(1)).log)
+    extra = kept(bound_units(log([*owners, *["new"] * more]), unit, noise.seeded(2)).log)
     assert extra - without == Counter({"new": min(more, most)})
     assert not without - extra
 
@@ -73,7 +73,7 @@ def test_which_cases_are_left_is_drawn_at_random() -> None:
     counts: Counter[object] = Counter()
     three = log(["p"] * 3)
     for seed in range(600):
-        found = bounded(three, Unit("person", 1, "person"), noise.seeded(seed)).log
+        found = bound_units(three, Unit("person", 1, "person"), noise.seeded(seed)).log
         counts.update(found.cases.column("concept:name").to_pylist())
     # 200 expected of each, standard deviation 11.5: beyond 5.5 of them once in 10^7
     assert all(abs(counts[str(i)] - 200) < 64 for i in range(3))
@@ -81,7 +81,7 @@ def test_which_cases_are_left_is_drawn_at_random() -> None:
 
 def test_an_event_attribute_that_is_the_same_throughout_a_case_names_its_person() -> None:
     owners = ["p", "p", "q"]
-    found = bounded(log(owners, "event"), Unit("person", 1, "person"), noise.seeded(1)).log
+    found = bound_units(log(owners, "event"), Unit("person", 1, "person"), noise.seeded(1)).log
     assert found.cases.num_rows == 2
 
 
@@ -266,7 +266,7 @@ def test_bytes_that_are_no_text_change_no_other_person() -> None:
 
 @pytest.mark.parametrize("without_person", ["left-out", "own"])
 def test_a_case_of_several_people_is_left_out_whoever_they_are(without_person: WithoutPerson) -> None:
-    found = bounded(_mixed(), Unit("person", 2, "who", without_person), noise.seeded(1)).log
+    found = bound_units(_mixed(), Unit("person", 2, "who", without_person), noise.seeded(1)).log
     assert found.cases.column("concept:name").to_pylist() == ["2"]
 
 

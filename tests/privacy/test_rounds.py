@@ -112,7 +112,7 @@ def test_the_tail_is_that_of_the_law(variance: Fraction) -> None:
 
 @pytest.mark.parametrize(("variance", "above"), [(9, 0), (50, 5), (50, 12), (2, 6)])
 def test_what_exceeds_has_the_law_beyond(variance: int, above: int) -> None:
-    drawn = gaussian.exceeding(Fraction(variance), above, 10_000, noise.seeded(5))
+    drawn = gaussian.draw_exceeding(Fraction(variance), above, 10_000, noise.seeded(5))
     assert drawn.min() > above
     values = np.arange(above + 1, above + 60)
     expected = np.exp(-(values**2) / 2 / variance)

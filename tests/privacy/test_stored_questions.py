@@ -18,15 +18,15 @@ from veilog import Domain
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.storage.stored_log import StoredLog, keep
-from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.methods import METHODS
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.events import EventQuestions
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import Unit, bounded
+from veilog.privacy.unit import Unit, bound_units
 
-LOG = started(hospital(60, seed=4))
+LOG = draw_starts(hospital(60, seed=4))
 CUTS = st.sets(st.integers(1, LOG.cases.num_rows - 1), max_size=8)
 DOMAINS = st.sampled_from([Domain(), Domain(max_length=4), Domain(activities=LOG.variants.labels[::2], max_length=7)])
 
@@ -125,8 +125,8 @@ def test_every_question_is_tried() -> None:
 @settings(max_examples=12, deadline=None)
 def test_the_same_cases_of_every_person_are_chosen(cuts: set[int], most: int, seed: int, column: str) -> None:
     unit = Unit("person", most, column)
-    whole = bounded(LOG, unit, noise.seeded(seed))
-    parts = bounded(in_pieces(LOG, cuts), unit, noise.seeded(seed))
+    whole = bound_units(LOG, unit, noise.seeded(seed))
+    parts = bound_units(in_pieces(LOG, cuts), unit, noise.seeded(seed))
     assert isinstance(whole.log, EventLog) and isinstance(parts.log, StoredLog)
     names = [name for piece in parts.log.pieces() for name in piece.cases.column("concept:name").to_pylist()]
     assert names == whole.log.cases.column("concept:name").to_pylist()

@@ -14,7 +14,7 @@ from refusals import refused
 from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.case_functions import triples_of
-from veilog.privacy.contributions import check_sums, clipped, clipped_euclidean, contributions, noise_of_sums
+from veilog.privacy.contributions import check_sums, clip_rows, clipped_euclidean, contributions, noise_of_sums
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import gaussian, noise
 
@@ -74,7 +74,7 @@ def test_a_vector_above_the_bound_is_scaled_down_to_it(
 ) -> None:
     rows = np.array([row for row, _ in entries], dtype=np.int64)
     values = np.array([value for _, value in entries], dtype=np.int64)
-    result = clipped(rows, values, 4, bound, resolution)
+    result = clip_rows(rows, values, 4, bound, resolution)
     for row in range(4):
         given_, kept = values[rows == row], result[rows == row]
         norm = int(np.abs(given_).sum())

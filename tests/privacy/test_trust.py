@@ -33,7 +33,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
+from veilog.privacy.unit import ONE_CASE, Unit, bound_units
 
 SMALL = Variants.from_dict({("a", "b"): 40, ("b",): 30, ("b", "a"): 20})
 LABELS = Domain.of([*"ab"], 4)
@@ -91,7 +91,7 @@ def test_row_1_no_curator_takes_a_log_whose_persons_were_not_bounded() -> None:
     log, unit = people({"p": 1, "q": 9}), Unit("person", 2, PERSON)
     with refused(ParameterError, "unit-bounded-too-late"):
         Curator(log.variants, log=log, unit=unit)
-    held = Curator(bounded(log, unit, noise.seeded(1)))
+    held = Curator(bound_units(log, unit, noise.seeded(1)))
     assert held._variants.cases == 3 and held.unit == unit
 
 
@@ -450,7 +450,7 @@ def test_row_14_the_unit_person_does_not_pass_over_a_column_of_that_name() -> No
     for held in (log, in_pieces(log, {20})):
         with refused(ParameterError, "unit-person-ambiguous"):
             veilog.release(held, "travas", epsilon=1, delta="1e-3", unit="person", max_cases=2)
-    kept = bounded(log, Unit.of(PERSON, 2), noise.seeded(1)).variants
+    kept = bound_units(log, Unit.of(PERSON, 2), noise.seeded(1)).variants
     assert kept.to_dict() == {("a", "b"): 2, ("b", "a"): 1}
     assert Unit.of("case", None) is ONE_CASE
 

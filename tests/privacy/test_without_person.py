@@ -16,14 +16,14 @@ import veilog
 from veilog.errors import InputError, ParameterError
 from veilog.logs.storage.loader import store
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import Unit, WithoutPerson, bounded
+from veilog.privacy.unit import Unit, WithoutPerson, bound_units
 
 OWN: dict[str, Any] = {"unit": "case:person", "max_cases": 2, "without_person": "own"}
 OWNERS = st.lists(st.sampled_from(["p", "q", "r", None]), min_size=1, max_size=12)
 
 
 def looked_at(owners: list[object], most: int, without_person: WithoutPerson, seed: int) -> Counter[object]:
-    return kept(bounded(log(owners), Unit("person", most, "case:person", without_person), noise.seeded(seed)).log)
+    return kept(bound_units(log(owners), Unit("person", most, "case:person", without_person), noise.seeded(seed)).log)
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ def test_a_case_that_names_two_people_is_left_out_whatever_the_column_is_called(
     rows = [f"c{i},a,2024-01-01,A{i}\nc{i},b,2024-01-02,B" for i in range(10)]
     one = "d,a,2024-01-01,C\nd,b,2024-01-02,C"
     (tmp_path / "log.csv").write_text("\n".join([f"case,activity,time,{column}", *rows, one]))
-    seen = bounded(veilog.read(tmp_path / "log.csv"), Unit.of(column, 1), noise.seeded(1)).log
+    seen = bound_units(veilog.read(tmp_path / "log.csv"), Unit.of(column, 1), noise.seeded(1)).log
     assert seen.number_of_cases == 1
 
 
@@ -139,11 +139,11 @@ def test_a_log_on_disk_leaves_out_what_one_in_memory_does(
     veilog.write(held, tmp_path / "log.parquet")
     unit = Unit("person", 5, "case:person", without_person)
     for given_log in (held, store(tmp_path / "log.parquet")):
-        assert bounded(given_log, unit, noise.seeded(1)).variants.cases == cases
+        assert bound_units(given_log, unit, noise.seeded(1)).variants.cases == cases
 
 
 def test_frames_with_whole_numbers_and_a_gap_name_the_same_people() -> None:
     rows = [(str(i), "a", "2024-01-01T00:00:00Z", who) for i, who in enumerate([7, 7, None])]
     frame = pd.DataFrame(rows, columns=["case:concept:name", "concept:name", "time:timestamp", "case:person"])
-    found = bounded(veilog.read(frame), Unit("person", 1, "case:person"), noise.seeded(1)).log
+    found = bound_units(veilog.read(frame), Unit("person", 1, "case:person"), noise.seeded(1)).log
     assert found.cases.num_rows == 1

@@ -19,7 +19,7 @@ from veilog.errors import InputError, OutputError
 from veilog.ledger.ledger import Ledger
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import ACTIVITIES, hospital
-from veilog.releasing.spool import kept_file, waiting_releases, write_kept
+from veilog.releasing.spool import spool_file, waiting_releases, write_kept
 
 KILLED = """
 import os, signal, sys
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_written_leaves_it_waiting_with_the_same_cases(
     monkeypatch.setattr(files, "write_pieces", full)
     with refused(OutputError, "release-waits-in-place"):
         made.save(tmp_path / "a.xes")
-    assert kept_file(made.entry) is not None
+    assert spool_file(made.entry) is not None
     monkeypatch.undo()
     write_kept(made.entry, tmp_path / "b.xes")
     made.save(tmp_path / "a.xes")

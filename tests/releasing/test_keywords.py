@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from veilog.methods import METHODS
-from veilog.methods.settings import in_python
+from veilog.methods.settings import python_name
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.request import OPTIONS
 
@@ -43,7 +43,7 @@ def test_they_are_those_of_the_methods() -> None:
     told = subprocess.run(call, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
     # Amun's own guessing advantage is an option of every method.
-    own = {in_python(p.name) for m in METHODS.values() for p in m.parameters if not m.package}
+    own = {python_name(p.name) for m in METHODS.values() for p in m.parameters if not m.package}
     own |= {option.name for option in OPTIONS.values() if option.keyword}
     assert set(Keywords.__annotations__) == own
 

@@ -12,7 +12,7 @@ import veilog
 from veilog.errors import VeilogError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.measures.singling_out.words import own_path_in_words
+from veilog.measures.singling_out.words import own_path_sentence
 from veilog.messages import Message, OwnerMessage
 from veilog.methods import METHODS
 
@@ -49,7 +49,7 @@ def test_no_sentence_of_a_release_of_one_case_speaks_of_one_as_of_several(name: 
 
 
 def test_the_path_of_one_case_is_not_that_of_100_percent_of_the_1_cases() -> None:
-    assert own_path_in_words(1, 1) == str(OwnerMessage("path-of-one-case"))
+    assert own_path_sentence(1, 1) == str(OwnerMessage("path-of-one-case"))
 
 
 def test_a_comparison_counts_one_case_as_one() -> None:

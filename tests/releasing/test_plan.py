@@ -15,7 +15,7 @@ from surfaces import in_command
 import veilog
 from veilog.cli import application
 from veilog.errors import BudgetError, InputError, ParameterError, UndeclaredError, VeilogError
-from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.privacy.account.budgets import parse_epsilon
 from veilog.releasing.preview import guarantee_of
 from veilog.releasing.request import protects_nobody
@@ -253,7 +253,7 @@ def test_the_cost_has_the_conditions_of_the_release_and_not_of_the_dry_run() -> 
     ],
 )
 def test_that_attributes_are_looked_at_is_a_condition_of_the_cost(method: str, asked: dict[str, Any]) -> None:
-    log = started(hospital(60, seed=3))
+    log = draw_starts(hospital(60, seed=3))
     declared = veilog.Domain(log.variants.labels, 20, {"urgency": ("1", "2", "3")})
     planned = veilog.plan(method, epsilon=3, delta="1e-3" if method == "pripel" else 0, domain=declared, **asked)
     told, done = planned.cost.conditions, planned.run(log).guarantee.conditions

@@ -22,10 +22,10 @@ from veilog.measures.similarity import relative_log_similarity
 from veilog.modelfile import Content, write
 from veilog.privacy.mechanisms import noise
 from veilog.releasing import answers, model
-from veilog.releasing.answers import WORDS, AnswerRecorder, numbers_in, watched
+from veilog.releasing.answers import WORDS, AnswerRecorder, numbers_in, watch
 from veilog.releasing.model import KIND, MOST_FLOWS, ReleaseModel
 from veilog.releasing.request import ReleaseRequest, plan
-from veilog.releasing.run import curator_of, made_by
+from veilog.releasing.run import curator_of, make_by_method
 from veilog.testing.methods import Log, Tape
 
 LOG = ruled_hospital(150, seed=1)
@@ -192,8 +192,8 @@ def test_of_a_hundred_releases_no_sample_breaks_a_rule() -> None:
 def recorded(request: ReleaseRequest, log: Log, tape: Tape) -> AnswerRecorder:
     curator = curator_of(request.seeded(1), log)
     curator._randomness = noise.seeded(1)
-    recorder = AnswerRecorder(watched(curator, tape))
-    made_by(recorder.curator, request)
+    recorder = AnswerRecorder(watch(curator, tape))
+    make_by_method(recorder.curator, request)
     return recorder
 
 

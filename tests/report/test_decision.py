@@ -19,11 +19,11 @@ from veilog.messages import Message
 from veilog.privacy.account.guarantee import STRENGTHS, Code, strength_of
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.checks import VERDICTS, VERIFIED_BY, Check, Unverified, Verified, checks_of
-from veilog.report.decision import MARKS, Decision, decided, of_person, owner_side
+from veilog.report.decision import MARKS, Decision, decision_facts, owner_side, person_sentence
 from veilog.report.dossier import as_markdown, dossier
-from veilog.report.facts import standing_of, today
-from veilog.report.release_facts import told_by_file, told_by_release
-from veilog.report.words import figure, tied
+from veilog.report.facts import ledger_status, today
+from veilog.report.release_facts import facts_of_file, facts_of_release
+from veilog.report.words import bind_numbers, figure
 
 LOG = hospital(300, seed=1)
 VARIANTS = LOG.variants
@@ -31,8 +31,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def decision_of(released: veilog.Release, original: veilog.EventLog | Variants | None = None) -> Decision:
-    owner = None if original is None else owner_side(original, standing_of(released))
-    return decided(told_by_release(released), released.variants.cases, owner)
+    owner = None if original is None else owner_side(original, ledger_status(released))
+    return decision_facts(facts_of_release(released), released.variants.cases, owner)
 
 
 def states(decision: Decision) -> dict[str, str]:
@@ -254,8 +254,8 @@ def test_a_person_with_twenty_cases_stands_against_it_where_cases_are_protected(
     against = why(decision, "unit")
     assert states(decision)["unit"] == "against"
     assert "--unit Patient --max-cases 2" in against and " 42 " in against
-    assert "ε = 20:" in against and against.endswith(f" {of_person(released.guarantee, 20)}.")
-    assert of_person(released.guarantee, 20) == STRENGTHS[-1]
+    assert "ε = 20:" in against and against.endswith(f" {person_sentence(released.guarantee, 20)}.")
+    assert person_sentence(released.guarantee, 20) == STRENGTHS[-1]
     assert decision.tone == "warn"
     assert "Patient" not in said(decision_of(released))
     person = veilog.release(log, "travas", epsilon=1, delta="1e-6", unit="Patient", max_cases=20)
@@ -344,16 +344,16 @@ def test_where_there_are_other_accounts_nobody_knows_whether_it_is_the_only_rele
     released_in(grown, "3.5", hospital(301, seed=1).variants)
     decision = decision_of(made, VARIANTS)
     assert "ε = 4 " in why(decision, "other-releases") and named in why(decision, "releases-elsewhere")
-    without_name = decided(told_by_release(made), 10, owner_side(VARIANTS, standing_of(made, named=False)))
+    without_name = decision_facts(facts_of_release(made), 10, owner_side(VARIANTS, ledger_status(made, named=False)))
     assert " 4 other accounts:" in why(without_name, "releases-elsewhere") and "klinik" not in said(without_name)
 
 
 def test_a_ledger_that_does_not_have_the_release_does_not_vouch_for_it(tmp_path: Path) -> None:
     ledger = veilog.Ledger.open(tmp_path / "log.ledger", create=True)
     budgeted = ledger.set_budget(VARIANTS, "1")
-    told = told_by_release(released_at("1"))
+    told = facts_of_release(released_at("1"))
     for account in (None, budgeted):
-        decision = decided(told, 10, owner_side(VARIANTS, LedgerStatus.of(account, ledger.show())))
+        decision = decision_facts(told, 10, owner_side(VARIANTS, LedgerStatus.of(account, ledger.show())))
         assert states(decision)["other-releases"] == "to-confirm"
 
 
@@ -373,21 +373,21 @@ def test_what_is_written_says_of_which_day_it_is(tmp_path: Path) -> None:
 def test_from_a_file_the_file_itself_is_to_be_checked(tmp_path: Path) -> None:
     released = veilog.release(VARIANTS, "laplace", epsilon=1, activities=list(VARIANTS.labels), depth=2)
     released.save(tmp_path / "release.xes")
-    told = told_by_file(veilog.read(tmp_path / "release.xes"))
-    found = states(decided(told, released.variants.cases))
+    told = facts_of_file(veilog.read(tmp_path / "release.xes"))
+    found = states(decision_facts(told, released.variants.cases))
     assert found["file-unchanged"] == "to-confirm" and "checked" not in found.values()
 
 
 def test_what_a_person_with_several_cases_loses_is_never_less(tmp_path: Path) -> None:
     guarantee = released_at("0.5").guarantee
-    words = [STRENGTHS.index(of_person(guarantee, n)) for n in (1, 2, 5, 20, 1000)]
+    words = [STRENGTHS.index(person_sentence(guarantee, n)) for n in (1, 2, 5, 20, 1000)]
     assert words == sorted(words) and words[-1] == 4
 
 
 def test_figures_are_powers_and_do_not_break() -> None:
     assert [figure(x) for x in (1e-6, 2.5e-7, 1e-4, 1, 2.7e43)] == ["10⁻⁶", "2.5·10⁻⁷", "0.0001", "1", "2.7·10⁴³"]
     assert figure(1.0000001e-6) == "1.00001·10⁻⁶"  # rounded up
-    assert tied("of 34 % and a %; ε = 1") == "of 34\u202f% and a %; ε\u202f=\u202f1"
+    assert bind_numbers("of 34 % and a %; ε = 1") == "of 34\u202f% and a %; ε\u202f=\u202f1"
 
 
 # The level and the cases of the log -----------------------------------------------------------------------------------

@@ -432,10 +432,10 @@ def test_that_delta_decides_is_said_wherever_the_word_stands() -> None:
     assert weighed is not None and weighed.better == "good" and weighed.enough * cases <= 0.01
     told = {message.code: message.values for message in released.guarantee.messages}
     assert told["guarantee-decided-by-delta"]["cases"] == cases
-    decided = words.by_delta(released.guarantee)
+    decided = words.delta_sentence(released.guarantee)
     assert len(decided) == 1 and decided[0] in section(veilog.dossier(released), "0.1")
     enough = veilog.release(log, "travas", epsilon=1, delta="1e-6").guarantee
-    assert enough.weighed is None and words.by_delta(enough) == ()
+    assert enough.weighed is None and words.delta_sentence(enough) == ()
 
 
 @pytest.mark.slow

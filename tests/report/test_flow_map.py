@@ -19,8 +19,8 @@ import veilog
 from veilog import Variants, release
 from veilog._plain import from_plain, to_plain
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.explorer import explorer, in_two
-from veilog.report.flow_map import END, START, FlowLine, FlowMap, FlowSteps, arranged, drawn, steps_of
+from veilog.report.explorer import explorer, split_text
+from veilog.report.flow_map import END, START, FlowLine, FlowMap, FlowSteps, arranged, draw_map, steps_of
 
 SMALL = Variants.from_dict({("a", "b", "b", "c"): 10, ("a", "c"): 5, (): 2})
 
@@ -52,7 +52,7 @@ def test_steps_start_and_end_with_every_case_that_has_events() -> None:
 
 def test_a_small_log_is_drawn_whole() -> None:
     steps = steps_of(SMALL)
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     assert {(line.source, line.target): line.count for line in found.lines} == steps.edges
     assert found.shown == 1.0
     assert {box.name: box.count for box in found.boxes} == steps.activities
@@ -61,7 +61,7 @@ def test_a_small_log_is_drawn_whole() -> None:
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
 def test_boxes_do_not_overlap_and_lie_in_the_picture(log: Variants) -> None:
     steps = steps_of(log)
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     for a, b in itertools.combinations(found.boxes, 2):
         assert abs(a.x - b.x) >= 150 - 1e-6 or abs(a.y - b.y) >= 2 * box_half(found)
     for box in found.boxes:
@@ -87,7 +87,7 @@ def points_of(path: str) -> Iterator[tuple[float, float]]:
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
 def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants) -> None:
     steps = steps_of(log)
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     half = box_half(found)
     for line in found.lines:
         others = [box for box in found.boxes if box.name not in (line.source, line.target)]
@@ -99,7 +99,7 @@ def test_no_line_runs_over_a_box_and_no_number_lies_on_one(log: Variants) -> Non
 @pytest.mark.slow
 def test_numbers_keep_out_of_each_others_way() -> None:
     steps = steps_of(LOGS[1])
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     for a, b in itertools.combinations(found.lines, 2):
         wide = 3.3 * (len(f"{a.count:,}") + len(f"{b.count:,}"))
         assert abs(a.x - b.x) >= wide or abs(a.y - b.y) >= 13, (a, b)
@@ -107,13 +107,15 @@ def test_numbers_keep_out_of_each_others_way() -> None:
 
 def test_names_that_differ_at_their_ends_are_told_apart() -> None:
     names = [f"haemoglobin, photoelectric, with differential count ({where})" for where in ("ward", "emergency")]
-    assert in_two("admission") == ("admission",)
-    assert in_two("admission to intensive care") == ("admission to", "intensive care")
-    first, second = map(in_two, names)
+    assert split_text("admission") == ("admission",)
+    assert split_text("admission to intensive care") == ("admission to", "intensive care")
+    first, second = map(split_text, names)
     assert first != second
     assert all(len(line) <= 20 for line in (*first, *second))
     steps = steps_of(Variants.from_dict({tuple(names): 3}))
-    assert box_half(drawn(steps, arranged([steps]))) > box_half(drawn(steps_of(SMALL), arranged([steps_of(SMALL)])))
+    assert box_half(draw_map(steps, arranged([steps]))) > box_half(
+        draw_map(steps_of(SMALL), arranged([steps_of(SMALL)]))
+    )
 
 
 def lacking(frame: pd.DataFrame, lines: Iterable[FlowLine], shown: Iterable[str], number: str = "count") -> list[str]:
@@ -149,7 +151,7 @@ def names_of(found: FlowMap) -> list[str]:
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
 def test_every_activity_keeps_its_most_frequent_way_in_and_out(log: Variants) -> None:
     steps = steps_of(log)
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     assert lacking(frame_of(log), found.lines[: found.opening], names_of(found)) == []
 
 
@@ -159,7 +161,7 @@ def test_a_random_log_keeps_them_too_and_so_do_two(cases: dict[tuple[str, ...], 
     one = Variants.from_dict(cases)
     two = Variants.from_dict({trace[::-1]: number for trace, number in cases.items()})
     first, second = steps_of(one), steps_of(two)
-    found = drawn(first, arranged([first, second]), second)
+    found = draw_map(first, arranged([first, second]), second)
     for log, number in ((one, "count"), (two, "after")):
         shown = [box.name for box in found.boxes if getattr(box, number) and not box.aside]
         assert lacking(frame_of(log), found.lines[: found.opening], shown, number) == []
@@ -174,7 +176,7 @@ def test_every_activity_shown_has_the_way_in_and_out_that_pandas_counts(name: st
     original = steps_of(log.variants)
     published = release(log, method="evolve", epsilon=1.0, activities=log.variants.labels, seed=1).variants
     both = steps_of(published)
-    alone, beside = drawn(original, arranged([original])), drawn(original, arranged([original, both]), both)
+    alone, beside = draw_map(original, arranged([original])), draw_map(original, arranged([original, both]), both)
     for found in (alone, beside):
         shown = [box.name for box in found.boxes if box.count and not box.aside]
         assert lacking(frame, found.lines[: found.opening], shown) == []
@@ -189,7 +191,7 @@ def test_every_activity_shown_has_the_way_in_and_out_that_pandas_counts(name: st
 @pytest.mark.parametrize("log", LOGS, ids=range(len(LOGS)))
 def test_a_map_opens_with_two_ways_for_each_activity_and_fits_a_page(log: Variants) -> None:
     steps = steps_of(log)
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     joined = sum(line.count for line in found.lines)
     assert found.opening <= len(found.lines) <= len(steps.edges)
     shown = len(names_of(found))
@@ -201,7 +203,7 @@ def test_a_map_opens_with_two_ways_for_each_activity_and_fits_a_page(log: Varian
 
 def test_two_logs_are_drawn_in_one_frame_with_both_their_numbers() -> None:
     one, two = steps_of(SMALL), steps_of(Variants.from_dict({("a", "c"): 3, ("d",): 40}))
-    found = drawn(one, arranged([one, two]), two)
+    found = draw_map(one, arranged([one, two]), two)
     assert {(line.source, line.target): (line.count, line.after) for line in found.lines} == {
         edge: (one.edges.get(edge, 0), two.edges.get(edge, 0)) for edge in {*one.edges, *two.edges}
     }
@@ -221,13 +223,13 @@ def test_in_each_of_two_logs_every_activity_is_reached() -> None:
     many = {(f"x{i}", f"x{i}", f"y{i}"): 100 for i in range(2)}
     one = steps_of(Variants.from_dict({**usual, **many, ("a", "d", "c"): 3}))
     two = steps_of(Variants.from_dict({**usual, **many, ("b", "d", "c"): 90}))
-    found = drawn(one, arranged([one, two]))
+    found = draw_map(one, arranged([one, two]))
     assert ("a", "d") in {(line.source, line.target) for line in found.lines}
 
 
 def test_a_log_without_events_is_a_map_without_lines() -> None:
     steps = steps_of(Variants.from_dict({(): 3}))
-    assert drawn(steps, arranged([steps])).lines == ()
+    assert draw_map(steps, arranged([steps])).lines == ()
 
 
 def test_activities_of_a_subset_have_the_colours_of_the_whole_log() -> None:
@@ -241,16 +243,16 @@ def test_activities_of_a_subset_have_the_colours_of_the_whole_log() -> None:
 @pytest.mark.slow
 def test_the_picture_is_the_same_each_time() -> None:
     steps = steps_of(LOGS[1])
-    assert drawn(steps, arranged([steps])) == drawn(steps, arranged([steps]))
+    assert draw_map(steps, arranged([steps])) == draw_map(steps, arranged([steps]))
 
 
 @pytest.mark.slow
 def test_steps_of_a_log_with_times_say_how_long_they_take() -> None:
     log = hospital(100, seed=1)
     steps = steps_of(log.variants, log)
-    found = drawn(steps, arranged([steps]))
+    found = draw_map(steps, arranged([steps]))
     assert all((line.lasting != ()) == (line.source != START and line.target != END) for line in found.lines)
-    assert all(line.lasting == () for line in drawn(steps_of(log.variants), arranged([steps])).lines)
+    assert all(line.lasting == () for line in draw_map(steps_of(log.variants), arranged([steps])).lines)
     slower = replace(steps, hours={a: {b: hours + 2 for b, hours in then.items()} for a, then in steps.hours.items()})
-    gaps = [line.lasting[2] for line in drawn(steps, arranged([steps, slower]), slower).lines if line.lasting]
+    gaps = [line.lasting[2] for line in draw_map(steps, arranged([steps, slower]), slower).lines if line.lasting]
     assert gaps and set(gaps) == {"+2.0 h"}

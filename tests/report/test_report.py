@@ -27,7 +27,7 @@ from veilog.privacy.curator import Curator
 from veilog.releasing.result import OwnerOnly
 from veilog.report import words
 from veilog.report.comparison import CONTROLS, attributes_shown
-from veilog.report.words import chances, stated
+from veilog.report.words import chances, state_numbers
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}
@@ -95,7 +95,7 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
     page = page_of(proven)
     g = proven.guarantee
     for said in ("travas", words.headline(g), words.factor(1), g.protects, g.neighbours, g.numerics):
-        assert stated(said) in page.text
+        assert state_numbers(said) in page.text
     assert (page.having("data-status"), page.having("data-said-by")) == (["proven"], ["program"])
     assert "ε = 1, δ = 0.0001" in page.text and "2.72" in page.text
     assert "questions" in page.at and "k-truncated symmetric geometric" in page.text
@@ -362,9 +362,9 @@ def test_the_file_alone_tells_the_same_guarantee(tmp_path: Path, proven: veilog.
 @pytest.mark.slow
 def test_operations_of_a_file_add_up_and_never_to_less(tmp_path: Path) -> None:
     released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log")
-    from veilog.report.release_facts import told_by_file
+    from veilog.report.release_facts import facts_of_file
 
-    told = told_by_file(read_again(released, tmp_path))
+    told = facts_of_file(read_again(released, tmp_path))
     assert told.guarantee.epsilon == pytest.approx(1.0)
     assert told.guarantee.epsilon is not None
     assert told.guarantee.epsilon >= 1.0
@@ -388,17 +388,17 @@ def in_containers(log: EventLog) -> EventLog:
 @pytest.mark.nightly(but=1)
 @pytest.mark.parametrize("suffix", [".xes", ".parquet"])
 def test_every_form_of_the_file_tells_the_same(tmp_path: Path, suffix: str) -> None:
-    from veilog.report.release_facts import told_by_file
+    from veilog.report.release_facts import facts_of_file
 
     released = veilog.release(LOG, "evolve", epsilon=1, times="0.3", activities="log", window="log")
-    told = told_by_file(read_again(released, tmp_path))
+    told = facts_of_file(read_again(released, tmp_path))
     assert (told.guarantee.status, len(told.operations)) == ("proven", 2)
     assert set(told.guarantee.conditions) == set(released.guarantee.conditions)
     veilog.write(in_containers(released.log), tmp_path / f"before{suffix}")
     assert told.remarks == released.remarks
-    assert told_by_file(veilog.read(tmp_path / f"before{suffix}")) == replace(told, remarks=())
+    assert facts_of_file(veilog.read(tmp_path / f"before{suffix}")) == replace(told, remarks=())
     released.save(tmp_path / f"now{suffix}")
-    assert told_by_file(veilog.read(tmp_path / f"now{suffix}")) == told
+    assert facts_of_file(veilog.read(tmp_path / f"now{suffix}")) == told
 
 
 def test_a_log_that_says_nothing_of_privacy_is_refused(tmp_path: Path, proven: veilog.Release) -> None:

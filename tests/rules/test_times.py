@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from veilog.logs.variants import Repeated, Variants
 from veilog.rules.rules import ReleaseRules
-from veilog.rules.times import TimeRule, direct_bounds, microseconds_in, obeying, possible
+from veilog.rules.times import TimeRule, direct_bounds, microseconds_in, obeying_times, possible
 
 MINUTE = 60_000_000
 LABELS = ("A", "B", "C")
@@ -95,7 +95,7 @@ def test_moved_times_obey_all_rules_and_never_fall(rules: list[TimeRule], drawn:
     owners = np.repeat(np.arange(len(cases)), cases.lengths)
     walked = np.cumsum(gaps)
     times = 10**15 + walked - np.repeat(walked[cases.offsets[:-1]], cases.lengths)
-    found = obeying(rules, cases, times)
+    found = obeying_times(rules, cases, times)
     codes = cases.rows(0, len(cases)).codes
     for rule in rules:
         _, broken = rule.broken(cases.labels, codes, owners, found.astype(float))
@@ -103,13 +103,13 @@ def test_moved_times_obey_all_rules_and_never_fall(rules: list[TimeRule], drawn:
     within = owners[1:] == owners[:-1]
     assert (np.diff(found)[within] >= 0).all()
     assert (found[cases.offsets[:-1]] == times[cases.offsets[:-1]]).all()
-    assert (obeying(rules, cases, found) == found).all()
+    assert (obeying_times(rules, cases, found) == found).all()
 
 
 def test_times_that_obey_stay() -> None:
     cases = Repeated(Variants.from_dict({("A", "B", "C"): 1}).sequences, np.zeros(2, dtype=int))
     times = np.array([0, 10, 20, 0, 1, 20]) * MINUTE
-    found = obeying([TimeRule("A", "B", 5.0 * MINUTE)], cases, times)
+    found = obeying_times([TimeRule("A", "B", 5.0 * MINUTE)], cases, times)
     assert (found // MINUTE).tolist() == [0, 10, 20, 0, 5, 20]
 
 

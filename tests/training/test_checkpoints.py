@@ -33,8 +33,8 @@ from veilog.training import (
     ResumedState,
     Saver,
     claimed,
-    earlier,
-    held_interrupts,
+    earlier_run,
+    hold_interrupts,
     remove,
     source,
 )
@@ -62,7 +62,7 @@ def started(path: Path, steps: tuple[int, int] = (0, 0)) -> CheckpointFile:
 
 def resumed(path: Path, log: Variants = LOG, **changed: object) -> tuple[CheckpointFile, TrainingState]:
     keeper = CheckpointFile(path)
-    before = earlier(keeper.begin(log, REQUEST | changed), keeper)
+    before = earlier_run(keeper.begin(log, REQUEST | changed), keeper)
     assert before.state is not None
     return keeper, before.state
 
@@ -261,7 +261,7 @@ def test_the_guarantee_says_that_it_is_of_one_run(path: Path) -> None:
 
 @pytest.mark.usefixtures("interruptible")
 def test_a_first_ctrl_c_waits_for_the_end_of_a_step_and_a_second_does_not() -> None:
-    with held_interrupts() as interrupts:
+    with hold_interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
         interrupts.hold = True

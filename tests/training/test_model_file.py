@@ -21,7 +21,7 @@ from veilog._plain import to_plain
 from veilog.errors import VeilogError
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.curator import Curator
-from veilog.report.release_facts import told_by_file
+from veilog.report.release_facts import facts_of_file
 from veilog.training import Model
 
 
@@ -286,7 +286,7 @@ def test_the_level_of_what_is_drawn_is_that_of_the_training(cases: int, tmp_path
         (released.guarantee.strength, released.guarantee.holds_up_to) == (own.strength, own.holds_up_to) == ("good", 10)
     )
     released.save(tmp_path / "out.xes")
-    told = told_by_file(veilog.read(tmp_path / "out.xes"))
+    told = facts_of_file(veilog.read(tmp_path / "out.xes"))
     assert (told.guarantee.strength, told.guarantee.holds_up_to) == ("good", 10)
 
 

@@ -9,13 +9,13 @@ from web_owner import brought
 from web_serving import Served
 
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.pages.render import of_server
+from veilog.web.pages.render import server_facts
 
 
 @pytest.fixture(autouse=True, scope="session")
 def of_a_server() -> Iterator[None]:
     """Make pages without a server as those of a usual one."""
-    with of_server(ServerSettings(folder=Path("data"), ledger=Path("data.ledger"), token="t")):
+    with server_facts(ServerSettings(folder=Path("data"), ledger=Path("data.ledger"), token="t")):
         yield
 
 

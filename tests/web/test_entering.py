@@ -14,7 +14,7 @@ from web_serving import SMALL, TOKEN, Served, enter, once_of, served, upload
 from veilog.web.access.access import Access
 from veilog.web.app import make_app
 from veilog.web.jobs.records import ServerSettings
-from veilog.web.server import prepared, serve, sockets_at
+from veilog.web.server import prepare_folder, serve, sockets_at
 
 OTHER = "another" * 5
 
@@ -133,7 +133,9 @@ def test_the_token_of_a_file_goes_on_over_a_restart(tmp_path: Path) -> None:
 
 def settings_of(folder: Path, **facts: Any) -> ServerSettings:
     ledger = folder / "veilog.ledger"
-    return ServerSettings(folder=prepared(folder), ledger=ledger, token=TOKEN, workers=0, **{"port": 8400, **facts})
+    return ServerSettings(
+        folder=prepare_folder(folder), ledger=ledger, token=TOKEN, workers=0, **{"port": 8400, **facts}
+    )
 
 
 def browser_of(app: Access, host: str, port: int = 8400) -> httpx.AsyncClient:

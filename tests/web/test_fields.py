@@ -4,8 +4,8 @@ import pytest
 
 from veilog._language import languages, spoken
 from veilog.errors import ParameterError
-from veilog.messages import said_to
-from veilog.web.work.request import asked_for
+from veilog.messages import for_surface
+from veilog.web.work.request import requested_options
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ from veilog.web.work.request import asked_for
 )
 def test_what_a_form_is_refused_for_names_its_fields(form: dict[str, str], field: str) -> None:
     with pytest.raises(ParameterError) as refused:
-        asked_for(form)
-    with said_to("pages"):
+        requested_options(form)
+    with for_surface("pages"):
         assert field in str(refused.value)
         for language in languages():
             with spoken(language):

@@ -20,16 +20,16 @@ from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Cost
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
-from veilog.messages import Message, said_to
+from veilog.messages import Message, for_surface
 from veilog.methods import METHODS
-from veilog.report.decision import decided
+from veilog.report.decision import decision_facts
 from veilog.web.jobs import queue
 from veilog.web.jobs.records import JobRequest, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.pages.assets import FOLDER as STATIC
-from veilog.web.pages.render import LANGUAGES, told
-from veilog.web.work.request import asked_for
+from veilog.web.pages.render import LANGUAGES, translate_text
+from veilog.web.work.request import requested_options
 
 OTHERS = languages()[1:]
 PARAMETERS = {f"{name} {held.name}": held for name, method in METHODS.items() for held in method.parameters}
@@ -221,8 +221,8 @@ def test_reports_follow_the_page_and_the_certificate_is_english(tmp_path: Path) 
         assert '<html lang="de">' in (tmp_path / "out" / name).read_text()
     assert made.known is not None and not re.search("Schutz|Fall", to_text(replace(made, beside=None)))
     with spoken("de"):
-        german = decided(made.known, 1, made.owner)
-    english = decided(made.known, 1, made.owner)
+        german = decision_facts(made.known, 1, made.owner)
+    english = decision_facts(made.known, 1, made.owner)
     assert german.headline.startswith("Der Schutz ist") and english.headline.startswith("Protection is")
     assert not re.search(
         "[äöüß]|Schutz", " ".join([english.answer, *(check.asks + check.why for check in english.checks)])
@@ -241,9 +241,9 @@ def test_what_the_server_says_of_jobs_is_translated_when_it_is_shown(language: s
     english = re.compile(r"\b(the|this|what|than|It|Try|job)\b")
     with spoken(language):
         for text in said:
-            assert told(text) != text
-            assert not english.search(told(text)), told(text)
-        assert told("Ward X. And: Y.") == "Ward X. And: Y.", "words of somebody else"
+            assert translate_text(text) != text
+            assert not english.search(translate_text(text)), translate_text(text)
+        assert translate_text("Ward X. And: Y.") == "Ward X. And: Y.", "words of somebody else"
 
 
 @pytest.mark.parametrize("language", languages())
@@ -259,7 +259,7 @@ def test_scripts_find_all_that_they_say(language: str) -> None:
 
 def test_what_a_form_cannot_mean_is_said_in_its_language() -> None:
     with spoken("fr"), refused(ParameterError, "form-number-not-whole") as error:
-        asked_for({"method": "evolve", "epsilon": "1", "max_cases": "some"})
+        requested_options({"method": "evolve", "epsilon": "1", "max_cases": "some"})
     with spoken("fr"):
         assert "doit être" in str(error.value)
 
@@ -274,7 +274,7 @@ def test_what_a_parameter_cannot_be_is_said_in_the_language(parameter: str) -> N
             continue
         with pytest.raises(ParameterError) as error:
             held.parse(value)
-        with said_to("pages"):
+        with for_surface("pages"):
             problem, advice = error.value.problem, error.value.advice
             with spoken("de"):
                 assert error.value.problem != problem and error.value.problem.startswith(f"{held.name} ")
@@ -305,7 +305,7 @@ def test_what_a_ledger_refuses_is_among_what_pages_translate() -> None:
     for held, cost, unit, part in refused:
         with pytest.raises(BudgetError) as error:
             check_paid(held, cost, unit, part)
-        with said_to("pages"):
+        with for_surface("pages"):
             english = error.value.problem
             for language in OTHERS:
                 with spoken(language):
@@ -350,9 +350,9 @@ def test_what_a_form_is_refused_for_is_said_in_the_language(language: str) -> No
     english = []
     for form in WRONG:
         with pytest.raises(VeilogError) as error:
-            _ = asked_for({**EVOLVE, "longest": "log", **form}).cost
+            _ = requested_options({**EVOLVE, "longest": "log", **form}).cost
             pytest.fail(f"{form} is refused")
-        with said_to("pages"):
+        with for_surface("pages"):
             said = error.value.problem, error.value.advice
             with spoken(language):
                 there = error.value.problem, error.value.advice

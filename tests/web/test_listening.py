@@ -18,7 +18,7 @@ from refusals import refused
 from web_serving import Served, served
 
 from veilog.errors import ParameterError
-from veilog.web.server import listening
+from veilog.web.server import open_sockets
 
 try:
     import resource
@@ -37,7 +37,7 @@ def test_the_head_of_an_answer_does_not_wait_for_its_body() -> None:
             delays.put_nowait(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
             writer.close()
 
-        sock = listening("127.0.0.1", 0)
+        sock = open_sockets("127.0.0.1", 0)
         server = await asyncio.start_server(meet, sock=sock)
         async with server:
             _, writer = await asyncio.open_connection(*sock.getsockname())
@@ -49,10 +49,10 @@ def test_the_head_of_an_answer_does_not_wait_for_its_body() -> None:
 
 
 def test_a_port_that_is_taken_is_refused_in_words() -> None:
-    with listening("127.0.0.1", 0) as sock:
+    with open_sockets("127.0.0.1", 0) as sock:
         port = sock.getsockname()[1]
         with refused(ParameterError, "serve-address-unusable", host="127.0.0.1", port=port):
-            listening("127.0.0.1", port)
+            open_sockets("127.0.0.1", port)
 
 
 # Connections that ask nothing.

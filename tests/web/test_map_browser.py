@@ -16,7 +16,7 @@ import veilog
 from veilog import Variants
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.flow_map import FlowSteps, arranged, drawn, steps_of
+from veilog.report.flow_map import FlowSteps, arranged, draw_map, steps_of
 from veilog.web.pages import render
 from veilog.web.pages.assets import FOLDERS
 
@@ -82,7 +82,7 @@ def opened(chromium: sync_api.Browser) -> Iterator[Opened]:
     contexts = []
 
     def open_page(first: FlowSteps, second: FlowSteps, **options: object) -> sync_api.Page:
-        both = drawn(first, arranged([first, second]), second)
+        both = draw_map(first, arranged([first, second]), second)
         html = render._environment().from_string(PAGE).render(map=both, settings=None, again=False, version="")
 
         def answer(route: sync_api.Route) -> None:

@@ -29,9 +29,9 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.releasing.run import release
 from veilog.report.decision import owner_side
 from veilog.report.dossier import dossier
-from veilog.report.release_facts import told_by_release
+from veilog.report.release_facts import facts_of_release
 from veilog.web.access import access
-from veilog.web.access.transfers import named
+from veilog.web.access.transfers import download_name
 from veilog.web.jobs.results import to_text
 from veilog.web.work.log_reader import log_of
 
@@ -151,7 +151,7 @@ def test_a_release_is_shown_with_what_the_ledger_knows_now(server: Served, clien
     address = send(client, f"{log}/release", f"{log}/jobs", **LAPLACE).headers["location"]
     job, entry = address.rpartition("/")[2], spend(server, log)
     data = hospital(60, seed=1)
-    told = told_by_release(release(data, "evolve", epsilon=1, activities="log"))
+    told = facts_of_release(release(data, "evolve", epsilon=1, activities="log"))
     told = replace(told, guarantee=replace(told.guarantee, charges=()))
     kept = made(entry=entry, told=told, owner=owner_side(data, None), cases=60)
     server.store.start(job)
@@ -173,7 +173,7 @@ def test_who_confirmed_what_is_in_the_dossier_and_in_the_account(
     job, entry = address.rpartition("/")[2], spend(server, log)
     data = hospital(60, seed=1)
     released = release(data, "evolve", epsilon=1, activities="log")
-    told = told_by_release(released)
+    told = facts_of_release(released)
     told = replace(told, guarantee=replace(told.guarantee, charges=()))
     folder = server.settings.folder / "jobs" / job
     folder.mkdir()
@@ -541,9 +541,9 @@ def test_one_file_has_all_that_may_be_given_away(server: Served, client: httpx.C
 
 @pytest.mark.parametrize("epsilon", ['1";\r\n', "../1", "1\u202e", " 1 "])
 def test_names_of_downloads_are_safe_whatever_was_typed(epsilon: str) -> None:
-    name = named(1e9, epsilon, "release.xes")
+    name = download_name(1e9, epsilon, "release.xes")
     assert re.fullmatch(r"release-2001-09-\d\d-eps1\.xes", name)
-    assert named(1e9, None, "release-models.xes") == named(1e9, "x", "release-models.xes")
+    assert download_name(1e9, None, "release-models.xes") == download_name(1e9, "x", "release-models.xes")
 
 
 @pytest.mark.nightly

@@ -14,7 +14,7 @@ from web_logs import entry, job, read, record, released
 
 from veilog.ledger.accounts import Account
 from veilog.logs import files
-from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.logs.synthetic.twins import Sizes
 from veilog.methods import METHODS
 from veilog.releasing.preview import Expected, Interval
@@ -28,7 +28,7 @@ from veilog.web.pages.outlook import Outlook
 from veilog.web.work import preview_form
 from veilog.web.work.accounts import AccountSeen
 from veilog.web.work.preview import BUDGETS, FormPreview, Refused
-from veilog.web.work.request import completed, delta_for, offered, offers
+from veilog.web.work.request import complete_form, delta_for, offered_parameters, offers
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -114,8 +114,8 @@ def every_page(path: Path, name: str, request: dict[str, str], settings: ServerS
     both = {1: done, 2: done}
     found["two releases"] = pages.comparison(log, AccountSeen(usual), both, [2, 1])
     found["one release"] = pages.comparison(log, AccountSeen(usual), {1: done}, [1, 2])
-    found["stored"] = pages.stored([log, replace(log, id="c" * 32)], "s", ONCE, ONCE)
-    found["stored?"] = pages.stored(None, "s", ONCE, "")
+    found["stored"] = pages.stored_logs_page([log, replace(log, id="c" * 32)], "s", ONCE, ONCE)
+    found["stored?"] = pages.stored_logs_page(None, "s", ONCE, "")
     planned = preview_form(log, request, settings)
     assert isinstance(planned, FormPreview)
     outlook = Outlook(planned, job("forecast", tried(name)), same=True)
@@ -323,7 +323,7 @@ def test_every_method_that_the_pages_offer_has_its_expert_options(ordinary: dict
         text = ordinary[f"expert {card.name}"]
         assert f'<option value="{card.name}" selected>' in text
         assert f'name="method" value="{card.name}"' in ordinary[f"release {card.name}"]
-        for parameter in offered(card):
+        for parameter in offered_parameters(card):
             assert f'name="p_{parameter.name}"' in text
         assert 'name="as_published"' not in text, "what is there to be compared is in the command"
     assert {name for name in METHODS if f"expert {name}" not in ordinary} == {"amun", "tlkc", "pretsa"}
@@ -428,8 +428,12 @@ def test_the_usual_choice_is_made_beforehand(settings: ServerSettings, tmp_path:
     assert 'name="method" value="evolve"' in text
     assert re.search(r'name="epsilon" value="1"', text)
     assert not re.search(r'name="labels"[^>]* checked', text), "what is public is for the owner to say"
-    assert completed({"method": "travas"}, 60)["delta"] == completed({"labels": "privately"}, 60)["delta"] == "1e-6"
-    assert "delta" not in completed({"method": "evolve", "labels": "log"}, 60)
+    assert (
+        complete_form({"method": "travas"}, 60)["delta"]
+        == complete_form({"labels": "privately"}, 60)["delta"]
+        == "1e-6"
+    )
+    assert "delta" not in complete_form({"method": "evolve", "labels": "log"}, 60)
 
 
 @pytest.mark.slow
@@ -482,7 +486,7 @@ def test_no_first_visitor_waits_for_a_template(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_test_mode_is_said_on_every_page(settings: ServerSettings) -> None:
-    with pages.of_server(replace(settings, seed=5)):
+    with pages.server_facts(replace(settings, seed=5)):
         assert 'class="banner"' in pages.home([], [], ONCE)
         assert 'class="banner"' in pages.problem(404, "No.", "Go.")
     assert 'class="banner"' not in pages.home([], [], ONCE)
@@ -515,7 +519,7 @@ def test_what_counts_of_starts_and_ends_can_be_chosen_where_there_are_any(
 @pytest.mark.nightly
 def test_starts_of_events_can_be_asked_for_where_the_log_has_them(settings: ServerSettings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
-    files.write(started(hospital(40, seed=3)), path)
+    files.write(draw_starts(hospital(40, seed=3)), path)
     form = {"method": "evolve", "epsilon": "1", "times": "0.3", "processing": "yes", "labels": "log"}
     found = every_page(path, "started.xes", form, settings)
     page = found["tried"]

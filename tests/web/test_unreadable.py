@@ -14,7 +14,7 @@ from veilog import _language as language_of_pages
 from veilog._language import languages, spoken
 from veilog._language.catalogue import entries
 from veilog.errors import VeilogError
-from veilog.messages import said_to
+from veilog.messages import for_surface
 
 OTHERS = languages()[1:]
 
@@ -69,7 +69,7 @@ def test_why_a_file_cannot_be_read_is_said_in_the_language(name: str, tmp_path: 
     path.write_bytes(UNREAD[name])
 
     def said(language: str) -> str:
-        with said_to("pages"), spoken(language):
+        with for_surface("pages"), spoken(language):
             try:
                 found = read(path)
             except VeilogError as error:

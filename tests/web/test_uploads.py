@@ -21,7 +21,7 @@ from starlette.requests import Request
 from web_serving import SMALL, Served, once_of, served, upload
 
 from veilog.logs.input.formats import known_suffixes
-from veilog.web.access.transfers import Upload, receive, shown_name, suffix_of
+from veilog.web.access.transfers import Upload, receive, shorten_name, suffix_of
 from veilog.web.jobs.records import Problem
 
 FORM = "multipart/form-data; boundary=B"
@@ -190,13 +190,13 @@ def test_a_name_without_a_format_is_refused(name: str) -> None:
 @pytest.mark.slow
 @given(st.text(max_size=400))
 def test_a_name_is_shown_short_and_without_what_is_not_seen(name: str) -> None:
-    shown = shown_name(name)
+    shown = shorten_name(name)
     assert 0 < len(shown) <= 200
     assert shown.isprintable()
 
 
 def test_a_long_name_keeps_both_ends() -> None:
-    shown = shown_name("start" + "x" * 10_000 + "end.xes")
+    shown = shorten_name("start" + "x" * 10_000 + "end.xes")
     assert shown.startswith("startx")
     assert shown.endswith("xend.xes")
 

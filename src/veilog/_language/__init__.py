@@ -19,7 +19,7 @@ from decimal import Decimal
 from functools import lru_cache
 from importlib import resources
 
-from veilog._language.catalogue import Catalogue, parsed
+from veilog._language.catalogue import Catalogue, parse_catalogue
 
 ENGLISH = "en"
 UNITS = ("case", "person")
@@ -78,7 +78,7 @@ def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:
     return _fill(found or (one if n == 1 else many), {"n": n, **values})
 
 
-def counted(number: int, what: str, many: str = "") -> str:
+def count_phrase(number: int, what: str, many: str = "") -> str:
     """Return so many of something, in English: "1 case", "1,050 cases"."""
     return f"{number:,} {what if number == 1 else many or what + 's'}"
 
@@ -95,7 +95,7 @@ _MONTHS = (
 )
 
 
-def localised(number: str) -> str:
+def format_number(number: str) -> str:
     """Return a number, written as in English (1,234.5), as the language writes it."""
     sample = pgettext("locale", "1,234.5")
     return number.translate({ord(","): sample[1], ord("."): sample[-2]})
@@ -103,7 +103,7 @@ def localised(number: str) -> str:
 
 def percent(number: str) -> str:
     """Return a number, written as in English, with the percent sign."""
-    return pgettext("locale", "{number} %", number=localised(number))
+    return pgettext("locale", "{number} %", number=format_number(number))
 
 
 def share_in_percent(share: float) -> str:
@@ -116,12 +116,12 @@ def share_in_percent(share: float) -> str:
     return percent(next((number for number in written if 0 < float(number) < 100), written[0]))
 
 
-def in_two_digits(number: float) -> str:
+def two_digits(number: float) -> str:
     """Return a number in about two digits, as the language writes it, no exponent."""
-    return localised(f"{number:,.0f}" if number >= 10 else f"{Decimal(f'{number:.2g}'):f}")
+    return format_number(f"{number:,.0f}" if number >= 10 else f"{Decimal(f'{number:.2g}'):f}")
 
 
-def dated(date: str) -> str:
+def format_date(date: str) -> str:
     """Return a date in ISO 8601 as the language writes it."""
     year, month, day = date.split("-")
     return pgettext("locale", "{year}-{month}-{day}", year=year, month=month, day=day)
@@ -139,11 +139,11 @@ def quoted(text: str) -> str:
 
 
 def _fill(text: str, values: dict[str, str | int]) -> str:
-    shown = {name: value if isinstance(value, str) else localised(f"{value:,}") for name, value in values.items()}
+    shown = {name: value if isinstance(value, str) else format_number(f"{value:,}") for name, value in values.items()}
     return text.format_map(shown) if shown else text
 
 
 @lru_cache(maxsize=8)
 def _catalogue(language: str) -> Catalogue:
     file = resources.files(__name__).joinpath(f"{language}{_SUFFIX}")
-    return parsed(file.read_text(encoding="utf-8"))
+    return parse_catalogue(file.read_text(encoding="utf-8"))

@@ -35,7 +35,7 @@ class Catalogue:
         return self.many[text][self.form(n)] if text in self.many else None
 
 
-def parsed(text: str) -> Catalogue:
+def parse_catalogue(text: str) -> Catalogue:
     """Return the catalogue that a .po file holds."""
     found = [*entries(text)]
     heads = next((entry.said[0] for entry in found if not entry.text), "")

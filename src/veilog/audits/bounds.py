@@ -119,11 +119,11 @@ class _Losses:
         return np.asarray((self.first + np.arange(len(self.masses))) * self.step)
 
     def and_then(self, other: _Losses) -> _Losses:
-        masses = np.maximum(_convolved(self.masses, other.masses), 0.0)
+        masses = np.maximum(_convolve(self.masses, other.masses), 0.0)
         return _Losses(self.step, self.first + other.first, masses, 1 - (1 - self.infinite) * (1 - other.infinite))
 
 
-def _convolved(one: FloatArray, other: FloatArray) -> FloatArray:
+def _convolve(one: FloatArray, other: FloatArray) -> FloatArray:
     """Return the convolution by FFT; ``scipy.signal`` would take longer to load."""
     size = len(one) + len(other) - 1
     fast = next_fast_len(size, real=True)
@@ -164,7 +164,7 @@ def curve(shape: Sequence[Questions], factor: float, *, added: bool, slopes: int
             losses = losses.and_then(_product(part.asked, factor, step, added=added))
         else:
             losses = losses.and_then(
-                _of_sample(_product(part.asked, factor, step, added=added), part.rate, added=added)
+                _sampled_losses(_product(part.asked, factor, step, added=added), part.rate, added=added)
             )
     low, high = float(losses.losses[0]), float(losses.losses[-1])
     at = np.linspace(low, high, slopes)
@@ -235,7 +235,7 @@ def _gaussian(deviation: float, rate: float, step: float, *, added: bool) -> _Lo
     return _rounded_up(lambda losses: 1 - ndtr(place(-losses) / deviation), -high, -low, step)
 
 
-def _of_sample(losses: _Losses, rate: float, *, added: bool) -> _Losses:
+def _sampled_losses(losses: _Losses, rate: float, *, added: bool) -> _Losses:
     """Return the pair of queries on a sample.
 
     The case is in it with the chance ``rate``, or the answers are those without it.
@@ -308,7 +308,7 @@ def log_above(mechanism: Noise, least: int) -> float:
     return log_at_most(mechanism, -least - 1)  # the noise is symmetric
 
 
-def most_likely(mechanism: Noise) -> float:
+def likeliest_answer(mechanism: Noise) -> float:
     """Return the largest probability that any number has."""
     return math.exp(float(log_probability(mechanism, 0)))
 
@@ -361,7 +361,7 @@ def evidence_of_counts(
             return float(log_probability(noise, answer[thing] - exact))
         return log_at_most(noise, above - exact)
 
-    return _added(likely, without, with_)
+    return _likelihood_difference(likely, without, with_)
 
 
 def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: Counts, with_: Counts) -> float:
@@ -373,7 +373,7 @@ def evidence_of_names(mechanism: Thresholded, answer: frozenset[str], without: C
         beyond = mechanism.above - exact
         return log_above(mechanism.noise, beyond) if thing in answer else log_at_most(mechanism.noise, beyond)
 
-    return _added(likely, without, with_)
+    return _likelihood_difference(likely, without, with_)
 
 
 def evidence_of_maximum(mechanism: NoisyMaximum, answer: int, without: npt.ArrayLike, with_: npt.ArrayLike) -> float:
@@ -398,7 +398,7 @@ def _log_largest(noise: Laplace, place: int, scores: IntArray) -> float:
     return top + math.log(float(np.exp(logs - top).sum()))
 
 
-def _added(likely: Callable[[object, int], float], without: Counts, with_: Counts) -> float:
+def _likelihood_difference(likely: Callable[[object, int], float], without: Counts, with_: Counts) -> float:
     differ = [t for t in {**without, **with_} if without.get(t, 0) != with_.get(t, 0)]
     likely_with = sum((likely(t, with_.get(t, 0)) for t in differ), start=0.0)
     return _difference(likely_with, sum((likely(t, without.get(t, 0)) for t in differ), start=0.0))
@@ -487,17 +487,17 @@ def choose_event(without: FloatArray, with_: FloatArray, delta: float, confidenc
     best, most = ReleaseEvent("at least", float(values[0]), True), 0.0
     kinds: tuple[tuple[Kind, FloatArray], ...] = (("at least", places), ("at most", places), ("exactly", frequent))
     for kind, looked_at in kinds:
-        k1, k0 = _seen(kind, np.sort(with_), looked_at), _seen(kind, np.sort(without), looked_at)
+        k1, k0 = _count_events(kind, np.sort(with_), looked_at), _count_events(kind, np.sort(without), looked_at)
         for likelier_with in (True, False):
             pairs = (k1, len(with_), k0, len(without)) if likelier_with else (k0, len(without), k1, len(with_))
-            seemed = _seemed(*pairs, delta, confidence)
+            seemed = _estimated_epsilons(*pairs, delta, confidence)
             if seemed.max() > most:
                 place = int(seemed.argmax())
                 best, most = ReleaseEvent(kind, float(looked_at[place]), likelier_with), float(seemed[place])
     return best, most
 
 
-def _seen(kind: Kind, ordered: FloatArray, values: FloatArray) -> FloatArray:
+def _count_events(kind: Kind, ordered: FloatArray, values: FloatArray) -> FloatArray:
     """Return the number of the ordered scores that meet each event."""
     below = np.searchsorted(ordered, values, side="left")
     up_to = np.searchsorted(ordered, values, side="right")
@@ -505,7 +505,9 @@ def _seen(kind: Kind, ordered: FloatArray, values: FloatArray) -> FloatArray:
     return np.asarray(found, dtype=np.float64)
 
 
-def _seemed(k1: FloatArray, n1: int, k0: FloatArray, n0: int, delta: float, confidence: float) -> FloatArray:
+def _estimated_epsilons(
+    k1: FloatArray, n1: int, k0: FloatArray, n0: int, delta: float, confidence: float
+) -> FloatArray:
     """Return :func:`epsilon_lower_bound` of many events at once."""
     failure = (1 - confidence) / 2
     likely = np.where(k1 > 0, betaincinv(np.maximum(k1, 1), n1 - np.maximum(k1, 1) + 1, failure), 0.0) - delta
@@ -606,11 +608,11 @@ Broken = Code | Literal["unit"]
 """Reason why a guarantee does not cover two logs: a condition does not hold, or they differ by more than its unit."""
 
 
-def _named(tried: tuple[tuple[str, float], ...]) -> list[dict[str, object]]:
+def _events_to_json(tried: tuple[tuple[str, float], ...]) -> list[dict[str, object]]:
     return [{"attack": name, "seemed": seemed} for name, seemed in tried]
 
 
-def _in_english(faults: tuple[Message, ...]) -> list[str]:
+def _english_faults(faults: tuple[Message, ...]) -> list[str]:
     return [fault.english for fault in faults]
 
 
@@ -655,7 +657,7 @@ class WhiteBox(ToJson):
     """Proof of it through an event."""
     questions: tuple[str, ...]
     """Queries, as far as they were scored."""
-    faults: Annotated[tuple[Message, ...], InJson(as_=_in_english)]
+    faults: Annotated[tuple[Message, ...], InJson(as_=_english_faults)]
     """Faults that need no bound."""
 
 
@@ -677,7 +679,7 @@ class AuditResult(ToJson):
     tally: Annotated[Tally, replace(_EVENT, then=("seen_with", "seen_without"))]
     runs: int
     """Number of runs on each of the two logs, all stages together."""
-    tried: Annotated[tuple[tuple[str, float], ...], InJson(as_=_named)]
+    tried: Annotated[tuple[tuple[str, float], ...], InJson(as_=_events_to_json)]
     """Names of all attempts, with what each seemed to show on the short runs."""
     person_cases: int = 1
     """Number of cases of the person by whom the logs differ."""
@@ -713,9 +715,9 @@ class AuditResult(ToJson):
     @property
     def verdicts(self) -> tuple[Message, ...]:
         """Verdict on the guarantee, then one on each attack beyond it."""
-        return (self._within(), *(found.says(self.claim, self.confidence) for found in self.beyond))
+        return (self._finding_message(), *(found.says(self.claim, self.confidence) for found in self.beyond))
 
-    def _within(self) -> Message:
+    def _finding_message(self) -> Message:
         if self.white_box is not None and self.white_box.faults:
             return Message("audit-fault", faults="; ".join(map(str, self.white_box.faults)))
         if self.breaks is not None:

@@ -37,7 +37,7 @@ from veilog.audits.bounds import (
     evidence_of_maximum,
     evidence_of_names,
     evidence_of_numbers,
-    most_likely,
+    likeliest_answer,
     priced,
 )
 from veilog.errors import VeilogError
@@ -64,8 +64,8 @@ from veilog.privacy.mechanisms.mechanism import (
     Sensitivity,
     Thresholded,
 )
-from veilog.privacy.unit import ONE_CASE, Bounded, bounded
-from veilog.releasing.answers import OPENING, watched
+from veilog.privacy.unit import ONE_CASE, Bounded, bound_units
+from veilog.releasing.answers import OPENING, watch
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.run import curator_of, run_plan
 
@@ -124,13 +124,13 @@ class _SilentAccount(ChargeAccount):
         epsilon: Fraction,
         delta: Fraction = Fraction(0),
     ) -> M:
-        return cast(M, _silenced(mechanism, self.above))
+        return cast(M, _silence(mechanism, self.above))
 
 
-def _silenced(mechanism: Mechanism | KTruncatedGeometric, above: int) -> Any:
+def _silence(mechanism: Mechanism | KTruncatedGeometric, above: int) -> Any:
     """Return the mechanism without its noise, with ``above`` as its threshold."""
     if isinstance(mechanism, Thresholded):
-        return Thresholded(_silenced(mechanism.noise, above), above)
+        return Thresholded(_silence(mechanism.noise, above), above)
     if isinstance(mechanism, KTruncatedGeometric):
         return _SilentTruncated(mechanism.epsilon, mechanism.k)
     if isinstance(mechanism, NoisyMaximum):
@@ -176,7 +176,7 @@ class Twins:
     def __init__(self, plan: ReleaseRequest, without: Log, with_: Log) -> None:
         self._plan, self._logs = plan, (without, with_)
         source = noise.seeded(0)
-        self.pair = tuple(TwinCurator(bounded(log, plan.unit, source), plan.public) for log in (without, with_))
+        self.pair = tuple(TwinCurator(bound_units(log, plan.unit, source), plan.public) for log in (without, with_))
 
     def for_a_run(self, narrowed: bool) -> tuple[TwinCurator, ...]:
         """Return the twins; fresh ones where a run may change them."""
@@ -236,7 +236,7 @@ class _Enough(Exception):
     """Signal that all relevant answers came; the method's work on them need not end."""
 
 
-def recorded(
+def record_run(
     plan: ReleaseRequest, twins: Twins, log: Log, there: bool, seed: int, questions: int | None = None
 ) -> tuple[RecordedRun, Script]:
     """Return the answers of a release of the log, and its queries.
@@ -245,11 +245,11 @@ def recorded(
     """
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, questions)
     with suppress(VeilogError, _Enough):
-        run_plan(plan.seeded(seed), log, watched=lambda curator: watched(curator, recorder))
+        run_plan(plan.seeded(seed), log, watched=lambda curator: watch(curator, recorder))
     return RecordedRun(tuple(recorder.answers)), Script(tuple(recorder.calls))
 
 
-def asked_again(plan: ReleaseRequest, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
+def replay_run(plan: ReleaseRequest, twins: Twins, script: Script, log: Log, there: bool, seed: int) -> RecordedRun:
     """Return the answers to the queries of a script, with the noise of this seed."""
     recorder = _Recorder(twins.for_a_run(plan.uses.labels), there, exact=script.exact)
     holders: list[Any] = [curator_of(plan.seeded(seed), log)]
@@ -293,7 +293,7 @@ class _Recorder:
     trainings: dict[int, tuple[Any, tuple[Training, ...], int]] = field(default_factory=dict)
     rounds: dict[int, tuple[_Sample, int]] = field(default_factory=dict)
 
-    def _called(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    def _record_call(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> None:
         numbers = {id(opened): number for number, opened in enumerate(self.held, start=1)}
         events = isinstance(holder, EventQuestions)
         self.calls.append(RecordedCall(numbers.get(id(holder), 0), events, name, given, named))
@@ -307,24 +307,24 @@ class _Recorder:
             self.exact[place] = tuple(ask(twin) for twin in sample.twins)
         return self.exact[place]
 
-    def _of(self, holder: Any) -> _Sample:
+    def _sample_of(self, holder: Any) -> _Sample:
         return self.samples.get(id(holder)) or _Sample(self.twins)
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        self._called(holder, name, given, named)
+        self._record_call(holder, name, given, named)
         if name == "step":
             return self._step(holder, *given, **named)
         if isinstance(holder, Rounds):
             return self._round(holder, *given, **named)
         if isinstance(holder, EventRounds):
             return self._round_of_sums(holder, given, named)
-        answer = self._asked(holder, name, given, named)
+        answer = self._record_query(holder, name, given, named)
         if len(self.answers) == self.enough:
             raise _Enough
         return answer
 
-    def _asked(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        sample = self._of(holder)
+    def _record_query(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        sample = self._sample_of(holder)
         before = len(holder._account.charges)
         answer = getattr(holder, name)(*given, **named)
         charges = holder._account.charges[before:]
@@ -336,10 +336,10 @@ class _Recorder:
         digest, chance = _digest(charge.mechanism, drawn)
         self.answers.append(RecordedAnswer(priced(charge), sample.place, sample.rate, found, digest, chance))
         if name == "find_activities":
-            self._narrowed(holder, sample, answer)
+            self._narrow_domain(holder, sample, answer)
         return answer
 
-    def _narrowed(self, holder: Curator, sample: _Sample, found: tuple[str, ...]) -> None:
+    def _narrow_domain(self, holder: Curator, sample: _Sample, found: tuple[str, ...]) -> None:
         """Go on with the labels that count as found."""
         labels = found if self.labels is None else self.labels
         self.calls[-1] = replace(self.calls[-1], labels=labels)
@@ -378,13 +378,13 @@ class _Recorder:
         return evidence_of_numbers(mechanism, answer, *exact), np.asarray(answer) - np.asarray(exact[self.there])
 
     def opened(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        self._called(holder, name, given, named)
+        self._record_call(holder, name, given, named)
         found = getattr(holder, name)(*given, **named)
         self.held.append(found)
         if name == "subsample":
-            self.samples[id(found)] = self._sampled(holder, found, given[0])
+            self.samples[id(found)] = self._draw_sample(holder, found, given[0])
             return found
-        sample = self._of(holder)
+        sample = self._sample_of(holder)
         if name == "rounds":
             self.rounds[id(found)] = (sample, len(self.answers))
         else:
@@ -397,13 +397,13 @@ class _Recorder:
     def peeked(self, holder: Any, name: str, given: tuple[Any, ...]) -> Any:
         return getattr(holder, name)(*given)
 
-    def _sampled(self, whole: Curator, sample: Curator, rate: Fraction) -> _Sample:
+    def _draw_sample(self, whole: Curator, sample: Curator, rate: Fraction) -> _Sample:
         """Return the sample of the other cases, without and with the case in it.
 
         No one can distinguish which of equal cases are in a sample. So where the case is there, it is one of those
         drawn with its chance.
         """
-        one, other = (dict(twin.curator._variants.to_dict()) for twin in self._of(whole).twins)
+        one, other = (dict(twin.curator._variants.to_dict()) for twin in self._sample_of(whole).twins)
         (case,) = (trace for trace in other if other[trace] != one.get(trace, 0))
         drawn = dict(sample._variants.to_dict())
         if self.there:
@@ -477,7 +477,7 @@ def _digest(mechanism: Any, drawn: Any) -> tuple[str, float]:
         return "", 1.0
     numbers = np.atleast_1d(drawn).reshape(-1)
     words = repr((mechanism, numbers.tolist())).encode()
-    return hashlib.sha256(words).hexdigest()[:16], most_likely(mechanism) ** len(numbers)
+    return hashlib.sha256(words).hexdigest()[:16], likeliest_answer(mechanism) ** len(numbers)
 
 
 _AT_ONCE = 300
@@ -499,7 +499,7 @@ class AuditRun:
     def on(self, planned: ReleaseRequest) -> tuple[RecordedRun, Script, Twins]:
         """Run it."""
         twins = Twins(planned, self.attempt.without, self.attempt.with_)
-        return *recorded(planned, twins, self.attempt.log(self.there), self.there, self.seed, self.questions), twins
+        return *record_run(planned, twins, self.attempt.log(self.there), self.there, self.seed, self.questions), twins
 
 
 Made = dict[tuple[str, bool, int, int | None], tuple[RecordedRun, Script, Twins]]
@@ -536,16 +536,16 @@ class Recorder:
         if self.workers is None or len(seeds) < _AT_ONCE:
             return _again(self.planned, run, with_, seeds, self.made)
         ask = partial(_again_of, self.planned.to_json(), run, with_)
-        return list(chain(*self._in_parts(self.workers, ask, run.attempt, with_, seeds)))
+        return list(chain(*self._map_in_parts(self.workers, ask, run.attempt, with_, seeds)))
 
     def scores(self, attempt: Attempt, with_: bool, seeds: Sequence[int]) -> FloatArray:
         """Return the scores of releases of one of the logs, a row for each of these seeds."""
         if self.workers is None or len(seeds) < 2 * self.processes:
             return _scores(self.planned, attempt.log(with_), attempt.scores, seeds)
         score = partial(_scores_of, self.planned.to_json(), attempt.log(with_), attempt.scores)
-        return np.concatenate(list(self._in_parts(self.workers, score, attempt, with_, seeds)))
+        return np.concatenate(list(self._map_in_parts(self.workers, score, attempt, with_, seeds)))
 
-    def _in_parts(
+    def _map_in_parts(
         self,
         workers: ProcessPoolExecutor,
         function: Callable[[Sequence[int]], T],
@@ -568,7 +568,7 @@ def _again_of(planned: dict[str, Any], run: AuditRun, with_: bool, seeds: Sequen
 
 def _again(planned: ReleaseRequest, run: AuditRun, with_: bool, seeds: Sequence[int], made: Made) -> list[RecordedRun]:
     _, script, twins = _once(planned, run, made)
-    return [asked_again(planned, twins, script, run.attempt.log(with_), with_, seed) for seed in seeds]
+    return [replay_run(planned, twins, script, run.attempt.log(with_), with_, seed) for seed in seeds]
 
 
 def _scores_of(planned: dict[str, Any], log: Log, scores: tuple[Score, ...], seeds: Sequence[int]) -> FloatArray:

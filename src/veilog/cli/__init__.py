@@ -19,13 +19,13 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group, MissingArgumentError, Parameter, UnknownOptionError, ValidationError
 
 from veilog._version import __version__
-from veilog.cli.shared.paths import WRITTEN, check_formats, check_named_once, check_places, cleared, without_folder
+from veilog.cli.shared.paths import WRITTEN, check_formats, check_named_once, check_places, hide_folder, remove_at_end
 from veilog.cli.shared.terminal import (
     CALL,
     Call,
     SafeConsole,
     about,
-    at_once,
+    end_at_once,
     error_line,
     like_ctrl_c,
     nowhere,
@@ -35,7 +35,7 @@ from veilog.cli.shared.terminal import (
     write_json,
 )
 from veilog.errors import BudgetError, EmptyReleaseError, OutputError, ParameterError, VeilogError
-from veilog.messages import Message, said_to
+from veilog.messages import Message, for_surface
 
 __all__ = ["application", "main"]
 
@@ -195,10 +195,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # A server ends by itself after a signal.
         ends = contextlib.nullcontext() if _command_name(given) == "serve" else like_ctrl_c(last=arguments is None)
-        with ends, plain_warnings(), said_to("command"):
+        with ends, plain_warnings(), for_surface("command"):
             try:
-                with cleared():
-                    return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else at_once())
+                with remove_at_end():
+                    return _run(
+                        app, given, errors, contextlib.nullcontext() if arguments is not None else end_at_once()
+                    )
             except KeyboardInterrupt as error:  # after the command, or during the report
                 return _report_interrupt(given, errors, error)
     finally:
@@ -218,7 +220,7 @@ def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractC
         errors.print(message, markup=False, soft_wrap=True)
         return _report_failure(given, 2, error, message)
     except VeilogError as error:
-        error_line(errors, " ".join([without_folder(str(error)), *map(str, CALL.get().done)]))
+        error_line(errors, " ".join([hide_folder(str(error)), *map(str, CALL.get().done)]))
         return _report_failure(given, next(status for kind, status in _STATUS if isinstance(error, kind)), error)
     except KeyboardInterrupt as error:
         return _report_interrupt(given, errors, error)
@@ -299,14 +301,14 @@ def _report_failure(given: Sequence[str], status: int, error: BaseException, mes
         return status
     names = ("code", "problem", "advice", "path", "line", "column", "parameter", "account", "facts", "extra")
     facts = {
-        name: without_folder(value) if isinstance(value, str) else value
+        name: hide_folder(value) if isinstance(value, str) else value
         for name in names
         if (value := getattr(error, name, None)) is not None
     }
     said = {
         "kind": next((word for kind, word in _KINDS.items() if isinstance(error, kind)), type(error).__name__),
         "status": status,
-        "message": without_folder(str(error) if isinstance(error, VeilogError) else message),
+        "message": hide_folder(str(error) if isinstance(error, VeilogError) else message),
     }
     with contextlib.suppress(VeilogError):  # no place to write to, which the line on stderr reports
         if places[-1] != "-":

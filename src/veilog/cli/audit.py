@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from veilog.audits.blackbox import audit as audit_method
-from veilog.cli.shared.log_input import Output, named, read_log, shown_progress
+from veilog.cli.shared.log_input import Output, named, read_log, show_progress
 from veilog.cli.shared.measures import audit_view
 from veilog.cli.shared.options import DEFAULT_READING, WHOLE, Json, MethodSettings, Reading, pairs
 from veilog.cli.shared.requests import RequestOptions, options_of
@@ -62,7 +62,7 @@ def audit(
     out = Output(json)
     parameters: dict[str, Any] = {**pairs(p, "-p")}
     own = None if log is None else read_log(named(log, reading), reading)
-    with shown_progress() as progress:
+    with show_progress() as progress:
         result = audit_method(
             method,
             epsilon=epsilon,

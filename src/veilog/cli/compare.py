@@ -20,7 +20,7 @@ from veilog.cli.shared.log_input import (
     read_log,
     read_released,
     show_findings,
-    shown_progress,
+    show_progress,
 )
 from veilog.cli.shared.measures import comparison_table, comparison_view, rules_table
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, HeldOut, Json, Log, Reading
@@ -38,12 +38,12 @@ from veilog.measures import compare as compare_logs
 from veilog.measures.comparison import Line
 from veilog.measures.measure import MEASURES, Pair
 from veilog.measures.use_cases import USE_CASES, UseCaseOptions
-from veilog.measures.use_cases import named as use_cases_named
+from veilog.measures.use_cases import use_cases_by_name as use_cases_named
 from veilog.messages import Message, OwnerMessage
-from veilog.privacy.partition import of_same_cases
+from veilog.privacy.partition import same_cases
 from veilog.releasing.prior import PublicPrior
 from veilog.releasing.request import OPTIONS
-from veilog.report.release_facts import told_by_file
+from veilog.report.release_facts import facts_of_file
 from veilog.rules.rules import ReleaseRules
 
 WHOLE = 128 << 20
@@ -107,7 +107,7 @@ def _say_groups(out: Output, original: EventLog | Variants, released: EventLog |
     if original.mapped or isinstance(released, Variants) or {*released.variants.labels} <= {*variants.labels}:
         return
     with suppress(VeilogError):  # without a guarantee, or of a method that veilog does not know
-        for condition in told_by_file(released).guarantee.conditions:
+        for condition in facts_of_file(released).guarantee.conditions:
             if condition.code == "activities-mapped":
                 out.show(Text(str(Message("groups-not-of-original", said=condition.text)), style="yellow"))
 
@@ -226,7 +226,7 @@ def compare(
     _say_groups(out, first, after)
     others = None if control is None else read_log(named(control, reading), reading)
     again = None if second is None else _read_released(second, reading, grouping)[0]
-    with shown_progress() as progress:
+    with show_progress() as progress:
         result = compare_logs(
             first,
             after,
@@ -259,7 +259,7 @@ def compare(
 
 def _similarity(original: EventLog | Variants, released: EventLog | Variants, prior: Variants, exact: bool) -> Line:
     """Return the similarity of a prior by itself, which no query has improved."""
-    name, same = "relative_log_similarity", of_same_cases(original, released)
+    name, same = "relative_log_similarity", same_cases(original, released)
     assert isinstance(same, EventLog | Variants)
     found = MEASURES[name].found(Pair(same, prior, exact=exact))
     (quantity,) = MEASURES[name].quantities

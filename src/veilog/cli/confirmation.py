@@ -17,7 +17,7 @@ from veilog._files import mark
 from veilog._plain import to_json
 from veilog.cli.shared.accounts import account_line
 from veilog.cli.shared.log_input import Output
-from veilog.cli.shared.terminal import CALL, SafeConsole, at_a_terminal
+from veilog.cli.shared.terminal import CALL, SafeConsole, is_terminal
 from veilog.errors import BudgetError, OutputError, ParameterError, VeilogError
 from veilog.ledger.accounts import Account, check_paid
 from veilog.ledger.entry import Entry, as_read, kind_of_case
@@ -33,11 +33,11 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Strength, round_up, up
 from veilog.privacy.domain import FROM_LOG, Domain, Fact
-from veilog.releasing.account_notes import beside_budgets, level_falls, uncounted_warning
+from veilog.releasing.account_notes import budget_messages, level_falls, uncounted_warning
 from veilog.releasing.owner import OF_LOSSES
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
-from veilog.releasing.spool import how_to_write, kept_file
+from veilog.releasing.spool import spool_file, writing_help
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Foreseen:
         return ({"refused": self.refused} if self.after is None else self.after.totals()) | told
 
 
-def foreseen(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
+def forecast_ledger(ledger: Ledger, planned: ReleaseRequest, log: Data) -> Foreseen:
     """Return the account after the release of this log, by the ledger's own rules.
 
     The ledger is only read.
@@ -105,7 +105,7 @@ def _warnings(before: Account, level: Strength) -> tuple[OwnerMessage, ...]:
     falls = before.releases and STRENGTHS.index(level) > STRENGTHS.index(before.strength)
     found = [level_falls(before.strength, level)] if falls else []
     if not before.number and before.budgets_beside:
-        found.append(beside_budgets(before))
+        found.append(budget_messages(before))
     return (*found, *uncounted_warning(before))
 
 
@@ -114,9 +114,9 @@ def confirm_level(out: Output, ledger: Ledger | None, planned: ReleaseRequest, l
 
     :class:`BudgetError` if the user declines. A script goes on, and its JSON has the code.
     """
-    if ledger is None or not at_a_terminal():
+    if ledger is None or not is_terminal():
         return
-    for warning in foreseen(ledger, planned, log).warnings:
+    for warning in forecast_ledger(ledger, planned, log).warnings:
         out.show(Text(f"Confidential: {warning}", style="magenta"))
         if warning.code == "account-level-falls":
             answer = out.console.input(Text("Release anyway? [y/N] "))
@@ -129,7 +129,7 @@ def confirm_losses(out: Output, planned: ReleaseRequest, log: EventLog | StoredL
 
     A script goes on: no release stops by itself because of raw data.
     """
-    if CALL.get().quiet or not at_a_terminal():
+    if CALL.get().quiet or not is_terminal():
         return
     found = planned.losses(log)
     if not found:
@@ -189,7 +189,7 @@ def check_texts(target: Path, declared: Domain, original: EventLog | StoredLog |
     files.check_texts(target, [*labels, *declared.attributes, *values])
 
 
-def confirmed(
+def confirm(
     out: Output, planned: ReleaseRequest, log: EventLog | StoredLog | Variants, target: Path, ledger: Ledger | None
 ) -> ReleaseRequest:
     """Return the request with the public facts that the user at a terminal confirms.
@@ -197,7 +197,7 @@ def confirmed(
     Before the budget is spent, veilog refuses what cannot be written, and shows the user what they may not want.
     """
     if planned.undeclared:
-        planned = planned.declaring(agreed(out, planned.declared, planned.undeclared, log))
+        planned = planned.declaring(agree_on_domain(out, planned.declared, planned.undeclared, log))
     check_room(target, log, whole=planned.subset is None)
     check_texts(target, planned.declared, log)
     confirm_losses(out, planned, log)
@@ -264,12 +264,14 @@ def _ledger_messages(method: str, ledger: Ledger, log: Data, since: str) -> list
     if begun[-1].epsilon is None:
         return [Message("question-entered", ledger=ledger.path)]
     spent, entry = up(round_up(begun[-1].epsilon)), EntryRef(ledger.path, begun[-1].number)
-    file = kept_file(entry)
-    waits = [] if file is None else [Message("release-waits-in", file=file, how=how_to_write(entry))]
+    file = spool_file(entry)
+    waits = [] if file is None else [Message("release-waits-in", file=file, how=writing_help(entry))]
     return [Message("epsilon-spent", epsilon=spent, ledger=ledger.path), *waits]
 
 
-def agreed(out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants) -> Domain:
+def agree_on_domain(
+    out: Output, domain: Domain, needed: Iterable[Fact], log: EventLog | StoredLog | Variants
+) -> Domain:
     """Return the domain with the facts that the owner calls public after seeing them.
 
     No query has been made yet.

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from veilog._files import check_writable
 from veilog._language import ENGLISH
-from veilog.cli.report import Language, entered, original_of
-from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
+from veilog.cli.report import Language, ledger_status, original_of
+from veilog.cli.shared.log_input import Output, named, read_log, read_released, show_progress
 from veilog.cli.shared.options import DEFAULT_READING, HeldOut, Json, Reading
 from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
@@ -19,7 +19,7 @@ from veilog.errors import OutputError, check_language
 from veilog.releasing.checks import json_of
 from veilog.report.dossier import check_dossier, write, write_registry
 from veilog.report.dossier import dossier as made_of
-from veilog.report.release_facts import told_by_file
+from veilog.report.release_facts import facts_of_file
 
 _YAML = (".yaml", ".yml")
 
@@ -50,12 +50,12 @@ def dossier(
     place = registry or target.with_suffix(".registry.yaml")
     _check_registry(place)
     log = read_released(named(released, reading, released=True), reading)
-    told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
+    told = facts_of_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
     whose.check(before)
     others = None if control is None else read_log(named(control, reading), reading)
-    account = None if original is None or before is None else entered(original, before)
-    with shown_progress() as progress:
+    account = None if original is None or before is None else ledger_status(original, before)
+    with show_progress() as progress:
         made = made_of(
             log,
             before,

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._process import machine_cores
-from veilog.cli.shared.log_input import Output, shown_progress
+from veilog.cli.shared.log_input import Output, show_progress
 from veilog.cli.shared.options import WHOLE, Json
 from veilog.errors import ParameterError
 from veilog.experiments import experiment_named, results, runner
@@ -53,7 +53,7 @@ def experiment(
             parameter="name" if name is None else "logs",
         )
     chosen = experiment_named(name)
-    with shown_progress() as progress:
+    with show_progress() as progress:
         done = runner.run(
             chosen,
             logs,

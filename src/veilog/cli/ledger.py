@@ -12,11 +12,11 @@ from typing import Annotated
 from cyclopts import App, Parameter
 from rich.text import Text
 
-from veilog._files import default_ledger, made_folder
+from veilog._files import default_ledger, make_folder
 from veilog._plain import to_json
 from veilog.cli.shared.accounts import account_table, account_view
 from veilog.cli.shared.ledger_options import SUFFIX, check_person, ledger_of, place_beside
-from veilog.cli.shared.log_input import Output, check_target, opened, read_log, read_variants, shown_progress
+from veilog.cli.shared.log_input import Output, check_target, open_source, read_log, read_variants, show_progress
 from veilog.cli.shared.options import (
     DEFAULT_GROUPING,
     DEFAULT_READING,
@@ -41,7 +41,7 @@ from veilog.privacy.account.budgets import parse_delta
 from veilog.privacy.account.guarantee import round_up
 from veilog.privacy.persons import columns_of_persons
 from veilog.releasing.account_notes import elsewhere_warning
-from veilog.releasing.spool import how_to_write, waiting_releases, write_kept
+from veilog.releasing.spool import waiting_releases, write_kept, writing_help
 
 app = App(
     name="ledger",
@@ -140,7 +140,7 @@ def show(
     if not accounts:
         out.show("The ledger has no account yet.")
     for number in waiting:
-        words = how_to_write(EntryRef(kept.path, number))
+        words = writing_help(EntryRef(kept.path, number))
         out.show(Text(f"Release {number} used its epsilon and has no file yet: {words}.", style="yellow"))
 
 
@@ -174,11 +174,11 @@ def set_(
     if place is None and (grouping.engine != "duckdb" or (glob.has_magic(str(log)) and not log.exists())):
         raise ParameterError("ledger-not-beside-table", parameter="ledger")
     limits.check()
-    place = place_beside(log) if place is None else made_folder(place) if place == default_ledger() else place
+    place = place_beside(log) if place is None else make_folder(place) if place == default_ledger() else place
     Ledger.open(place, create=True, name=log.name)  # before a large log is read
-    source = opened(out, log, reading, grouping)
+    source = open_source(out, log, reading, grouping)
     data = _fingerprint_source(source, reading, unit)
-    with shown_progress() as progress:
+    with show_progress() as progress:
         number = int(account) if account is not None and account.isdecimal() else None
         called = account if number is None else None
         kept = Ledger.open(place, create=True, waiting=progress, name=log.name, account=called)
@@ -229,7 +229,7 @@ def write(
     kept = _find_ledger(log, ledger)
     check_target(target, None, spreadsheet_safe=spreadsheet_safe)
     entry, how = EntryRef(kept.path, number), {"overwrite": CALL.get().overwrite, "spreadsheet_safe": spreadsheet_safe}
-    with shown_progress() as progress:
+    with show_progress() as progress:
         written = write_kept(entry, target, progress=progress, **how)
     out.json({"ledger": str(kept.path), "release": number, "written": [str(file) for file in written]}, *written)
     out.show(key_values([("release", number), ("written to", ", ".join(map(str, written)))]))

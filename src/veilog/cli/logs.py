@@ -11,14 +11,14 @@ from rich.text import Text
 from veilog._files import atomic_target, check_writable
 from veilog.cli.shared.log_input import (
     Output,
-    asked_of,
     check_target,
     fits,
-    opened,
+    open_source,
     read_grouped,
     read_log,
+    read_request,
     read_variants,
-    shown_progress,
+    show_progress,
 )
 from veilog.cli.shared.options import (
     DEFAULT_GROUPING,
@@ -31,7 +31,7 @@ from veilog.cli.shared.options import (
     Target,
     To,
 )
-from veilog.cli.shared.paths import in_words, is_pipe, send
+from veilog.cli.shared.paths import is_pipe, path_text, send
 from veilog.cli.shared.tables import (
     attributes_table,
     findings_table,
@@ -45,7 +45,7 @@ from veilog.errors import ParameterError
 from veilog.logs import files
 from veilog.logs.eventlog import Statistics
 from veilog.logs.facts import attributes_of, person_columns, transitions_of
-from veilog.logs.input.activity_mapping import as_csv, proposed
+from veilog.logs.input.activity_mapping import as_csv, propose_mapping
 from veilog.logs.input.loader import whole as read_whole
 from veilog.messages import Message
 
@@ -59,7 +59,7 @@ def info(
 ) -> None:
     """Count cases, events, activities and variants of a log."""
     out = Output(json, log)
-    source = opened(out, log, reading, grouping)
+    source = open_source(out, log, reading, grouping)
     whole = read_log(source, reading) if fits(source) else None
     if whole is None:
         found, findings = read_grouped(source, reading)
@@ -79,7 +79,7 @@ def info(
             "read_together": [one.english for one in variants.read_together],
         }
     )
-    out.show(info_table(statistics, variants, in_words(log)))
+    out.show(info_table(statistics, variants, path_text(log)))
     out.show(variants_table(variants))
     if attributes:
         out.show(attributes_table(attributes, transitions))
@@ -99,9 +99,9 @@ def validate(
 ) -> None:
     """List all findings about a log, and how reading treats each of them."""
     out = Output(json, log)
-    source = opened(out, log, reading)
-    with shown_progress() as progress:
-        found = read_whole(source, asked_of(source, reading, progress, collect_all=True))
+    source = open_source(out, log, reading)
+    with show_progress() as progress:
+        found = read_whole(source, read_request(source, reading, progress, collect_all=True))
     persons = person_columns(found)
     out.json(
         {
@@ -133,8 +133,8 @@ def map(  # noqa: A001 - its name on the command line
         if out.suffix.lower() != ".csv":
             raise ParameterError("map-not-csv-ending", parameter="out", name=out.name)
         check_writable(out)
-    source = opened(screen, log, reading, grouping)
-    found = proposed(read_variants(source, reading).labels)
+    source = open_source(screen, log, reading, grouping)
+    found = propose_mapping(read_variants(source, reading).labels)
     screen.json({name: list(groups) for name, groups in found.items()})
     fine, coarse = (len({groups[i] for groups in found.values()}) for i in (0, 1))
     screen.show(key_values([("activities", len(found)), ("groups at level 1", fine), ("at level 2", coarse)]))
@@ -162,9 +162,9 @@ def convert(
     """Write a log in another format. Nothing is anonymised."""
     out = Output(json, log, log=target)
     place = check_target(target, to or reading.format, spreadsheet_safe=spreadsheet_safe)
-    source = opened(out, log, reading)
+    source = open_source(out, log, reading)
     event_log = read_log(source, reading)
-    with shown_progress() as progress:
+    with show_progress() as progress:
         progress(f"writing {place.name}", None)
         files.write(event_log, place, lossy=lossy, overwrite=CALL.get().overwrite, spreadsheet_safe=spreadsheet_safe)
     if is_pipe(target):
@@ -173,7 +173,7 @@ def convert(
     table = place.name.lower().removesuffix(".gz").endswith((".csv", ".tsv"))
     conditions = [one.english for one in (*event_log.read_together, *event_log.mapped)] if table else []
     out.json(facts | {"conditions": conditions}, place)
-    out.show(key_values([*facts.items(), ("written to", in_words(target, out=True))]))
+    out.show(key_values([*facts.items(), ("written to", path_text(target, out=True))]))
     states_how = any(attribute.key == "privacy:anonymizations" for attribute in event_log.metadata.attributes)
     if states_how and table:
         out.show(Text("A CSV cannot hold the guarantee of the release: keep the file it is from.", style="yellow"))

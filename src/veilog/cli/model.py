@@ -17,7 +17,7 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog.cli.confirmation import cannot_be_undone, confirm_level, report_cost_on_interrupt
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
-from veilog.cli.shared.log_input import Output, opened, read_variants, shown_progress
+from veilog.cli.shared.log_input import Output, open_source, read_variants, show_progress
 from veilog.cli.shared.log_input import read_log as read_whole
 from veilog.cli.shared.options import (
     DEFAULT_GROUPING,
@@ -29,7 +29,7 @@ from veilog.cli.shared.options import (
     MethodSettings,
     Reading,
     pairs,
-    quoted,
+    quote_path,
 )
 from veilog.cli.shared.releases import guarantee_panel, strength_style
 from veilog.cli.shared.requests import FOR_TRAINING, TrainOptions
@@ -77,7 +77,7 @@ def train(
     new = keeping.checked(log, seeded=seeded)
     if budget.by_column:
         grouping.needs_events("A unit that is a column")
-    source = opened(out, log, reading, grouping)
+    source = open_source(out, log, reading, grouping)
     original = read_whole(source, reading) if budget.by_column else read_variants(source, reading)
     goes_on = checkpoint is not None and checkpoint.exists()
     if not goes_on:
@@ -86,7 +86,7 @@ def train(
     whole = budget.epsilon or f"an advantage of {budget.guessing_advantage}"
     spends = f"spends {whole} (delta {budget.delta}), charged at the start"
     most = planned.epsilon if planned.bounded else None
-    with _resumable(checkpoint), shown_progress(time_left=True, also=spends) as progress:
+    with _resumable(checkpoint), show_progress(time_left=True, also=spends) as progress:
         if checkpoint is not None and goes_on:
             progress(f"going on with {checkpoint.name}", None)
         ledger = keeping.of(log, progress, seeded=seeded)
@@ -104,7 +104,7 @@ def train(
     out.show(_view(trained, [("written to", str(model)), ("seconds", f"{seconds:.1f}")]))
     show_notes(out, notes if trained.entry is not None else [])
     show_account(out, trained.entry, account, new)
-    out.show(f"Draw from it as often as you like: veilog sample {quoted(model)} OUT")
+    out.show(f"Draw from it as often as you like: veilog sample {quote_path(model)} OUT")
 
 
 def sample(
@@ -146,7 +146,7 @@ def sample(
         _stream(loaded, cases, seed)
         return
     started = time.perf_counter()
-    with shown_progress(time_left=True) as progress:
+    with show_progress(time_left=True) as progress:
         how: dict[str, Any] = {"overwrite": CALL.get().overwrite, "progress": progress}
         if isinstance(loaded, ReleaseModel):
             released = loaded.release(cases, where=values, seed=seed)

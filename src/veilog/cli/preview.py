@@ -17,17 +17,26 @@ from rich.text import Text
 
 from veilog._files import text_of
 from veilog._plain import to_json
-from veilog.cli.confirmation import cannot_be_undone, foreseen, report_cost_on_interrupt
+from veilog.cli.confirmation import cannot_be_undone, forecast_ledger, report_cost_on_interrupt
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, show_account, show_notes
 from veilog.cli.shared.log_input import (
     Output,
     named,
-    opened,
+    open_source,
     read_events,
     read_variants,
-    shown_progress,
+    show_progress,
 )
-from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, GROUPS, WHOLE, Grouping, Json, Reading, quoted
+from veilog.cli.shared.options import (
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
+    GROUPS,
+    WHOLE,
+    Grouping,
+    Json,
+    Reading,
+    quote_path,
+)
 from veilog.cli.shared.paths import is_pipe
 from veilog.cli.shared.releases import expected_view, guarantee_panel
 from veilog.cli.shared.requests import EACH_CASE, Persons, ReleaseOptions, activity_names, load_for_request
@@ -160,7 +169,7 @@ def twin(
         if log is None:
             raise ParameterError("twin-epsilon-without-log", parameter="log")
         new = keeping.checked(log)
-        source = opened(screen, log, reading, grouping)
+        source = open_source(screen, log, reading, grouping)
         asked = read_events(source, reading) if persons.by_column else read_variants(source, reading)
         found = _query_twin(asked, epsilon, keeping, log, declared)
         notes = [] if isinstance(asked, Variants) else uncounted_cases(asked, protected)
@@ -181,7 +190,7 @@ def _write(screen: Output, found: Twin, out: Path, unit: Unit) -> None:
     """Write the synthetic log, and show how to try a release on it."""
     files.write(found.log, out, overwrite=CALL.get().overwrite)
     whom = "" if unit.name == "case" else f"--unit person --max-cases {unit.most_cases} "
-    tried = f"veilog release {quoted(out)} TRY.xes -m evolve ... {whom}--no-ledger"
+    tried = f"veilog release {quote_path(out)} TRY.xes -m evolve ... {whom}--no-ledger"
     screen.show(Text(f"synthetic log written to {out}; {tried} uses no budget"))
 
 
@@ -189,7 +198,7 @@ def _query_twin(
     log: EventLog | StoredLog | Variants, epsilon: str, keeping: Keeping, path: Path, declared: dict[str, Any]
 ) -> Twin:
     """Return the synthetic log of the log's noisy answers, which use epsilon."""
-    with shown_progress() as progress:
+    with show_progress() as progress:
         ledger = keeping.of(path, progress)
         with report_cost_on_interrupt("twin", log, ledger, parse_epsilon(epsilon)):
             found = make_twin(log, epsilon=epsilon, ledger=ledger or False, **declared)
@@ -238,13 +247,13 @@ def show_preview(
         sizes = sizes_of_log(read(), planned) if preview.sizes == FROM_LOG else _sizes_in(Path(preview.sizes))
     use_cases = _USUAL if preview.use_cases is None else preview.use_cases
     wanted = tuple(name.strip() for name in use_cases.split(",") if name.strip())
-    with shown_progress() as progress:
+    with show_progress() as progress:
         expected = planned.expected(
             sizes, use_cases=wanted, owner_only=preview.sizes == FROM_LOG, progress=progress, **declared
         )
     found = Preview(planned.cost, expected, tuple(planned.attribute_errors(expected.sizes.cases).items()))
     ledger = keeping.of(log, seeded=planned.seed is not None)
-    account = None if ledger is None else foreseen(ledger, planned, read())
+    account = None if ledger is None else forecast_ledger(ledger, planned, read())
     own: dict[str, Any] = (
         {"losses": ()} if is_pipe(log) or not log.exists() else _confidential_json(planned, read(), expected)
     )

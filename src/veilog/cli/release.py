@@ -13,12 +13,12 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from veilog._files import check_writable, mark
-from veilog.cli.confirmation import cannot_be_undone, confirmed, report_cost_on_interrupt, warn_dropped
+from veilog.cli.confirmation import cannot_be_undone, confirm, report_cost_on_interrupt, warn_dropped
 from veilog.cli.preview import NO_PREVIEW, PreviewOptions, show_preview
 from veilog.cli.report import NO_REPORT, Reports
 from veilog.cli.shared.accounts import account_line
 from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of, check_person, ledger_of, show_account
-from veilog.cli.shared.log_input import Output, check_target, named, opened, shown_progress
+from veilog.cli.shared.log_input import Output, check_target, named, open_source, show_progress
 from veilog.cli.shared.measures import comparison_table
 from veilog.cli.shared.options import (
     DEFAULT_GROUPING,
@@ -34,12 +34,12 @@ from veilog.cli.shared.options import (
     To,
     options,
     pairs,
-    quoted,
+    quote_path,
 )
-from veilog.cli.shared.paths import check_places, in_words, is_pipe, send
+from veilog.cli.shared.paths import check_places, is_pipe, path_text, send
 from veilog.cli.shared.releases import method_view, methods_table, release_brief, release_view
 from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, load_for_request
-from veilog.cli.shared.terminal import CALL, at_a_terminal
+from veilog.cli.shared.terminal import CALL, is_terminal
 from veilog.errors import OutputError, ParameterError, UndeclaredError
 from veilog.ledger.accounts import LastReleasedInterval, last_span
 from veilog.ledger.store import Data
@@ -54,11 +54,11 @@ from veilog.measures import compare as compare_logs
 from veilog.methods import METHODS, method_named
 from veilog.privacy.partition import Partition
 from veilog.releasing.model import check_kept
-from veilog.releasing.owner import with_warnings
+from veilog.releasing.owner import add_warnings
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Release
 from veilog.releasing.run import entry_of, run_plan
-from veilog.releasing.spool import how_to_write, kept_file, place_elsewhere
+from veilog.releasing.spool import place_elsewhere, spool_file, writing_help
 from veilog.report.release_facts import has_times
 
 _WITHOUT_GUARANTEE = (".csv", ".tsv")
@@ -125,15 +125,15 @@ def release(
         check_writable(model)
     files = [*_check_beside(planned, target, log, keeping.ledger, json), target]
     planned = planned.declaring(reading.groups(planned.declared))
-    if planned.undeclared and not at_a_terminal():
+    if planned.undeclared and not is_terminal():
         raise UndeclaredError(planned.method.name, planned.undeclared)
     new = keeping.checked(log, seeded=planned.seed is not None)
-    source = opened(out, log, reading, grouping)
+    source = open_source(out, log, reading, grouping)
     original = load_for_request(source, planned, reading)
-    planned = following(out, planned, last, original)
-    planned = confirmed(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
+    planned = announce_release(out, planned, last, original)
+    planned = confirm(out, planned, original, place, keeping.of(log, seeded=planned.seed is not None))
     released = _write_release(planned, log, original, keeping, place, files, spreadsheet_safe=spreadsheet_safe)
-    cannot_be_undone("release-written", place=in_words(target, out=True))
+    cannot_be_undone("release-written", place=path_text(target, out=True))
     more = files[:-1]
     if model is not None:
         released.model.save(model, overwrite=CALL.get().overwrite)
@@ -144,14 +144,14 @@ def release(
     beside = _comparison_source(original, planned.subset)
     comparison = _compare_release(beside, released) if compare and json != "-" else None
     pages = [] if reports == NO_REPORT else _pages(reports, released, place, beside, comparison, planned)
-    as_read, written = quoted(log) + options(reading), [in_words(target, out=True), *map(str, more)]
+    as_read, written = quote_path(log) + options(reading), [path_text(target, out=True), *map(str, more)]
     if details:
         out.show(release_view(released, "; ".join(written), as_read))
         show_account(out, released.entry, account, new)
         _show_kept(out, comparison, pages)
     else:
         left = "" if account is None else "; ".join(filter(None, (account_line(account), new)))
-        compared = f"veilog compare {quoted(log)} {quoted(target)}{options(reading, grouping)}"
+        compared = f"veilog compare {quote_path(log)} {quote_path(target)}{options(reading, grouping)}"
         then = _next(target, comparison, reports.recipient_report, compared, timed=has_times(released))
         out.show(release_brief(released, [*written, *pages], comparison, left, then, as_read))
     return NOISE_ONLY if released.noise_only else 0
@@ -175,7 +175,7 @@ def _pages(
     planned: ReleaseRequest,
 ) -> list[str]:
     """Write the requested pages about a release, and return a line on each."""
-    with shown_progress() as progress:
+    with show_progress() as progress:
         return list(reports.write(released, target, original, comparison, progress, planned.unit.column))
 
 
@@ -197,13 +197,13 @@ def _write_release(
     piped = is_pipe(files[-1])
     aside = {**entry_of(planned), "name": log.name} if keeping.no_ledger and planned.seed is None else None
     most = planned.epsilon if planned.bounded else None
-    with shown_progress() as progress:
+    with show_progress() as progress:
         progress(f"releasing with {planned.method.name}", None)
         ledger = keeping.of(log, progress, seeded=planned.seed is not None)
         with report_cost_on_interrupt(planned.method.name, original, ledger, most, files=() if piped else files):
             released = run_plan(planned, original, ledger=ledger, progress=progress)
             with _keep_until_written(released, None if piped else place):
-                released = with_warnings(released, original, aside, ledger_of(log))
+                released = add_warnings(released, original, aside, ledger_of(log))
                 progress(f"writing {place.name}", None)
                 overwrite = CALL.get().overwrite
                 released.save(place, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe, progress=progress)
@@ -230,8 +230,8 @@ def _keep_until_written(released: Release, target: Path | None) -> Iterator[None
         released.save(kept)
         raise OutputError("release-waits", path=error.path, said=error.message, kept=kept) from error
     except KeyboardInterrupt:
-        if entry is not None and (file := kept_file(entry)) is not None:
-            cannot_be_undone("release-waits-in", file=file, how=how_to_write(entry))
+        if entry is not None and (file := spool_file(entry)) is not None:
+            cannot_be_undone("release-waits-in", file=file, how=writing_help(entry))
         raise
 
 
@@ -279,7 +279,7 @@ def _compare_release(original: EventLog | Variants, released: Release) -> Compar
     )
     if max(len(variants), len(released.variants)) > _COMPARE_AT_ONCE:
         return None
-    with shown_progress() as progress:
+    with show_progress() as progress:
         if timed and isinstance(original, EventLog):
             return compare_logs(original, released.log, progress=progress)
         return compare_logs(variants, released.variants, progress=progress)
@@ -295,7 +295,7 @@ def _next(target: Path, comparison: Comparison | None, outside: Path | None, com
         artificial = "" if timed else "; nor that its times are artificial: from 1970 on, for the order alone"
         return f"a table has no place for what it guarantees: {page}{artificial}"
     named_page = shlex.quote(f"{target.name.partition('.')[0]}.html")
-    page = f"veilog report {quoted(target)} {named_page} writes a page to send with it"
+    page = f"veilog report {quote_path(target)} {named_page} writes a page to send with it"
     if comparison is None:
         return f"{page}; {compared} measures the utility"
     return f"{page}; --details shows every question, measure and attack"
@@ -321,7 +321,9 @@ def since_last(
     return last, begun
 
 
-def following(out: Output, planned: ReleaseRequest, last: LastReleasedInterval | None, log: Data) -> ReleaseRequest:
+def announce_release(
+    out: Output, planned: ReleaseRequest, last: LastReleasedInterval | None, log: Data
+) -> ReleaseRequest:
     """Show where a release begins, once its log is read, and return the marked plan.
 
     A log that was read in another way than the last time is refused. By the mark, the ledger checks the days again when

@@ -13,7 +13,7 @@ from rich.text import Text
 from veilog._files import check_writable
 from veilog._language import ENGLISH, languages
 from veilog.cli.shared.ledger_options import ledger_of
-from veilog.cli.shared.log_input import Output, named, read_log, read_released, shown_progress
+from veilog.cli.shared.log_input import Output, named, read_log, read_released, show_progress
 from veilog.cli.shared.options import DEFAULT_READING, GROUPS, Json, Reading
 from veilog.cli.shared.people import SEEMING, Whose
 from veilog.cli.shared.terminal import CALL
@@ -28,7 +28,7 @@ from veilog.releasing.result import Release
 from veilog.report import write
 from veilog.report.dossier import check_dossier, dossier
 from veilog.report.dossier import write as write_dossier
-from veilog.report.release_facts import told_by_file
+from veilog.report.release_facts import facts_of_file
 
 Language = Annotated[str, Parameter(help=f"Language of the pages and the dossier: {', '.join(languages())}.")]
 
@@ -109,11 +109,11 @@ def report(
     _check_page(target, "TARGET")
     check_language(language)
     log = read_released(named(released, reading, released=True), reading)
-    told = told_by_file(log)  # before the original is read: a log that is no release is refused at once
+    told = facts_of_file(log)  # before the original is read: a log that is no release is refused at once
     before = None if original is None else original_of(log, original, reading)
     whose.check(before)
-    account = None if original is None or before is None else entered(original, before)
-    with shown_progress() as progress:
+    account = None if original is None or before is None else ledger_status(original, before)
+    with show_progress() as progress:
         write(
             log,
             target,
@@ -147,7 +147,7 @@ def original_of(released: EventLog, path: Path, reading: Reading) -> EventLog:
     return log
 
 
-def entered(path: Path, log: EventLog) -> LedgerStatus | None:
+def ledger_status(path: Path, log: EventLog) -> LedgerStatus | None:
     """Return the ledger's facts on a log's releases, and on other logs, or None."""
     place = ledger_of(path)
     if place is None or not place.exists():

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from veilog._plain import to_json
 from veilog.cli.compare import WHOLE, read_to_measure, say_narrow, say_person
-from veilog.cli.shared.log_input import Output, opened, show_findings, shown_progress
+from veilog.cli.shared.log_input import Output, open_source, show_findings, show_progress
 from veilog.cli.shared.measures import attack_lines, attack_tables, risk_lines, risk_table, unique_line
 from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Details, Grouping, Json, Log, Reading, pairs
 from veilog.cli.shared.people import SEEMING, Whose
@@ -76,14 +76,14 @@ def risk(
     With --classifier 'concept:name org:resource' the attacker also knows their resource or life cycle.
     """
     out = Output(json, log)
-    source = opened(out, log, reading, grouping)
+    source = open_source(out, log, reading, grouping)
     whole = isinstance(whose.asked(), str) or known.time is not None or known.sensitive is not None or unique_cases
     log_or_variants, findings = read_to_measure(source, reading, grouping, most=None if whole else WHOLE)
     person = whose.column(log_or_variants)
     kinds = [kind.strip() for kind in known.background.split(",")]
     sizes = _sizes(known.size)
     how: dict[str, Any] = {"weights": _weights(known.weight), "time": known.time}
-    with shown_progress() as progress:
+    with show_progress() as progress:
         how["progress"] = progress
         asked: dict[str, Any] = {"arrangements": known.arrangements, "sensitive": known.sensitive}
         results = measure_risk(log_or_variants, kinds, sizes, **asked, **how)

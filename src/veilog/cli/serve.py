@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from veilog._files import data_folder
 from veilog.cli.shared.options import WHOLE
-from veilog.cli.shared.terminal import SafeConsole, at_once
+from veilog.cli.shared.terminal import SafeConsole, end_at_once
 from veilog.errors import MissingExtraError, ParameterError, check_language
 
 _MIB = 1 << 20
@@ -74,7 +74,7 @@ def serve(
     if token_file is None and not server.is_loopback(host):
         raise ParameterError("server-without-token", parameter="host", host=host)
     token = server.new_token() if token_file is None else server.token_in(token_file)
-    place = server.prepared(folder or data_folder())
+    place = server.prepare_folder(folder or data_folder())
     sockets = server.sockets_at(host, port)
     settings = server_settings(
         folder=place,
@@ -112,7 +112,7 @@ def _show(place: Path, token: str | None, seeded: bool, url: str) -> None:
 def _load_server() -> tuple[Any, Any]:
     """Return the server's module and its class of settings, which need an extra."""
     try:
-        with at_once():
+        with end_at_once():
             from veilog.web import server
             from veilog.web.jobs.records import ServerSettings
     except ModuleNotFoundError as error:

@@ -17,20 +17,29 @@ from veilog.cli.shared.ledger_options import DEFAULT_LEDGER, Keeping, account_of
 from veilog.cli.shared.log_input import (
     Output,
     fits,
-    opened,
+    open_source,
     read_events,
     read_log,
     read_variants,
-    shown_progress,
+    show_progress,
 )
-from veilog.cli.shared.options import DEFAULT_GROUPING, DEFAULT_READING, Grouping, Json, Log, Reading, options, quoted
+from veilog.cli.shared.options import (
+    DEFAULT_GROUPING,
+    DEFAULT_READING,
+    Grouping,
+    Json,
+    Log,
+    Reading,
+    options,
+    quote_path,
+)
 from veilog.cli.shared.releases import guarantee_panel
 from veilog.cli.shared.requests import RequestOptions, options_of
-from veilog.cli.shared.tables import key_values, listing
+from veilog.cli.shared.tables import key_values, plain_table
 from veilog.methods import method_named
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon, parse_share
 from veilog.privacy.domain import FROM_LOG, Domain
-from veilog.releasing.owner import of_persons
+from veilog.releasing.owner import person_messages
 from veilog.releasing.suggest import Suggestion
 from veilog.releasing.suggest import suggest as suggest_method
 
@@ -87,12 +96,12 @@ def suggest(
     parse_share(asked.share, "share")
     protected = asked.checked()
     new = keeping.checked(log)
-    source = opened(out, log, reading, grouping)
+    source = open_source(out, log, reading, grouping)
     whole = read_events(source, reading) if asked.by_column else read_log(source, reading) if fits(source) else None
     variants = read_variants(source, reading) if whole is None else whole.variants
     how_many, named_ones = _activities(asked.activities)
     spent = parse_epsilon(epsilon) * parse_share(asked.share, "share")
-    with shown_progress() as progress:
+    with show_progress() as progress:
         ledger = keeping.of(log, progress)
         with report_cost_on_interrupt("suggest", variants, ledger, spent):
             found = suggest_method(
@@ -117,12 +126,12 @@ def suggest(
     )
     account = account_of(found.entry)
     of_account, warned = keeping.warnings(variants, found.entry, found.guarantee)
-    notes = [*([] if whole is None else of_persons(whole, protected)), *of_account]
+    notes = [*([] if whole is None else person_messages(whole, protected)), *of_account]
     facts = found.to_json() | {"owner_only": {"notes": to_json(notes), **warned}}
     out.json(facts, account=account)
     out.show(_view(found))
     used = options(keeping, reading, grouping)
-    out.show(Text(f"  veilog release {quoted(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)
+    out.show(Text(f"  veilog release {quote_path(log)} TARGET {found.arguments()}{declared}{used}"), whole=True)
     show_notes(out, notes)
     show_account(out, found.entry, account, new)
 
@@ -141,7 +150,7 @@ def _order(found: Suggestion) -> list[Table]:
         return []
     names = list(found.ranking[0].numbers)
     shown = [name.replace("_", " ") for name in names]
-    table = listing("method", *shown, right=shown)
+    table = plain_table("method", *shown, right=shown)
     for one in found.ranking[:_SHOWN]:
         table.add_row(one.name, *(f"{one.numbers[name]:.3f}" if name in one.numbers else "-" for name in names))
     return [table]

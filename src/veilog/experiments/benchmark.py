@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from veilog._notebook import card, frame, paragraph, table
 from veilog.errors import MissingExtraError, ParameterError, VeilogError
 from veilog.experiments.experiment import Cell, Given, Lines, Measured, Number, Row, known, mean, of
-from veilog.experiments.frontier import CERTIFIED, compared, judged, made
+from veilog.experiments.frontier import CERTIFIED, compared, judge_release, made
 from veilog.logs.eventlog import EventLog
 from veilog.logs.files import AnyLog, as_log
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair, Progress
-from veilog.measures.use_cases import judge, named
+from veilog.measures.use_cases import judge, use_cases_by_name
 from veilog.methods import method_named
 from veilog.privacy.account.budgets import Number as Budget
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon, whole_number
@@ -155,7 +155,7 @@ def benchmark(
     columns = compared(_choose_methods(methods), None if delta is None else exact(parse_delta(delta)))
     if not columns:
         raise ParameterError("benchmark-without-delta", parameter="delta")
-    wanted = named(use_cases)
+    wanted = use_cases_by_name(use_cases)
     cells = list(_cells(columns, budgets, number, _MODEL_SECONDS if models else 0.0))
     say = progress or (lambda text, fraction: None)
     rows = []
@@ -203,7 +203,7 @@ def _measure_release(log: EventLog, cell: Cell, use_cases: tuple[str, ...]) -> M
     """Measure one release; a method that refuses this log or budget gives its reason."""
     try:
         released, values = made(Given(None, part=log), cell)
-        found = judged(log.variants, released, cell, values)
+        found = judge_release(log.variants, released, cell, values)
         return replace(found, values={**found.values, **_measure_utility(log, released, use_cases)})  # noqa: PD011
     except VeilogError as error:
         return Measured({}, str(error))

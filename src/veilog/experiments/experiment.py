@@ -459,7 +459,7 @@ PREFIXES = 100
 """Number of prefixes that estimate precision if all take too long, or in quick profiles."""
 
 
-def released(given: Given, cell: Cell) -> Release:
+def make_release(given: Given, cell: Cell) -> Release:
     """Return the cell's release, seeded by its run."""
     settings: dict[str, Any] = dict(cell.settings)
     log = given.log if METHODS[cell.method].full_log else given.log.variants
@@ -635,7 +635,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
-def missing(wanted: Sequence[str], found: dict[str, Path]) -> str | None:
+def missing_logs(wanted: Sequence[str], found: dict[str, Path]) -> str | None:
     """Return a sentence with a paper's missing logs and where they are published."""
     names = [f"{LOGS[name].title} ({name}, doi:{LOGS[name].doi})" for name in wanted if name not in found]
     return f"Logs of the paper that are not in the folder: {'; '.join(names)}." if names else None

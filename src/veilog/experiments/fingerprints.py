@@ -150,12 +150,12 @@ _found: dict[_Task, str] = {}
 """Fingerprints that this process knows, by their tasks."""
 
 
-def of_method(name: str, as_published: bool = False) -> str:
+def method_fingerprint(name: str, as_published: bool = False) -> str:
     """Return the fingerprint of a method in one mode, from its releases of small logs."""
     return _compute(_method_task(name, as_published))
 
 
-def of_measure(experiment: Experiment, method: str) -> str:
+def measure_fingerprint(experiment: Experiment, method: str) -> str:
     """Return the fingerprint of an experiment's measure for cells of this method.
 
     It is that of its values on a small log.

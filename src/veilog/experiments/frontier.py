@@ -35,10 +35,10 @@ from veilog.experiments.experiment import (
     Value,
     certainty,
     known,
+    make_release,
     mean,
     models,
     of,
-    released,
     spread,
     utility,
 )
@@ -136,15 +136,15 @@ def measure(given: Given, cell: Cell) -> Measured:
     original = given.log.variants
     if cell.method:
         release, values = made(given, cell)
-        return judged(original, release, cell, values)
+        return judge_release(original, release, cell, values)
     reading = cell.get("uniform")
-    return judged(original, uniform(original, reading, cell.run) if reading else original, cell, {})
+    return judge_release(original, uniform(original, reading, cell.run) if reading else original, cell, {})
 
 
 def made(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
     """Return the release of the cell's method, its cost, and its real share."""
     used = time.process_time()
-    release = released(given, cell)
+    release = make_release(given, cell)
     used = time.process_time() - used
     epsilon, delta = compose(release.guarantee.charges)
     values: dict[str, Number] = {"derived_epsilon": float(epsilon), "derived_delta": float(delta)}
@@ -152,7 +152,7 @@ def made(given: Given, cell: Cell) -> tuple[Variants, dict[str, Number]]:
     return release.variants, values | certainty(given.log.variants, release)
 
 
-def judged(original: Variants, made: Variants, cell: Cell, values: dict[str, Number]) -> Measured:
+def judge_release(original: Variants, made: Variants, cell: Cell, values: dict[str, Number]) -> Measured:
     """Return the measurements of a release beside the ``values`` known of it."""
     values |= {"size_ratio": made.cases / original.cases, "variants": len(made)}
     if made.events == 0:
@@ -192,7 +192,7 @@ def _logs(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(row.cell.log for row in rows))
 
 
-def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
+def rank_methods(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> list[tuple[str, float]]:
     """Return the columns by mean similarity, highest first; ``pure`` omits a delta."""
     names = [name for name, (_, settings) in COLUMNS.items() if not pure or dict(settings)["delta"] == "0"]
     found = [(name, value) for name in names if (value := _similarity(rows, log, name, epsilon)) is not None]
@@ -201,12 +201,12 @@ def ranked(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -
 
 def best(rows: Sequence[Row], log: str, epsilon: str, *, pure: bool = False) -> tuple[str, float] | None:
     """Return the method of the highest mean similarity."""
-    return next(iter(ranked(rows, log, epsilon, pure=pure)), None)
+    return next(iter(rank_methods(rows, log, epsilon, pure=pure)), None)
 
 
 def _close(rows: Sequence[Row], log: str, epsilon: str) -> str:
     """Return the methods within two standard errors of the difference from the best."""
-    (first, highest), *others = ranked(rows, log, epsilon)
+    (first, highest), *others = rank_methods(rows, log, epsilon)
     close = []
     for name, value in others:
         errors = [
@@ -269,7 +269,7 @@ def _leak_table(rows: Sequence[Row], places: Sequence[tuple[str, str]]) -> Table
     for log, epsilon in places:
         readings = [of(rows, log, "", uniform=reading) for reading in UNIFORM]
         means = [value for reading in readings if (value := mean(reading, "similarity")) is not None]
-        below = [f"{name} ({v:.3f})" for name, v in ranked(rows, log, epsilon) if v < min(means, default=0)]
+        below = [f"{name} ({v:.3f})" for name, v in rank_methods(rows, log, epsilon) if v < min(means, default=0)]
         both = (spread(reading, "similarity") for reading in readings)
         lines.append((log, epsilon, *both, "; ".join(below) or "none"))
     return Table(

@@ -18,7 +18,7 @@ from veilog._version import __version__
 from veilog.errors import MissingExtraError
 from veilog.experiments import EXPERIMENTS, FIGURES
 from veilog.experiments.experiment import LOGS, Plot, Profile, Row, Table, added_columns, find, spread
-from veilog.experiments.runner import ExperimentRun, kept_file, kept_rows
+from veilog.experiments.runner import ExperimentRun, read_rows, rows_file
 
 _FORMS: tuple[Literal["svg", "png"], ...] = ("svg", "png")
 
@@ -182,5 +182,5 @@ def _progress_line(name: str, there: Mapping[str, Path], out: Path) -> str:
     experiment = EXPERIMENTS[name]
     logs = tuple(log for log in experiment.logs if log in there)
     cells = {cell.key for cell in experiment.cells(Profile(logs, experiment.runs, False))}
-    done = sum(row.cell.key in cells for row in kept_rows(kept_file(out, experiment)))
+    done = sum(row.cell.key in cells for row in read_rows(rows_file(out, experiment)))
     return f"{done} of {len(cells)} cells finished"

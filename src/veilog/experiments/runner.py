@@ -29,9 +29,9 @@ from veilog.experiments.experiment import (
     Reason,
     Row,
     find,
-    missing,
+    missing_logs,
 )
-from veilog.experiments.fingerprints import of_measure, of_method
+from veilog.experiments.fingerprints import measure_fingerprint, method_fingerprint
 from veilog.messages import Message
 
 Measure = Callable[[Given, Cell], Measured]
@@ -201,13 +201,13 @@ def run(
     limit = hours if hours is not None else _QUICK_HOURS if quick else math.inf
     estimates = {cell: experiment.hours(cell) for cell in chosen}
     cells = [cell for cell, hours in estimates.items() if hours <= limit]
-    place = kept_file(out, experiment)
+    place = rows_file(out, experiment)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError("folder-not-made", path=place.parent, reason=error.strerror) from error
     done, computed = _compute_rows(experiment, cells, there, place, processes, progress)
-    remark = missing(experiment.logs, there)
+    remark = missing_logs(experiment.logs, there)
     absent = () if only else tuple(name for name in experiment.logs if name not in there)
     elsewhere = _cells_of(experiment, replace(profile, logs=absent, runs=1), tuple(methods))
     not_run = [
@@ -230,7 +230,7 @@ def _compute_rows(
 ) -> tuple[dict[Cell, Row], int]:
     """Return the rows of these cells, and the number of those not found in the file."""
     versions = versions_of(experiment, cells, there)
-    kept = {row.cell.key: row for row in kept_rows(place)}
+    kept = {row.cell.key: row for row in read_rows(place)}
     done = {cell: row for cell in cells if (row := kept.get(cell.key)) and row.version == versions[cell]}
     left = [cell for cell in cells if cell not in done]
     tasks: list[Task] = [(cell, there.get(cell.log), place.parent) for cell in left]
@@ -307,20 +307,21 @@ def versions_of(experiment: Experiment, cells: Iterable[Cell], there: Mapping[st
     cells = list(cells)
     logs = {log: file_digest(there[log]) for log in {cell.log for cell in cells} if log in there}
     return {
-        cell: f"{_method_of(cell)}.{of_measure(experiment, cell.method)}-{logs.get(cell.log, '')}" for cell in cells
+        cell: f"{_method_of(cell)}.{measure_fingerprint(experiment, cell.method)}-{logs.get(cell.log, '')}"
+        for cell in cells
     }
 
 
 def _method_of(cell: Cell) -> str:
-    return of_method(cell.method, cell.get("as_published", False) is True) if cell.method else ""
+    return method_fingerprint(cell.method, cell.get("as_published", False) is True) if cell.method else ""
 
 
-def kept_file(out: Path, experiment: Experiment) -> Path:
+def rows_file(out: Path, experiment: Experiment) -> Path:
     """Return the path of an experiment's finished cells."""
     return out / experiment.name / "cells.jsonl"
 
 
-def kept_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[Row]:
     """Return the finished cells of a file, each once and newest, whole lines only."""
     found: dict[str, Row] = {}
     try:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from veilog.errors import BudgetError, ParameterError, meant
-from veilog.ledger.entry import Cost, Entry, cost_of, differences, named
+from veilog.ledger.entry import Cost, Entry, cost_of, differences, subset_name
 from veilog.ledger.rules import (
     Composed,
     ComposedCost,
     Counting,
     FixedSchedule,
     days_of,
-    most_of_a_case,
+    most_per_unit,
     rule_of,
     subset_of,
     together,
@@ -74,7 +74,7 @@ class Account:
     def spent_on(self, subset: str | None) -> Cost | None:
         """Return the budget spent on any case, or on the cases of a subset."""
         entries = self._counted
-        return None if entries is None else most_of_a_case(entries, self.unit, cost_of, subset)
+        return None if entries is None else most_per_unit(entries, self.unit, cost_of, subset)
 
     def bounded_entries(self) -> tuple[Entry, ...]:
         """Return the entries that count; :class:`BudgetError` if one has no bound."""
@@ -289,10 +289,10 @@ def check_paid(
                 "budget-of-subsets-read-apart-exceeded" if _read_apart(account, subset) else code,
                 account=number,
                 word=word,
-                asked=in_figures(asked),
-                budget=in_figures(limit),
-                left=in_figures(rest, down=True),
-                **({} if subset is None else {"subset": named(subset)}),
+                asked=format_amount(asked),
+                budget=format_amount(limit),
+                left=format_amount(rest, down=True),
+                **({} if subset is None else {"subset": subset_name(subset)}),
             )
 
 
@@ -330,8 +330,8 @@ def _read_apart(account: Account, subset: str | None) -> bool:
     if subset is None or account.unit != "case":
         return False
     alike = [e.counted for e in account.entries if e.counted is not None and e.state != "withdrawn"]
-    same = rule_of(named(subset))
-    return any(rule_of(other) != rule_of(subset) for other in alike if rule_of(named(other)) == same)
+    same = rule_of(subset_name(subset))
+    return any(rule_of(other) != rule_of(subset) for other in alike if rule_of(subset_name(other)) == same)
 
 
 def _quote_names(names: Iterable[str]) -> str:
@@ -342,11 +342,11 @@ def _quote_names(names: Iterable[str]) -> str:
 
 def figures_of(cost: Cost, *, down: bool = False) -> str:
     """Return a cost for people; a delta of 0 is left out."""
-    epsilon, delta = (in_figures(value, down=down) for value in cost)
+    epsilon, delta = (format_amount(value, down=down) for value in cost)
     return f"epsilon = {epsilon}, delta = {delta}" if cost[1] else f"epsilon = {epsilon}"
 
 
-def in_figures(value: Fraction, *, down: bool = False) -> str:
+def format_amount(value: Fraction, *, down: bool = False) -> str:
     """Return a number for people, never too good: costs rounded up, rests down."""
     return repr(_round_float(value, down)).removesuffix(".0")
 

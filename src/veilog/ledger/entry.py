@@ -44,7 +44,7 @@ def as_read(subset: object | None, way: str) -> str | None:
     return None if subset is None else f"{subset}{MARK}{way}" if way else str(subset)
 
 
-def named(subset: str) -> str:
+def subset_name(subset: str) -> str:
     """Return the subset alone, without its way."""
     return subset.partition(MARK)[0]
 
@@ -246,7 +246,7 @@ class Entry:
     @property
     def subset(self) -> str | None:
         """Subset of its cases; None for all."""
-        return None if self.counted is None else named(self.counted)
+        return None if self.counted is None else subset_name(self.counted)
 
     @property
     def empty(self) -> bool:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog._files import Naming, atomic_target, check_writable
-from veilog._process import unstopped
+from veilog._process import defer_stops
 from veilog.errors import BudgetError, OutputError, ParameterError, QuestionError, VeilogError
 from veilog.ledger import store as ledger_file
 from veilog.ledger.accounts import Account, as_csv, as_json, check_follows, check_paid, check_unit, last_span
@@ -48,12 +48,12 @@ from veilog.ledger.store import (
     fingerprint,
     give_back,
     held,
+    join_named_account,
     limit,
-    lost,
+    lost_entry_error,
     mark_of,
     note_answers,
-    on_named,
-    opened,
+    open_account,
     plain,
     put_together,
     reread,
@@ -113,7 +113,7 @@ class EntryRef:
         def both(digest: str, name: Callable[[], None]) -> None:
             named = False
             try:
-                with unstopped() as begin, self._note_file(digest, waiting):  # a wait for a ledger may be stopped
+                with defer_stops() as begin, self._note_file(digest, waiting):  # a wait for a ledger may be stopped
                     begin()
                     name()
                     named = True
@@ -146,7 +146,7 @@ class EntryRef:
         with transaction(self.path, write=False, patience=PATIENCE, waiting=None) as book:
             owner = {entry.number: entry.account for entry in book.entries}
             if self.number not in owner:
-                raise lost(book)
+                raise lost_entry_error(book)
             return account_of(book, owner[self.number])
 
 
@@ -212,7 +212,7 @@ class Reservation:
         with self.ledger._read_book() as book:
             held = self._check_held(book)
             if held.asked != asked:
-                raise lost(book)
+                raise lost_entry_error(book)
 
     def _check_held(self, book: Book) -> Holder:
         """Return the holder as the ledger has it, if it is still this one."""
@@ -225,7 +225,7 @@ class Reservation:
         """Return the reservation for the run with this ``mark`` from here on, only."""
         with self.ledger._write_book() as book:
             if not any(entry.number == self.number and is_open(entry, complete) for entry in book.entries):
-                raise lost(book)
+                raise lost_entry_error(book)
             check_mark(book, self.number, (self.mark,))
             put_mark(book, self.number, mark)
         return replace(self, mark=mark)
@@ -312,7 +312,7 @@ class Ledger:
                 opened where there is none of this name.
 
         """
-        place = ledger_file.located(path)
+        place = ledger_file.locate(path)
         if account is not None and not account.strip():
             raise ParameterError("account-name-empty", parameter="account")
         fresh = create and not place.exists()
@@ -487,7 +487,7 @@ class Ledger:
         with self._write_book() as book:
             number = book.data.get(book.digest(mark))
             if number is None:
-                number = opened(book, mark, plain(unit), self._name_of(data))
+                number = open_account(book, mark, plain(unit), self._name_of(data))
             text = json.dumps(entry, default=str)
             book.connection.execute("INSERT INTO uncounted VALUES (NULL, ?, ?)", (number, text))
             return account_of(ledger_file.reread(book), number)
@@ -544,7 +544,7 @@ class Ledger:
         with self._write_book() as book:
             found = self._find_account(book, known)
             if found is None:
-                number = opened(book, known, plain(unit), self._name_of(data))
+                number = open_account(book, known, plain(unit), self._name_of(data))
             else:
                 number = found.number
                 if subset is not None and subset.follows:
@@ -576,7 +576,7 @@ class Ledger:
         """Return the account of the data with this fingerprint, and note a given name."""
         number = book.data.get(book.digest(known))
         if self.account_name is not None:
-            number = on_named(book, known, number, plain(self.account_name))
+            number = join_named_account(book, known, number, plain(self.account_name))
         return None if number is None else account_of(book, number)
 
     def units(self, data: Data, subset: Partition, unit: str, names: Sequence[str | None]) -> Units:
@@ -637,11 +637,11 @@ class Ledger:
         with self._write_book() as book:
             before = number = book.data.get(book.digest(mark))
             if self.account_name is not None:
-                number = on_named(book, mark, number, plain(self.account_name))
+                number = join_named_account(book, mark, number, plain(self.account_name))
             if account is not None:
                 number = put_together(book, mark, number, account)
             elif number is None:
-                number = opened(book, mark, "case", name)
+                number = open_account(book, mark, "case", name)
             elif unit is None and rule is not None:
                 unit = usual_unit(book, number)
             if unit is not None:
@@ -686,7 +686,7 @@ class Ledger:
 
 
 @contextlib.contextmanager
-def settling(
+def settle_at_end(
     reservation: Reservation | None,
     claimed: Callable[[], Guarantee],
     contacted: Callable[[], bool],

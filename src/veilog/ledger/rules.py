@@ -45,7 +45,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from veilog.errors import ParameterError
-from veilog.ledger.entry import MARK, NO_COST, Cost, Entry, cost_of, named, of_rule
+from veilog.ledger.entry import MARK, NO_COST, Cost, Entry, cost_of, of_rule, subset_name
 from veilog.privacy.account.composition import (
     best_order,
     planned_epsilon,
@@ -59,7 +59,7 @@ _FINEST = 10**150
 _SPANS = re.compile(SPAN + r"=(\d{4}-\d\d-\d\d)\.\.(\d{4}-\d\d-\d\d)")
 
 
-def most_of_a_case(
+def most_per_unit(
     entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost], subset: str | None = None
 ) -> Cost:
     """Return the largest cost of these entries for one unit, or one in a ``subset``.
@@ -75,7 +75,7 @@ def most_of_a_case(
     return spent.most(subset)
 
 
-def before_each(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
+def costs_before(entries: Iterable[Entry], unit: str, cost: Callable[[Entry], Cost]) -> list[Cost]:
     """Return for each entry the largest cost of those before, for one in its subset."""
     entries, found = list(entries), []
     spent = _Spent(disjoint(entry.counted for entry in entries if entry.counted is not None))
@@ -124,7 +124,11 @@ def disjoint(subsets: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
     They are the subset itself, or for a span of days the spans between neighbouring ends, each named by its first day.
     """
     subsets = list(subsets)
-    spans = {one: tuple(named(one).partition("=")[2].split("..")) for one in subsets if rule_of(named(one)) == SPAN}
+    spans = {
+        one: tuple(subset_name(one).partition("=")[2].split(".."))
+        for one in subsets
+        if rule_of(subset_name(one)) == SPAN
+    }
     ends = sorted({end for span in spans.values() for end in span})  # ISO dates sort as text
     found = {subset: (subset,) for subset in subsets}
     return found | {subset: tuple(day for day in ends if first <= day < end) for subset, (first, end) in spans.items()}
@@ -189,7 +193,7 @@ class FixedSchedule:
 
     def left(self, entries: Iterable[Entry], unit: str, subset: str | None) -> int:
         """Return the number of releases that are left, for the whole log or a subset."""
-        made, _ = most_of_a_case(_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), subset)
+        made, _ = most_per_unit(_since(entries, self.since), unit, lambda entry: (Fraction(1), _NOTHING), subset)
         return max(0, self.releases - int(made))
 
     def room(self, entries: Iterable[Entry], unit: str, budget: Cost, subset: str | None) -> Cost:
@@ -221,8 +225,8 @@ class Composed:
         epsilon, delta = budget[0] - before[0], budget[1] - before[1]
         if epsilon <= 0 or delta <= 0:
             return _NOTHING, _NOTHING
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of, subset)
-        spent, _ = most_of_a_case(_since(given, self.since), unit, self._renyi, subset)
+        by_sum, failures = most_per_unit(_since(given, self.since), unit, cost_of, subset)
+        spent, _ = most_per_unit(_since(given, self.since), unit, self._renyi, subset)
         by_filter = _largest(renyi_room(epsilon, delta / 2, self.order) - spent, self.order)
         return max(epsilon - by_sum, by_filter, _NOTHING), max(delta / 2 - failures, _NOTHING)
 
@@ -231,8 +235,8 @@ class Composed:
         given = tuple(entries)
         before = _earlier_cost(given, unit, self.since, None)
         half = max(budget[1] - before[1], _NOTHING) / 2
-        by_sum, failures = most_of_a_case(_since(given, self.since), unit, cost_of)
-        renyi, _ = most_of_a_case(_since(given, self.since), unit, self._renyi)
+        by_sum, failures = most_per_unit(_since(given, self.since), unit, cost_of)
+        renyi, _ = most_per_unit(_since(given, self.since), unit, self._renyi)
         if not half or not renyi:
             return before[0] + by_sum, before[1] + failures
         by_filter = renyi_epsilon(renyi, half, self.order)
@@ -281,7 +285,7 @@ def composed_budget(entries: tuple[Entry, ...], unit: str, since: int, budget: C
     return Composed(since, best_order(epsilon, delta / 2))
 
 
-def read(text: str | None) -> Counting | None:
+def parse_rule(text: str | None) -> Counting | None:
     """Return the rule from its text; None for the sum. :class:`ValueError` for others."""
     if text is None:
         return None
@@ -311,7 +315,7 @@ class ComposedCost:
 
 def together(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> ComposedCost:
     """Return the total of these releases, each with a bound, at ``delta``."""
-    epsilon, failures = most_of_a_case(entries, unit, cost_of)
+    epsilon, failures = most_per_unit(entries, unit, cost_of)
     if failures > delta:
         return ComposedCost(delta, None, None)
     planned = planned_epsilon(_dearest(entries, unit), delta)
@@ -327,12 +331,12 @@ def _smallest_limit(entries: tuple[Entry, ...], unit: str, delta: Fraction) -> F
     the bound does not hold.
     """
     half = delta / 2
-    before = before_each(entries, unit, cost_of)
+    before = costs_before(entries, unit, cost_of)
     sums = [spent + cost_of(entry)[0] for (spent, _), entry in zip(before, entries, strict=True)]
 
     @lru_cache
     def by_filter(order: Fraction) -> list[Fraction]:
-        spent = before_each(entries, unit, Composed(0, order)._renyi)
+        spent = costs_before(entries, unit, Composed(0, order)._renyi)
         asked = (renyi_of(_rounded_up(cost_of(entry)[0]), order) for entry in entries)
         return [before + cost for (before, _), cost in zip(spent, asked, strict=True)]
 
@@ -384,7 +388,7 @@ def _since(entries: Iterable[Entry], number: int) -> Iterable[Entry]:
 
 def _earlier_cost(entries: Iterable[Entry], unit: str, number: int, subset: str | None) -> Cost:
     """Return the cost of the releases until then, by the sum."""
-    return most_of_a_case((entry for entry in entries if entry.number <= number), unit, cost_of, subset)
+    return most_per_unit((entry for entry in entries if entry.number <= number), unit, cost_of, subset)
 
 
 def _largest(room: Fraction, order: Fraction) -> Fraction:

@@ -36,7 +36,7 @@ from veilog._typing import BoolArray
 from veilog.errors import BudgetError, InputError, OutputError, ParameterError, VeilogError, meant
 from veilog.ledger.accounts import Account
 from veilog.ledger.entry import AccountRow, Cost, Entry, Holder, State, as_read
-from veilog.ledger.rules import Composed, Counting, read
+from veilog.ledger.rules import Composed, Counting, parse_rule
 from veilog.logs.eventlog import EventLog
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
@@ -102,7 +102,7 @@ class Book:
         return hmac.new(self.key, fingerprint, hashlib.sha256).hexdigest()
 
 
-def located(path: str | os.PathLike[str]) -> Path:
+def locate(path: str | os.PathLike[str]) -> Path:
     """Return the real path of the ledger: no ledger may be locked under two names."""
     try:
         place = Path(os.path.realpath(path))
@@ -493,7 +493,7 @@ def account_of(book: Book, number: int) -> Account:
         unit=row.unit,
         budget=row.budget,
         entries=own,
-        counting=read(row.counting),
+        counting=parse_rule(row.counting),
         others=len(others),
         namesakes=namesakes,
         budgets_beside=sum(book.accounts[other].budget is not None for other in others),
@@ -501,7 +501,7 @@ def account_of(book: Book, number: int) -> Account:
     )
 
 
-def opened(book: Book, mark: bytes, unit: str, name: str) -> int:
+def open_account(book: Book, mark: bytes, unit: str, name: str) -> int:
     """Open an account without a limit for data with this fingerprint."""
     execute = book.connection.execute
     number = int(execute("INSERT INTO accounts VALUES (NULL, ?, ?, NULL, NULL)", (name, unit)).lastrowid or 0)
@@ -563,7 +563,7 @@ def check_together(kept: Account, added: Account) -> None:
     raise ParameterError(code, parameter="account", number=kept.number, number_2=added.number)
 
 
-def on_named(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
+def join_named_account(book: Book, mark: bytes, known: int | None, name: str) -> int | None:
     """Put data without an account on the one of this name; None if there is none yet."""
     found = [number for number, row in book.accounts.items() if row.name == name]
     if len(found) > 1:
@@ -629,7 +629,7 @@ def change(book: Book, number: int, changes: str, values: tuple[str | None, ...]
     """Change an entry that is in one of these states, or raise that it is lost."""
     held = {entry.number: entry.state for entry in book.entries}
     if held.get(number) not in states:
-        raise lost(book)
+        raise lost_entry_error(book)
     book.connection.execute(f"UPDATE releases SET {changes} WHERE release = ?", (*values, number))
 
 
@@ -651,7 +651,7 @@ def note_answers(book: Book, number: int, charges: Iterable[Charge]) -> None:
         book.connection.execute("INSERT INTO answers VALUES (?, ?)", (number, text))
 
 
-def lost(book: Book) -> InputError:
+def lost_entry_error(book: Book) -> InputError:
     """Return the error of an entry that is not there any more."""
     return InputError("ledger-entry-gone", path=book.path)
 

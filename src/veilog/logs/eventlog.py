@@ -333,7 +333,7 @@ def codes_of(column: pa.Array | pa.ChunkedArray) -> IntArray:
     return np.asarray(places.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def listed(column: pa.ChunkedArray) -> pa.DictionaryArray:
+def encode_texts(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """Return a column's values as places in a list that has each text once.
 
     A row without a value has no place. A dictionary of Arrow may hold a text twice, or hold nothing in one of its
@@ -382,7 +382,7 @@ def _each_once(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
 
 
 def _encode_column(column: pa.ChunkedArray) -> tuple[list[str], IntArray]:
-    found = listed(column)
+    found = encode_texts(column)
     return found.dictionary.to_pylist(), found.indices.to_numpy(zero_copy_only=False)
 
 

@@ -16,9 +16,9 @@ from veilog.errors import InputError, OutputError
 from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.findings import Finding
 from veilog.logs.input.formats import SUFFIXES, Writer, writer_of
-from veilog.logs.input.loader import asked_for, grouped, whole
+from veilog.logs.input.loader import group_variants, requested_reading, whole
 from veilog.logs.input.source import EngineKeywords, Given, ReadKeywords, Source, is_ibis, suffix_of
-from veilog.logs.provenance import noted
+from veilog.logs.provenance import add_provenance
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 
@@ -78,7 +78,7 @@ def read(source: Given, **options: Unpack[ReadKeywords]) -> EventLog:
     those of :func:`veilog.logs.input.activity_mapping.load_mapping`. The guarantee of a release names the map as a
     condition.
     """
-    return whole(*asked_for(source, options))
+    return whole(*requested_reading(source, options))
 
 
 def validate(source: Given, **options: Unpack[ReadKeywords]) -> tuple[Finding, ...]:
@@ -86,7 +86,7 @@ def validate(source: Given, **options: Unpack[ReadKeywords]) -> tuple[Finding, .
 
     A log that cannot be read at all raises an error. The ``options`` are those of :func:`read`.
     """
-    return whole(*asked_for(source, options, collect_all=True)).findings
+    return whole(*requested_reading(source, options, collect_all=True)).findings
 
 
 def read_variants(source: Given, **options: Unpack[EngineKeywords]) -> Variants:
@@ -100,7 +100,7 @@ def read_variants(source: Given, **options: Unpack[EngineKeywords]) -> Variants:
     name of a table. A table of Ibis is grouped where it is. ``index`` names the column of a table that orders events of
     equal time. ``lifecycle`` and ``classifier`` are for files; ``map``, ``level`` and ``top`` are as of :func:`read`.
     """
-    return grouped(*asked_for(source, options, EngineKeywords)).variants
+    return group_variants(*requested_reading(source, options, EngineKeywords)).variants
 
 
 def write(
@@ -122,7 +122,7 @@ def write(
     """
     target = path_of(path, "path", "log-comes-first")
     held = _whole(log)
-    write_named(noted(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
+    write_named(add_provenance(held), target, lossy=lossy, overwrite=overwrite, spreadsheet_safe=spreadsheet_safe)
 
 
 def write_named(

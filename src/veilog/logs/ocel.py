@@ -27,7 +27,7 @@ from veilog.logs.findings import Note
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.source import Source
-from veilog.logs.tables.cells import typed
+from veilog.logs.tables.cells import infer_type
 from veilog.logs.tables.table_reader import Notes, TableReader
 from veilog.logs.xes.scanner import CheckedParser
 from veilog.messages import Message
@@ -53,7 +53,7 @@ class Event:
         if name in self.attributes:
             self.changes += 1
         else:
-            self.attributes[name] = in_text(value)
+            self.attributes[name] = value_text(value)
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Thing:
             self.changes += 1
             if _moment(time) >= _moment(self._since[name]):
                 return
-        self.attributes[name], self._since[name] = in_text(value), time
+        self.attributes[name], self._since[name] = value_text(value), time
 
 
 def _moment(time: str | None) -> datetime:
@@ -115,7 +115,7 @@ class ObjectCentricLog:
         return {kind: (count, events[kind]) for kind, count in objects.most_common()}
 
 
-def called(name: object, source: Source) -> str:
+def object_name(name: object, source: Source) -> str:
     """Return the name of an event or object as text.
 
     Anything that is no name is refused, because all without a name would be one.
@@ -130,13 +130,13 @@ def first_of(name: object, known: Container[str], what: Literal["events", "objec
 
     Both would be one, and the content of one case would stand in another.
     """
-    found = called(name, source)
+    found = object_name(name, source)
     if found in known:
         raise InputError("ocel-name-twice", path=source.path, what=what, found=found)
     return found
 
 
-def in_text(value: object) -> str | None:
+def value_text(value: object) -> str | None:
     """Return a value as it would be written in a table of text."""
     if value is None or isinstance(value, str):
         return value
@@ -165,14 +165,14 @@ def from_json(source: Source) -> ObjectCentricLog:
     log = ObjectCentricLog()
     try:
         for one in found.get("objects") or ():
-            thing = Thing(in_text(one.get("type")))
+            thing = Thing(value_text(one.get("type")))
             for attribute in one.get("attributes") or ():
-                thing.holds(_word(attribute["name"]), attribute.get("value"), in_text(attribute.get("time")))
+                thing.holds(_word(attribute["name"]), attribute.get("value"), value_text(attribute.get("time")))
             thing.relations = len(one.get("relationships") or ())
             log.objects[first_of(one["id"], log.objects, "objects", source)] = thing
         for one in found["events"]:
-            objects = dict.fromkeys(called(item["objectId"], source) for item in one.get("relationships") or ())
-            kind, time = in_text(one.get("type")), in_text(one.get("time"))
+            objects = dict.fromkeys(object_name(item["objectId"], source) for item in one.get("relationships") or ())
+            kind, time = value_text(one.get("type")), value_text(one.get("time"))
             name = first_of(one["id"], log.events, "events", source)
             event = log.events[name] = Event(name, kind, time, objects=list(objects))
             for item in one.get("attributes") or ():
@@ -321,11 +321,11 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
         raise InputError("ocel-table-missing", path=source.path, missing=missing[0])
     log = ObjectCentricLog()
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM object ORDER BY rowid"):
-        log.objects[first_of(name, log.objects, "objects", source)] = Thing(in_text(kind))
+        log.objects[first_of(name, log.objects, "objects", source)] = Thing(value_text(kind))
     for row in _rows(base, "object", {thing.kind for thing in log.objects.values()}, source):
-        since = in_text(row.pop("ocel_time", None))
+        since = value_text(row.pop("ocel_time", None))
         row.pop("ocel_changed_field", None)
-        thing = log.objects.get(called(row.pop("ocel_id"), source))
+        thing = log.objects.get(object_name(row.pop("ocel_id"), source))
         log.unlisted += thing is None
         for name, value in row.items():
             if thing is not None and value is not None:
@@ -333,7 +333,7 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
     events = log.events
     for name, kind in base.execute("SELECT ocel_id, ocel_type FROM event ORDER BY rowid"):
         its = first_of(name, events, "events", source)
-        events[its] = Event(its, in_text(kind), None)
+        events[its] = Event(its, value_text(kind), None)
     told: set[str] = set()
     for row in _rows(base, "event", {event.activity for event in events.values()}, source):
         its = first_of(row.pop("ocel_id"), told, "events", source)
@@ -341,10 +341,10 @@ def _log(base: sqlite3.Connection, source: Source) -> ObjectCentricLog:
         event = events.get(its)
         log.unlisted += event is None
         if event is not None:
-            event.time = in_text(row.pop("ocel_time"))
-            event.attributes = {name: in_text(value) for name, value in row.items() if value is not None}
+            event.time = value_text(row.pop("ocel_time"))
+            event.attributes = {name: value_text(value) for name, value in row.items() if value is not None}
     for row in base.execute("SELECT ocel_event_id, ocel_object_id FROM event_object ORDER BY rowid"):
-        its, thing_name = (called(name, source) for name in row)
+        its, thing_name = (object_name(name, source) for name in row)
         log.unlisted += its not in events
         if its in events and thing_name not in events[its].objects:
             events[its].objects.append(thing_name)
@@ -415,7 +415,7 @@ class _ObjectCentric(TableReader):
         """
         text = source.once(self._flat).table
         given = {CASE, ACTIVITY, TIMESTAMP, _EVENT, EVENT_INDEX}.union(() if asked.roles is None else asked.roles.named)
-        return pa.table({name: text[name] if name in given else typed(text[name]) for name in text.column_names})
+        return pa.table({name: text[name] if name in given else infer_type(text[name]) for name in text.column_names})
 
     def rows(self, source: Source) -> int:
         return int(source.once(self._flat).table.num_rows)

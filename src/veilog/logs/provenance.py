@@ -80,7 +80,7 @@ class Provenance:
         return replace(variants, read_together=together, mapped=self.mapped)
 
 
-def noted(log: EventLog) -> EventLog:
+def add_provenance(log: EventLog) -> EventLog:
     """Return the log as it is written: its metadata contain its provenance."""
     found = Provenance(log.read_together, log.attributes_read_together, log.mapped, _distinctive_settings(log.read_as))
     if found == Provenance():
@@ -90,7 +90,7 @@ def noted(log: EventLog) -> EventLog:
     return replace(log, metadata=replace(log.metadata, attributes=(*log.metadata.attributes, attribute)))
 
 
-def parted(metadata: Metadata) -> tuple[Metadata, Provenance]:
+def split_metadata(metadata: Metadata) -> tuple[Metadata, Provenance]:
     """Return the metadata of a log without the provenance, and the provenance."""
     kept = tuple(attribute for attribute in metadata.attributes if attribute.key != _KEY)
     found = Provenance()

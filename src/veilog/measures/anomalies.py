@@ -21,7 +21,7 @@ from veilog._typing import IntArray
 from veilog.errors import MissingExtraError, ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import inside_cases
+from veilog.measures.durations import within_cases
 from veilog.measures.measure import our_measure
 from veilog.messages import Message
 
@@ -94,7 +94,7 @@ class _Features:
         self.count = self._size + len(self._keys)
 
     def _pairs(self, codes: IntArray, offsets: IntArray) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        inside = inside_cases(offsets, len(codes)) & (codes[:-1] >= 0) & (codes[1:] >= 0)
+        inside = within_cases(offsets, len(codes)) & (codes[:-1] >= 0) & (codes[1:] >= 0)
         return codes[:-1] * self._size + codes[1:], inside
 
     def describe(self, variants: Variants) -> Matrix:

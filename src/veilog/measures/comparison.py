@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from veilog._language import counted, in_two_digits, localised, share_in_percent
+from veilog._language import count_phrase, format_number, share_in_percent, two_digits
 from veilog._notebook import card, figure, frame, paragraph, table
 from veilog._plain import ToJson
 from veilog.errors import ParameterError, VeilogError, meant
 from veilog.logs.variants import Variants
 from veilog.measures.measure import MEASURES, Found, Measure, Miner, Pair, Progress, Quantity, Reason
 from veilog.measures.process_model import MEASURES as OF_MODELS
-from veilog.measures.use_cases import Assessment, Grade, UseCaseOptions, judge, named
+from veilog.measures.use_cases import Assessment, Grade, UseCaseOptions, judge, use_cases_by_name
 from veilog.measures.use_cases.use_case import capital
 from veilog.messages import Message, OwnerMessage
 
@@ -87,7 +87,9 @@ class Comparison:
         return self.results[name].value if name in self.results else None
 
     def __repr__(self) -> str:
-        return f"Comparison({counted(self.original_cases, 'case')}, {self.released_cases:,} released: {self.verdict})"
+        return (
+            f"Comparison({count_phrase(self.original_cases, 'case')}, {self.released_cases:,} released: {self.verdict})"
+        )
 
     @property
     def grade(self) -> Fidelity | None:
@@ -155,7 +157,7 @@ class Comparison:
         """Return the verdict, what the release is good for, and every number."""
         use_cases = [paragraph(judged.verdict, _EDGES[judged.grade]) for judged in self.use_cases.values()]
         rows = [(line.quantity.title, line.shown, line.meaning) for line in self.lines()]
-        sizes = f"{counted(self.original_cases, 'case')} before, {self.released_cases:,} after."
+        sizes = f"{count_phrase(self.original_cases, 'case')} before, {self.released_cases:,} after."
         numbers = table(("measure", "value", ""), rows, numbers=(1,))
         return card("Comparison", paragraph(self.verdict), *use_cases, numbers, paragraph(sizes, "s"))
 
@@ -231,7 +233,7 @@ def compare(
     What cannot be computed is None, with its reason in ``not_computed``.
     """
     started = time.perf_counter()
-    wanted, told = named(use_cases), _asked(asked)
+    wanted, told = use_cases_by_name(use_cases), _check_options(asked)
     miner = _miner(models, model_seconds)
     seconds = _MODEL_SECONDS[miner] if model_seconds is None else model_seconds
     from veilog.measures.persons import check_apart, column_of  # tables are loaded when there are any
@@ -243,7 +245,7 @@ def compare(
     extras = {"", *(["models"] if miner == "pm4py" else []), *(["anomalies"] if anomalies else [])}
     left_out = () if models else OF_MODELS
     with pair.closing():
-        results = dict(_taken(pair, [m for n, m in MEASURES.items() if m.extra in extras and n not in left_out]))
+        results = dict(_run_measures(pair, [m for n, m in MEASURES.items() if m.extra in extras and n not in left_out]))
     first, last = (log.cases for log in pair.variants)
     similar = results["relative_log_similarity"]
     least = similar.value if similar.interval is None else similar.interval[0]
@@ -254,16 +256,16 @@ def compare(
 def _logs(original: AnyLog, released: AnyLog, control: AnyLog | None, second: AnyLog | None) -> tuple[Any, ...]:
     """All of them as logs; of the original the cases that the release is of."""
     from veilog.logs.files import as_log
-    from veilog.privacy.partition import of_same_cases
+    from veilog.privacy.partition import same_cases
 
     if hasattr(original, "guarantee") and not hasattr(released, "guarantee"):  # a Release, of a later layer
         raise ParameterError("comparison-original-is-release", parameter="original")
     after = as_log(released)
-    before = of_same_cases(as_log(original), after)
+    before = same_cases(as_log(original), after)
     return before, after, *(None if log is None else as_log(log) for log in (control, second))
 
 
-def _asked(asked: object) -> UseCaseOptions:
+def _check_options(asked: object) -> UseCaseOptions:
     """Return the options of use cases; refuse anything else."""
     if asked is None or isinstance(asked, UseCaseOptions):
         return asked or UseCaseOptions()
@@ -285,7 +287,7 @@ def _miner(models: bool | str, seconds: float | None) -> Miner:
     return "pm4py" if models == "pm4py" else "veilog"
 
 
-def _taken(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
+def _run_measures(pair: Pair, measures: list[Measure]) -> Iterator[tuple[str, Found]]:
     """Yield what each measure finds; what goes on beside the others is begun first."""
     for measure in measures:
         if measure.begin is not None:
@@ -314,7 +316,7 @@ def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
     if similarity is None and interval is not None and _digits(interval[0]) == _digits(interval[1]):
         similarity = interval[0]
     if len(result.verdicts) > 1:
-        yield _of_all(result)
+        yield _overall_sentence(result)
     elif similarity is not None:
         grade = next(grade for least, grade in _GRADES.items() if similarity >= least)
         yield OwnerMessage(f"likeness-{grade}", number=_digits(similarity))
@@ -328,7 +330,7 @@ def _likeness(result: Comparison) -> Iterator[OwnerMessage | str]:
         yield OwnerMessage("activities-not-shared")
 
 
-def _of_all(result: Comparison) -> str:
+def _overall_sentence(result: Comparison) -> str:
     """The verdict on every aspect, in one sentence."""
     number, how = result.relative_log_similarity, ""
     if number is not None:
@@ -373,20 +375,20 @@ def _behaviour(result: Comparison) -> Iterator[OwnerMessage]:
         yield OwnerMessage("steps-moved", moved=share_in_percent(result.dfg_moved), kinds=kinds)
     ratio = result.size_ratio
     if ratio is not None and not 0.9 <= ratio <= 1.1:
-        yield OwnerMessage("cases-multiplied", times=in_two_digits(ratio))
+        yield OwnerMessage("cases-multiplied", times=two_digits(ratio))
     if result.fitness is not None and coverage.directly_follows < 0.5 and result.fitness >= 0.9:
         yield OwnerMessage("model-of-few-steps", fitness=share_in_percent(result.fitness))
 
 
 def _people(result: Comparison) -> Iterator[str]:
     if result.singling_out is not None:
-        from veilog.measures.singling_out.words import in_words  # not before there is something to say
+        from veilog.measures.singling_out.words import result_sentence  # not before there is something to say
 
-        yield in_words(result.singling_out)
+        yield result_sentence(result.singling_out)
 
 
 def _digits(similarity: float) -> str:
-    return localised(f"{similarity:.2f}")
+    return format_number(f"{similarity:.2f}")
 
 
 # Verdicts ------------------------------------------------------------------------------------------------------------
@@ -435,8 +437,8 @@ def judged(pair: Pair, similarity: float | None) -> dict[Aspect, Verdict]:
     if not all(log.cases for log in pair.variants):
         return {}
     found: dict[Aspect, Verdict] = {} if similarity is None else {"control_flow": Verdict.by(1 - similarity)}
-    times = _of_times(pair)
-    attributes = _of_attributes(pair)
+    times = _times_verdict(pair)
+    attributes = _attributes_verdict(pair)
     found |= {} if times is None else {"times": times}
     return found | ({} if attributes is None else {"attributes": attributes})
 
@@ -447,7 +449,7 @@ def worst_of(verdicts: Mapping[Aspect, Verdict]) -> Fidelity | None:
     return max((verdict.grade for verdict in verdicts.values()), key=order.index, default=None)
 
 
-def _of_times(pair: Pair) -> Verdict | None:
+def _times_verdict(pair: Pair) -> Verdict | None:
     from veilog.measures.durations import emd, spans, timed  # and pyarrow with it
 
     try:
@@ -462,7 +464,7 @@ def _of_times(pair: Pair) -> Verdict | None:
     return Verdict.by(max(off, moved / spread if spread else float(moved > 0)))
 
 
-def _of_attributes(pair: Pair) -> Verdict | None:
+def _attributes_verdict(pair: Pair) -> Verdict | None:
     from veilog.measures.persons import column_of
     from veilog.measures.use_cases.attributes import marginals, not_kept
 

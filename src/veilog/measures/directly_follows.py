@@ -24,7 +24,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import inside_cases, known_times, timed
+from veilog.measures.durations import case_times, timed, within_cases
 from veilog.measures.measure import Pair, our_measure
 
 HOURS_PER_MONTH = 365.25 * 24 / 12
@@ -91,7 +91,7 @@ def frequency_emd(original: EventLog | Variants, released: EventLog | Variants) 
     It is in occurrences, symmetric, and 0 for equal logs. Two logs without any directly-follows pair have the distance
     0.
     """
-    return _emd(*_aligned(_frequencies(original), _frequencies(released)))
+    return _emd(*_align_values(_frequencies(original), _frequencies(released)))
 
 
 def time_emd(original: EventLog, released: EventLog) -> float:
@@ -110,7 +110,7 @@ def time_emd(original: EventLog, released: EventLog) -> float:
         if not len(graph.keys) and len(_frequencies(log).keys):
             raise ParameterError("relation-without-times", parameter=name, name=name)
         graphs.append(graph)
-    return _emd(*_aligned(*graphs)) / HOURS_PER_MONTH
+    return _emd(*_align_values(*graphs)) / HOURS_PER_MONTH
 
 
 def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, largest: int = 10) -> Moved:
@@ -122,7 +122,7 @@ def moved_mass(original: EventLog | Variants, released: EventLog | Variants, *, 
         ParameterError: When exactly one of the logs has no directly-follows pair.
 
     """
-    labels, keys, u, v = _joined(_frequencies(original), _frequencies(released))
+    labels, keys, u, v = _join_edges(_frequencies(original), _frequencies(released))
     total_u, total_v = float(u.sum()), float(v.sum())
     if total_u == 0.0 and total_v == 0.0:
         return Moved(0.0, ())
@@ -149,7 +149,7 @@ def edge_coverage(original: EventLog | Variants, released: EventLog | Variants) 
     first, second = _variants(original), _variants(released)
     known = set(second.labels)
     activities = sum(label in known for label in first.labels) / len(first.labels) if first.labels else 1.0
-    _, _, u, v = _joined(_frequencies(first), _frequencies(second))
+    _, _, u, v = _join_edges(_frequencies(first), _frequencies(second))
     pairs = float((v[u > 0] > 0).mean()) if (u > 0).any() else 1.0
     return Coverage(activities, pairs)
 
@@ -171,7 +171,7 @@ def _frequencies(log: EventLog | Variants) -> _Graph:
 
 def _hours(log: EventLog) -> _Graph:
     labels, codes = log.activity_codes
-    micros, known = known_times(log)
+    micros, known = case_times(log)
     keys, inside = _pair_keys(codes, log.offsets, len(labels))
     inside = inside & known[:-1] & known[1:]
     return _graph(tuple(labels), keys[inside], np.diff(micros)[inside] / _MICROSECONDS_PER_HOUR)
@@ -180,7 +180,7 @@ def _hours(log: EventLog) -> _Graph:
 def _pair_keys(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Return the key of every two neighbouring events, and whether they share a case."""
     wide = codes.astype(np.int64)
-    return wide[:-1] * size + wide[1:], inside_cases(offsets, len(wide))
+    return wide[:-1] * size + wide[1:], within_cases(offsets, len(wide))
 
 
 def _graph(labels: tuple[str, ...], keys: IntArray, weights: FloatArray) -> _Graph:
@@ -192,7 +192,7 @@ def _graph(labels: tuple[str, ...], keys: IntArray, weights: FloatArray) -> _Gra
     return _Graph(labels, found, sums)
 
 
-def _joined(a: _Graph, b: _Graph) -> tuple[tuple[str, ...], IntArray, FloatArray, FloatArray]:
+def _join_edges(a: _Graph, b: _Graph) -> tuple[tuple[str, ...], IntArray, FloatArray, FloatArray]:
     """Return the edges of both graphs by name, with their values (0 where missing)."""
     labels = tuple(sorted(set(a.labels) | set(b.labels)))
     code = {label: i for i, label in enumerate(labels)}
@@ -209,8 +209,8 @@ def _joined(a: _Graph, b: _Graph) -> tuple[tuple[str, ...], IntArray, FloatArray
     return labels, keys, u, v
 
 
-def _aligned(a: _Graph, b: _Graph) -> tuple[FloatArray, FloatArray]:
-    _, _, u, v = _joined(a, b)
+def _align_values(a: _Graph, b: _Graph) -> tuple[FloatArray, FloatArray]:
+    _, _, u, v = _join_edges(a, b)
     return u, v
 
 
@@ -218,14 +218,14 @@ def _emd(u: FloatArray, v: FloatArray) -> float:
     return float(np.abs(np.sort(u) - np.sort(v)).mean()) if len(u) else 0.0
 
 
-def _moved(pair: Pair) -> Moved:
+def _measure_moved(pair: Pair) -> Moved:
     return moved_mass(*pair.variants)
 
 
 def _largest_changes(pair: Pair) -> tuple[EdgeShare, ...]:
     """Return the edges that changed most; none where the logs cannot be compared."""
     try:
-        return pair.once(_moved).edges
+        return pair.once(_measure_moved).edges
     except ParameterError:
         return ()
 
@@ -234,7 +234,7 @@ def _time_emd(pair: Pair) -> float:
     return time_emd(timed(pair.original, "original"), timed(pair.released, "released"))
 
 
-MOVED = our_measure("dfg_moved", lambda pair: pair.once(_moved).share)
+MOVED = our_measure("dfg_moved", lambda pair: pair.once(_measure_moved).share)
 LARGEST_CHANGES = our_measure("dfg_largest_changes", _largest_changes)
 COVERAGE = our_measure("coverage", lambda pair: edge_coverage(*pair.variants))
 FREQUENCY_EMD = our_measure("dfg_frequency_emd", lambda pair: frequency_emd(*pair.variants))

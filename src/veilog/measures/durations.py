@@ -103,15 +103,15 @@ def timed(log: EventLog | Variants, name: str) -> EventLog:
     return log
 
 
-def known_times(log: EventLog) -> tuple[IntArray, BoolArray]:
+def case_times(log: EventLog) -> tuple[IntArray, BoolArray]:
     """Return every event's time in UTC microseconds (0 if unknown) and what is known."""
     times = log.events.column(TIMESTAMP).cast(pa.int64()).combine_chunks()
     return times.fill_null(0).to_numpy(zero_copy_only=False), times.is_valid().to_numpy(zero_copy_only=False)
 
 
-def known_spans(log: EventLog) -> tuple[IntArray, IntArray, IntArray]:
+def case_spans(log: EventLog) -> tuple[IntArray, IntArray, IntArray]:
     """Return the cases that have a known time, with the first and last one of each."""
-    micros, known = known_times(log)
+    micros, known = case_times(log)
     bounds = np.concatenate([[0], np.cumsum(known)])[log.offsets]
     cases = np.flatnonzero(np.diff(bounds))
     if not len(cases):
@@ -127,14 +127,14 @@ def spans(log: EventLog, name: str = "log") -> Spans:
         ParameterError: When no case has a known time.
 
     """
-    cases, first, last = known_spans(log)
+    cases, first, last = case_spans(log)
     if not len(cases):
         what = "no known times" if log.number_of_cases else "no cases"
         raise ParameterError("durations-log-unsuitable", parameter=name, name=name, what=what)
     return Spans(first, last, log.number_of_cases - len(cases))
 
 
-def inside_cases(offsets: IntArray, events: int) -> BoolArray:
+def within_cases(offsets: IntArray, events: int) -> BoolArray:
     """Return for every event but the last True if the next one is of the same case."""
     inside = np.ones(max(0, events - 1), dtype=np.bool_)
     borders = offsets[1:-1] - 1
@@ -149,7 +149,7 @@ def mean_steps(
 
     A pair is ``first * labels + second``, in ascending order; its mean time is in hours.
     """
-    inside = known[:-1] & known[1:] & inside_cases(offsets, len(codes))
+    inside = known[:-1] & known[1:] & within_cases(offsets, len(codes))
     pairs = (codes[:-1] * labels + codes[1:])[inside]
     keys, place, counts = np.unique(pairs, return_inverse=True, return_counts=True)
     gaps = np.diff(times)[inside]
@@ -161,7 +161,7 @@ def mean_steps(
 def step_durations(log: EventLog) -> dict[tuple[str, str], float]:
     """Return the mean hours between every two activities that follow each other."""
     labels, codes = log.activity_codes
-    micros, known = known_times(log)
+    micros, known = case_times(log)
     keys, _, hours = mean_steps(codes.astype(np.int64), log.offsets, known, micros, len(labels))
     pairs = zip(keys.tolist(), hours.tolist(), strict=True)
     return {(labels[key // len(labels)], labels[key % len(labels)]): mean for key, mean in pairs}
@@ -194,7 +194,9 @@ def active_cases(original: Spans, released: Spans) -> ActiveCases:
     if shared:  # days start at midnight, not at the first event
         origins = [origins[0] // width * width] * 2
     size = max((end - origin) // width for end, origin in zip(ends, origins, strict=True)) + 1
-    a, r = (_under_way(log, origin, width, size) for log, origin in zip((original, released), origins, strict=True))
+    a, r = (
+        _count_active_cases(log, origin, width, size) for log, origin in zip((original, released), origins, strict=True)
+    )
     return ActiveCases(
         clock="calendar" if shared else "since the first event",
         start=_iso(origins[0]) if shared else None,
@@ -206,7 +208,7 @@ def active_cases(original: Spans, released: Spans) -> ActiveCases:
     )
 
 
-def _under_way(log: Spans, origin: int, width: int, size: int) -> IntArray:
+def _count_active_cases(log: Spans, origin: int, width: int, size: int) -> IntArray:
     change = np.bincount((log.first - origin) // width, minlength=size + 1)
     change -= np.bincount((log.last - origin) // width + 1, minlength=size + 1)
     return np.cumsum(change[:size]).astype(np.int64)

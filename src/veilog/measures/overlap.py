@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from veilog._language import counted
+from veilog._language import count_phrase
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Pair, our_measure
@@ -28,7 +28,7 @@ class VariantCounts:
     @property
     def with_cases(self) -> tuple[str, str]:
         """Return the two numbers of cases in words."""
-        return counted(self.added_cases, "released case"), counted(self.lost_cases, "original case")
+        return count_phrase(self.added_cases, "released case"), count_phrase(self.lost_cases, "original case")
 
 
 def overlap(original: Variants, released: Variants) -> VariantCounts:

@@ -114,7 +114,7 @@ def _cases_in(log: EventLog) -> set[tuple[str, tuple[str, ...], tuple[int | None
     return {case for case in cases if case[0] is not None and any(time is not None for time in case[2])}
 
 
-def parted(log: EventLog, person: str, cases: int, generator: np.random.Generator) -> tuple[IntArray, IntArray]:
+def split_persons(log: EventLog, person: str, cases: int, generator: np.random.Generator) -> tuple[IntArray, IntArray]:
     """Return the rows of about ``cases`` cases, and those of the others, ascending.
 
     Whole persons are drawn at random, as many as come nearest to that number, with at least one on each side. No person
@@ -133,7 +133,7 @@ def parted(log: EventLog, person: str, cases: int, generator: np.random.Generato
     return np.flatnonzero(drawn), np.flatnonzero(~drawn)
 
 
-def in_order(log: EventLog) -> IntArray:
+def case_order(log: EventLog) -> IntArray:
     """Return the rows of the cases ordered by case name, independent of row order."""
     return np.asarray(pc.sort_indices(log.cases.column(ACTIVITY).cast(pa.string())), dtype=np.int64)
 
@@ -144,7 +144,7 @@ def numbered(log: EventLog, column: str) -> IntArray:
     found = np.array(pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
     unknown = found < 0
     found[unknown] = len(encoded.dictionary) + np.arange(int(unknown.sum()))
-    order = in_order(log)
+    order = case_order(log)
     _, first, number = np.unique(found[order], return_index=True, return_inverse=True)
     numbered = np.empty(len(found), dtype=np.int64)
     numbered[order] = np.argsort(np.argsort(first))[number]

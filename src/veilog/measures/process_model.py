@@ -20,7 +20,7 @@ from veilog.measures.measure import Found, Measure, Miner, Pair, our_measure
 from veilog.messages import Message
 from veilog.mining.inductive import UNLIMITED, Clock, OutOfTimeError, discover
 from veilog.mining.language import f_score
-from veilog.mining.replay import Net, Prefixes, Replay, precision, replayed, workflow_net
+from veilog.mining.replay import Net, Prefixes, Replay, precision, replay_prefixes, workflow_net
 
 if TYPE_CHECKING:
     from veilog.logs.eventlog import EventLog
@@ -68,7 +68,7 @@ class ModelQuality:
         return cls(**known, not_computed=missing, seconds=seconds)
 
 
-def measured(
+def measure_model(
     original: Variants, released: Variants, *, noise: float, seconds: float, prefixes: int | None
 ) -> ModelQuality:
     """Discover the release's model and replay the original, as far as time allows."""
@@ -79,7 +79,7 @@ def measured(
         replay = Replay(workflow_net(discover(released, noise=noise, clock=clock)), clock)
         stage = "replay"
         known = Prefixes.of(original)
-        whole = replayed(replay, known)
+        whole = replay_prefixes(replay, known)
         values |= {"fitness": whole.fitness, "generalization": whole.generalization}
         stage = "prefixes"
         weights = known.going_on if prefixes is None else known.drawn(prefixes)
@@ -137,7 +137,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(
+def start_measurement(
     original: Variants, released: Variants, *, noise: float, seconds: float, memory: int, prefixes: int | None
 ) -> Iterator[Running]:
     """Start the measurement in another process, which ends with the block."""
@@ -259,9 +259,11 @@ def model_quality(
     first, second = (log if isinstance(log, Variants) else log.variants for log in (original, released))
     _check(first, second, noise, seconds, memory, prefixes)
     if by == "pm4py":
-        with running(first, second, noise=noise, seconds=seconds, memory=memory, prefixes=prefixes) as process:
+        with start_measurement(
+            first, second, noise=noise, seconds=seconds, memory=memory, prefixes=prefixes
+        ) as process:
             return process.result()
-    return measured(first, second, noise=noise, seconds=seconds, prefixes=prefixes)
+    return measure_model(first, second, noise=noise, seconds=seconds, prefixes=prefixes)
 
 
 def _check(
@@ -278,22 +280,22 @@ def _check(
             raise ParameterError("model-log-without-events", parameter=name, name=name)
 
 
-def _running(pair: Pair) -> Running:
+def _start_measurement(pair: Pair) -> Running:
     """Return pm4py's measurement under way; it runs beside the other measures."""
     first, second = pair.variants
     _check(first, second, 0.2, pair.seconds, pair.memory, None)
-    process = running(first, second, noise=0.2, seconds=pair.seconds, memory=pair.memory, prefixes=None)
+    process = start_measurement(first, second, noise=0.2, seconds=pair.seconds, memory=pair.memory, prefixes=None)
     return pair.enter(process)
 
 
 def _begin(pair: Pair) -> None:
     if pair.miner == "pm4py":
-        pair.once(_running)
+        pair.once(_start_measurement)
 
 
 def _quality(pair: Pair) -> ModelQuality:
     if pair.miner == "pm4py":
-        return pair.once(_running).result()
+        return pair.once(_start_measurement).result()
     return model_quality(*pair.variants, seconds=pair.seconds)
 
 

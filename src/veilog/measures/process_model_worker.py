@@ -43,7 +43,7 @@ class Pm4pyReplay:
     def whole(self, variants: Variants) -> Replayed:
         """Replay whole cases, from the initial to the final marking."""
         tokens, fired = Tokens(), Counter[Any]()
-        states = self._replayed(self._initial, variants.sequences, whole=True)
+        states = self._replay_traces(self._initial, variants.sequences, whole=True)
         for state, times in zip(states, variants.counts.tolist(), strict=True):
             tokens.add(Tokens(*(state[f"{name}_tokens"] for name in _TOKENS)), times)
             for transition in state["activated_transitions"]:
@@ -52,20 +52,20 @@ class Pm4pyReplay:
 
     def markings(self, prefixes: Prefixes) -> list[int | None]:
         """Return the marking after each prefix; None where it misses tokens."""
-        start = self._number(self._initial, self._replayed(self._initial, [()], whole=False)[0])
+        start = self._number(self._initial, self._replay_traces(self._initial, [()], whole=False)[0])
         found: list[int | None] = [start]
         for parent, code in zip(prefixes.parents[1:], prefixes.codes[1:], strict=True):
             before = found[parent]
-            found.append(None if before is None else self._after(before, prefixes.labels[code]))
+            found.append(None if before is None else self._next_marking(before, prefixes.labels[code]))
         return found
 
     def enabled(self, marking: int) -> set[str]:
         """Return the activities that the net allows in a marking, also by silent steps."""
         return self._enabled[marking]
 
-    def _after(self, marking: int, activity: str) -> int | None:
+    def _next_marking(self, marking: int, activity: str) -> int | None:
         if (marking, activity) not in self._steps:
-            (state,) = self._replayed(self._markings[marking], [(activity,)], whole=False)
+            (state,) = self._replay_traces(self._markings[marking], [(activity,)], whole=False)
             to = self._number(state["reached_marking"], state) if state["trace_is_fit"] else None
             self._steps[marking, activity] = to
         return self._steps[marking, activity]
@@ -79,7 +79,7 @@ class Pm4pyReplay:
             self._enabled.append({label for label in labels if label is not None})
         return self._numbers[tokens]
 
-    def _replayed(self, start: Any, traces: Iterable[Trace], *, whole: bool) -> list[dict[str, Any]]:
+    def _replay_traces(self, start: Any, traces: Iterable[Trace], *, whole: bool) -> list[dict[str, Any]]:
         from pm4py.algo.conformance.tokenreplay import algorithm
 
         names = algorithm.Variants.TOKEN_REPLAY.value.Parameters

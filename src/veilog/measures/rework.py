@@ -52,8 +52,8 @@ def _shares(log: EventLog | Variants, name: str) -> tuple[float, float]:
     return int(variants.counts[again].sum()) / variants.cases, int(weights[loops].sum()) / max(1, followed)
 
 
-def _of(pair: Pair) -> Rework:
+def _measure_rework(pair: Pair) -> Rework:
     return rework(*pair.variants)
 
 
-REWORK = our_measure("rework", _of)
+REWORK = our_measure("rework", _measure_rework)

@@ -224,7 +224,7 @@ class Sensitive:
 
 def events_of(log: EventLog, domain: Domain) -> DeclaredEvents:
     """Return the events that a declared domain leaves of each case."""
-    labels, codes = coded(log.events.column(ACTIVITY))
+    labels, codes = encode_column(log.events.column(ACTIVITY))
     owner = np.repeat(np.arange(log.cases.num_rows), np.diff(log.offsets))
     if len(codes) and codes.min() < 0:
         raise InputError("event-without-activity", path=log.source)
@@ -260,7 +260,7 @@ def sensitive(log: EventLog, events: DeclaredEvents, name: str, domain: Domain) 
         edges = declared if declared is not None and not isinstance(declared[0], str) else None
         labels, codes = intervals(numbers, None if edges is None else (float(edges[0]), float(edges[1])))
         return Sensitive(own, level, labels, codes, numbers)
-    labels, codes = coded(column)
+    labels, codes = encode_column(column)
     if declared is not None:
         undeclared = [label for label in labels if label not in declared]
         if undeclared:
@@ -294,7 +294,7 @@ def case_labels(events: DeclaredEvents, one: Sensitive) -> tuple[IntArray, IntAr
     return pairs // len(one.labels), pairs % len(one.labels)
 
 
-def coded(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
+def encode_column(column: pa.ChunkedArray) -> tuple[tuple[str, ...], IntArray]:
     """Return a column's values as sorted text, and their codes, -1 for no value.
 
     Values that no row has are not among them, whatever the column's dictionary holds.

@@ -29,7 +29,7 @@ def refuse_many_activities(activities: Sequence[str]) -> None:
         )
 
 
-def drawn_number(most: int, rate: float, random: np.random.Generator) -> int:
+def draw_number(most: int, rate: float, random: np.random.Generator) -> int:
     """Return i from 0, ..., most with P(i) ~ exp(-rate i).
 
     This is the exponential mechanism for the number of harmful ones that enter.
@@ -67,7 +67,7 @@ def play_out_guided(
     activities: tuple[str, ...], counts: IntArray, random: np.random.Generator, spare: IntArray | None = None
 ) -> Variants:
     """Return traces that use every one of the balanced counts that the start reaches."""
-    flow = balanced(counts, spare)
+    flow = balance(counts, spare)
     return _walk(activities, flow, random, _last_exits(flow, random))
 
 
@@ -90,7 +90,7 @@ def _walk(
             urns[node, exit_] -= 1
     drawn: list[list[int]] = [[] for _ in counts]
     removed = [False] * len(counts)
-    refill = _refilling(urns, drawn, last_exits, random)
+    refill = _chunk_drawer(urns, drawn, last_exits, random)
 
     codes: list[int] = []
     lengths: list[int] = []
@@ -120,7 +120,7 @@ def _walk(
     return Variants.from_arrays(activities, np.array(codes, dtype=np.int32), offsets)
 
 
-def _refilling(
+def _chunk_drawer(
     urns: IntArray, drawn: list[list[int]], last_exits: list[int], random: np.random.Generator
 ) -> Callable[[int], bool]:
     """Return a function that draws a node's next chunk, and its last exit at the end.
@@ -142,7 +142,7 @@ def _refilling(
     return refill
 
 
-def balanced(counts: IntArray, spare: IntArray | None = None) -> IntArray:
+def balance(counts: IntArray, spare: IntArray | None = None) -> IntArray:
     """Return the counts nearest in L1 that enter each activity as often as leave it.
 
     Only relations that have a count take part, and those without one up to their ``spare`` count, at SPARE_COST. The
@@ -248,7 +248,7 @@ def public_codes(sequences: Sequences, activities: tuple[str, ...]) -> IntArray:
     return np.array([place[label] for label in sequences.labels], dtype=np.int64)
 
 
-def added(answers: list[Variants]) -> Variants:
+def add_answers(answers: list[Variants]) -> Variants:
     """Return all cases of several answers as one."""
     return Variants.from_sequences(
         (sequence for answer in answers for sequence in answer.sequences),

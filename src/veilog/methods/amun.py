@@ -22,7 +22,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._events.assemble import Details, assemble_log
 from veilog.methods._events.attributes.synthesis import ReleasedColumns
 from veilog.methods._sampling import (
     AnnotatedLog,
@@ -124,7 +124,7 @@ def amun(curator: Curator, request: Request, settings: AmunSettings) -> EventLog
     else:
         cases, times = noisy_cases(log, copies, scales, frame, source)
     columns = _columns(log, copies, epsilons, float(epsilon_d), program, request)
-    return assembled(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
+    return assemble_log(Details(cases, times, columns) if settings.epsilons else Details(cases, times), Metadata())
 
 
 def _read_raw(curator: Curator, settings: AmunSettings, advantage: float) -> tuple[EventLog, Variants]:

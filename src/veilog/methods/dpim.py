@@ -39,7 +39,7 @@ from veilog.methods.method import Request, as_asked, our_method, with_a_share
 from veilog.methods.settings import Range
 from veilog.mining.inductive import Graph, bits, choice_cut, find_cut, loop_cut, parallel_cut
 from veilog.mining.language import NEVER, Language
-from veilog.mining.replay import Prefixes, Replay, replayed, workflow_net
+from veilog.mining.replay import Prefixes, Replay, replay_prefixes, workflow_net
 from veilog.mining.tree import (
     SILENT,
     Operator,
@@ -47,10 +47,10 @@ from veilog.mining.tree import (
     activity,
     choice,
     loop,
-    ordered,
+    order_tree,
     parallel,
     play_out,
-    reduced,
+    reduce_tree,
 )
 from veilog.privacy.account.budgets import SMALLEST_EPSILON
 from veilog.privacy.contributions import Features
@@ -165,7 +165,7 @@ class TreeOfPairs:
     def of(self, graph: Graph, *, empty: bool = False) -> ProcessTree:
         """Return the tree of a whole graph; with ``empty`` it allows the empty trace."""
         tree = self.tree(graph, graph.nodes) if graph.nodes else SILENT
-        return ordered(reduced(choice(SILENT, tree) if empty else tree))
+        return order_tree(reduce_tree(choice(SILENT, tree) if empty else tree))
 
     def tree(self, graph: Graph, nodes: int) -> ProcessTree:
         """Return the tree of a graph of these nodes."""
@@ -420,7 +420,7 @@ class _Sampler:
     def _measure_fitness(self, tree: ProcessTree) -> float:
         """Return the raw fitness of a tree, which is replayed only once."""
         if tree not in self._fitness:
-            self._fitness[tree] = replayed(Replay(workflow_net(tree)), self._prefixes).fitness
+            self._fitness[tree] = replay_prefixes(Replay(workflow_net(tree)), self._prefixes).fitness
         return self._fitness[tree]
 
 

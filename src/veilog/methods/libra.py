@@ -29,16 +29,16 @@ from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
-from veilog.methods._events.assemble import Details, assembled
+from veilog.methods._events.assemble import Details, assemble_log
 from veilog.methods._events.query import Query, QuerySettings, needs_of_query, released_log, variant_query, wanted_of
-from veilog.methods._relations import added, rows_of
+from veilog.methods._relations import add_answers, rows_of
 from veilog.methods._sampling import annotated, copies_of_cases, noisy_cases, sampled_counts
 from veilog.methods.method import DeltaOptional, Request, WholeLog, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.noise import discrete_laplace, generator
-from veilog.privacy.mechanisms.sampling import unamplified
+from veilog.privacy.mechanisms.sampling import reverse_amplification
 
 PATIENCE = 20
 """Number of cases in a row without news that ends a lot.
@@ -216,7 +216,7 @@ CERTIFIED_SAMPLES = 1
 def _query_samples(curator: Curator, request: Request, query: Query, rate: Fraction, samples: int) -> Variants:
     """Return the sum of the answers on all samples, scaled to the size of the log.
     The scale is one over the expected number of samples that a case is in."""
-    within = unamplified(request.epsilon / samples, rate)
+    within = reverse_amplification(request.epsilon / samples, rate)
     delta = min(request.delta / samples / rate, Fraction(999, 1000))
     request.remark(
         Message(
@@ -236,7 +236,7 @@ def _query_samples(curator: Curator, request: Request, query: Query, rate: Fract
         answers.append(query.ask(curator.subsample(rate), of_sample))
     for text in said:  # remarks that the samples share are made once
         request.remark(text)
-    together = added(answers)
+    together = add_answers(answers)
     # Whole numbers of which each is right on average: what rounding alone did would take all rare variants away.
     scaled = together.counts / (samples * float(rate))
     up = generator(curator.randomness).random(len(scaled)) < scaled - np.floor(scaled)
@@ -303,7 +303,7 @@ def _as_published(curator: Curator, request: Request, settings: LibraSettings, r
         request.progress(f"lot {i + 1} of {lots}", i / lots)
         drawn = np.unique(rng.integers(0, clipped.cases.num_rows, size))
         found += _lot(curator, clipped.only(drawn), scale, settings.information_minutes, rng)
-    return assembled(_join_lots(found), Metadata())
+    return assemble_log(_join_lots(found), Metadata())
 
 
 def _frequent_cases(log: EventLog, domain: Domain, threshold: int) -> IntArray:

@@ -49,7 +49,7 @@ from veilog.methods._prefix_tree.tree import (
     number_histogram,
     quantile,
 )
-from veilog.methods._relations import drawn_number, public_codes, refuse_many_activities
+from veilog.methods._relations import draw_number, public_codes, refuse_many_activities
 from veilog.methods.method import DeltaOptional, Request, our_method
 from veilog.methods.settings import Range
 from veilog.privacy.contributions import Features
@@ -112,7 +112,7 @@ def sacofa(curator: Curator, request: Request, settings: SacofaSettings) -> Vari
     if settings.rules_file is not None and settings.rule_share:
         raise ParameterError("rules-file-and-learned", parameter="rule_share")
     declared = None if settings.rules_file is None else read_rules(settings.rules_file, curator.activities)
-    return (_as_published if request.as_published else _certified)(curator, request, settings, declared)
+    return (_as_published if request.as_published else _release_certified)(curator, request, settings, declared)
 
 
 def _as_published(curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None) -> Variants:
@@ -132,7 +132,9 @@ def _as_published(curator: Curator, request: Request, settings: SacofaSettings, 
     return published_variants(curator, request, each, levels, screen, prune_ended=settings.ended == "pruned")
 
 
-def _certified(curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None) -> Variants:
+def _release_certified(
+    curator: Curator, request: Request, settings: SacofaSettings, declared: Rules | None
+) -> Variants:
     random, activities = noise.generator(curator.randomness), curator.activities
     harmful_from, harmless_from = settings.threshold_harmful, settings.threshold_harmless
     if settings.ended != "kept":
@@ -143,7 +145,7 @@ def _certified(curator: Curator, request: Request, settings: SacofaSettings, dec
     refuse_too_small(curator, request.epsilon, settings, harmless_from or harmful_from, rule_share=share)
     if share:
         refuse_many_activities(activities)
-    learned = _learned(curator, request.epsilon - budget) if share else no_rules(len(activities))
+    learned = _learn_rules(curator, request.epsilon - budget) if share else no_rules(len(activities))
     judge = _judge(declared or learned, request.epsilon, settings.most_broken, random)
     plan = plan_budget(curator, request, budget, settings)
 
@@ -196,8 +198,8 @@ def _judge(
     def judge(tree: NoisyPrefixTree) -> _Verdict:
         nonlocal history
         if tree.levels:
-            history = _advanced(history, rules, tree.levels[-1].open_bins, is_first=len(tree.levels) == 1)
-        weights = np.minimum(_broken_by(history, rules, is_first=not tree.levels).ravel(), step)
+            history = _advance_history(history, rules, tree.levels[-1].open_bins, is_first=len(tree.levels) == 1)
+        weights = np.minimum(_broken_continuations(history, rules, is_first=not tree.levels).ravel(), step)
         return _Verdict(weights > 0, _let_in(weights, epsilon, step, random))
 
     return judge
@@ -209,12 +211,12 @@ def _no_history(activities: int) -> _History:
     return _History(none.astype(bool), none, none, np.zeros(1, dtype=np.int64))
 
 
-def _advanced(history: _History, rules: Rules, open_bins: IntArray, is_first: bool) -> _History:
+def _advance_history(history: _History, rules: Rules, open_bins: IntArray, is_first: bool) -> _History:
     """Return the histories of the prefixes that survived a level, from their parents'."""
     parents, symbols = np.divmod(open_bins, len(rules.first) + 1)
     rows = np.arange(len(open_bins))
     seen, owed, broken = history.seen[parents], history.owed[parents], history.broken[parents]
-    broken[rows, symbols] = _broken_now(history, rules)[parents, symbols]
+    broken[rows, symbols] = _broken_occurrences(history, rules)[parents, symbols]
     wrong_start = np.where(rules.first[symbols], 0, 1) if is_first else history.wrong_start[parents]
     is_new = ~seen[rows, symbols]
     owed[rows, symbols] = 0
@@ -223,7 +225,7 @@ def _advanced(history: _History, rules: Rules, open_bins: IntArray, is_first: bo
     return _History(seen, owed, broken, wrong_start)
 
 
-def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
+def _broken_continuations(history: _History, rules: Rules, is_first: bool) -> IntArray:
     """Return how many rules each prefix breaks by each activity and by the end.
     The end is the last column."""
     if is_first:
@@ -231,13 +233,13 @@ def _broken_by(history: _History, rules: Rules, is_first: bool) -> IntArray:
         return np.append(np.where(rules.first, 0, 1), 0)[None, :]
     so_far = history.broken.sum(axis=1) + history.wrong_start
     broken = np.empty((len(so_far), len(rules.first) + 1), dtype=np.int64)
-    broken[:, :-1] = _broken_now(history, rules) - history.broken
+    broken[:, :-1] = _broken_occurrences(history, rules) - history.broken
     broken[:, -1] = history.owed.sum(axis=1)
     together: IntArray = broken + so_far[:, None]
     return together
 
 
-def _broken_now(history: _History, rules: Rules) -> IntArray:
+def _broken_occurrences(history: _History, rules: Rules) -> IntArray:
     """Return for each activity the rules that it breaks if it occurs now.
     "b never follows a" and "a never precedes b" are two relations of the paper, so this pair counts twice."""
     return 2 * _product(history.seen, rules.never) + _product(~history.seen, rules.before)
@@ -253,7 +255,7 @@ def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.G
     """Return random harmful continuations until their weights reach the drawn number."""
     harmful = np.flatnonzero(weights)
     chosen = np.zeros(len(weights), dtype=bool)
-    number = drawn_number(len(harmful), float(epsilon) / (2 * step), random)
+    number = draw_number(len(harmful), float(epsilon) / (2 * step), random)
     if number:
         order = random.permutation(harmful)
         used_before = np.cumsum(weights[order]) - weights[order]
@@ -261,7 +263,7 @@ def _let_in(weights: IntArray, epsilon: Fraction, step: int, random: np.random.G
     return chosen
 
 
-def _learned(curator: Curator, epsilon: Fraction) -> Rules:
+def _learn_rules(curator: Curator, epsilon: Fraction) -> Rules:
     """Return rules from noisy counts of followers, cases and first activities."""
     activities = curator.activities
     n = len(activities)

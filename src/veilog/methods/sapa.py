@@ -21,7 +21,7 @@ import numpy as np
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
-from veilog.methods._relations import drawn_number, public_codes
+from veilog.methods._relations import draw_number, public_codes
 from veilog.methods.df_laplace import (
     RelationSettings,
     certified_relation,
@@ -53,7 +53,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
     if request.as_published:
         refuse_flood(curator, request.epsilon)
         original = curator.peek("sapa-scores-raw")
-        kept = within_distance(original.sequences, curator.activities, settings.k)
+        kept = sequences_within(original.sequences, curator.activities, settings.k)
         kept |= _let_in(~kept, float(request.epsilon), random)
         exact = exact_relation(original, curator.activities)
         relation = np.zeros_like(exact)
@@ -71,7 +71,7 @@ def sapa(curator: Curator, request: Request, settings: SapaSettings) -> Variants
     return resized(play(curator, request, relation, np.maximum(noisy, 0), settings), cases, curator)
 
 
-def within_distance(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
+def sequences_within(sequences: Sequences, activities: tuple[str, ...], k: int) -> BoolArray:
     """Return the pairs at a distance of 1 to k in some sequence, with start and end."""
     boundary = len(activities)
     # One long row of events, every sequence between a start and an end of its own.
@@ -107,7 +107,7 @@ def _let_in(harmful: BoolArray, epsilon: float, random: np.random.Generator) -> 
     None leads from the start to the end."""
     candidates = np.flatnonzero(harmful.ravel()[:-1])
     chosen = np.zeros(harmful.size, dtype=bool)
-    chosen[random.permutation(candidates)[: drawn_number(len(candidates), epsilon / 2, random)]] = True
+    chosen[random.permutation(candidates)[: draw_number(len(candidates), epsilon / 2, random)]] = True
     return chosen.reshape(harmful.shape)
 
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal, Self, Union, get_args, get_origin, g
 from veilog.errors import ParameterError, meant
 
 
-def in_python(name: str) -> str:
+def python_name(name: str) -> str:
     """Return the name of a setting in Python, with an underscore after a keyword."""
     return f"{name}_" if keyword.iskeyword(name) else name
 
@@ -129,7 +129,7 @@ class Settings:
                     meant=meant(name, (*known, *beside)),
                     possible=possible,
                 )
-        return cls(**{in_python(name): p.parse(values.get(name, p.default)) for name, p in known.items()})
+        return cls(**{python_name(name): p.parse(values.get(name, p.default)) for name, p in known.items()})
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings by name."""
@@ -139,7 +139,7 @@ class Settings:
 def _option_name(name: str) -> str:
     """Return the name of a setting outside of Python for the one that Python takes."""
     word = name.removesuffix("_")
-    return word if in_python(word) == name else name
+    return word if python_name(word) == name else name
 
 
 @cache

@@ -24,7 +24,7 @@ import numpy as np
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods._relations import added
+from veilog.methods._relations import add_answers
 from veilog.methods.method import EpsilonAndDelta, Request, our_method
 from veilog.methods.settings import Range, Settings
 from veilog.methods.thresholds import remark_rare_variants
@@ -101,8 +101,8 @@ def _average_of(curator: Curator, epsilon: Fraction, delta: Fraction, n: int) ->
     if n == 1:
         return answers[0]
     together, times_seen = (
-        added(answers),
-        added([answer.with_counts(np.ones_like(answer.counts)) for answer in answers]).counts,
+        add_answers(answers),
+        add_answers([answer.with_counts(np.ones_like(answer.counts)) for answer in answers]).counts,
     )
     missing = (n - times_seen) * unreleased_count(share, failure)
     return together.with_counts(np.rint((together.counts + missing) / n).astype(np.int64))

@@ -33,9 +33,9 @@ from veilog.mining.tree import (
     activity,
     choice,
     loop,
-    ordered,
+    order_tree,
     parallel,
-    reduced,
+    reduce_tree,
 )
 
 
@@ -343,7 +343,7 @@ def _add(log: dict[str, int], trace: str, cases: int) -> None:
     log[trace] = log.get(trace, 0) + cases
 
 
-def dropped(log: Log, letters: str) -> dict[str, int]:
+def drop_activities(log: Log, letters: str) -> dict[str, int]:
     """Return the log without these activities."""
     table: Table = dict.fromkeys(map(ord, letters))
     found: dict[str, int] = {}
@@ -359,7 +359,7 @@ def _others(log: Log, group: str) -> str:
 
 def _parallel(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
     """Return the own events of each group in each trace."""
-    return [dropped(log, _others(log, group)) for group in groups]
+    return [drop_activities(log, _others(log, group)) for group in groups]
 
 
 def _choice(log: Log, groups: Sequence[str]) -> list[dict[str, int]]:
@@ -454,7 +454,7 @@ def discover(variants: Variants, *, noise: float = 0.0, clock: Clock = UNLIMITED
     text = (variants.codes + 1).astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     bounds = variants.offsets.tolist()
     log = {text[a:b]: n for (a, b), n in zip(itertools.pairwise(bounds), variants.counts.tolist(), strict=True)}
-    return ordered(reduced(_Miner(variants.labels, noise, clock).tree(log)))
+    return order_tree(reduce_tree(_Miner(variants.labels, noise, clock).tree(log)))
 
 
 class _Miner:
@@ -492,8 +492,8 @@ class _Miner:
     def _fall_through(self, log: Log, relations: Relations) -> ProcessTree:
         letter = _once_per_trace(log, relations.letters) or _concurrent(relations)
         if letter:
-            own = dropped(log, relations.letters.replace(letter, ""))
-            return parallel(self.tree(own), self.tree(dropped(log, letter)))
+            own = drop_activities(log, relations.letters.replace(letter, ""))
+            return parallel(self.tree(own), self.tree(drop_activities(log, letter)))
         starts = {trace[0] for trace in log}
         ends = {trace[-1] for trace in log}
         pieces = _pieces(log, starts, ends) or _pieces(log, starts, set(relations.letters))

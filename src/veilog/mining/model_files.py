@@ -21,7 +21,7 @@ from xml.parsers import expat
 from veilog._files import content_of
 from veilog.errors import InputError
 from veilog.mining.replay import Net, Places, Transition, workflow_net
-from veilog.mining.tree import SILENT, ProcessTree, activity, choice, loop, parallel, reduced, sequence
+from veilog.mining.tree import SILENT, ProcessTree, activity, choice, loop, parallel, reduce_tree, sequence
 from veilog.rules.rule_files import Constraint, constraint_in, constraint_of
 
 Model: TypeAlias = Net | tuple[Constraint, ...]
@@ -35,7 +35,7 @@ def read_model(path: Path) -> Model:
         raise InputError("model-not-readable", path=path, reason=error.strerror) from error
     start = content.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if start == b"<" or content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        root = parsed(path, content)
+        root = parse_model(path, content)
         if root.tag == "pnml":
             return read_pnml(root, path)
         if root.tag == "definitions":
@@ -87,7 +87,7 @@ def _lines(text: str, path: Path) -> list[Constraint]:
 # Names of elements have no namespaces. A document that declares a type of its own is refused.
 
 
-def parsed(path: Path, content: bytes) -> Element:
+def parse_model(path: Path, content: bytes) -> Element:
     """Return the root of a document; an :class:`InputError` names a broken line.
 
     Entities that a document declares can blow a few bytes up to gigabytes, and no model needs them.
@@ -467,7 +467,7 @@ def read_ptml(root: Element, path: Path) -> Net:
             raise InputError("ptml-node-not-supported", path=path, name=node.tag, number=len(parts))
         return _operator_tree(node.tag, parts)
 
-    return workflow_net(reduced(tree(trees[0].get("root", ""), 0)))
+    return workflow_net(reduce_tree(tree(trees[0].get("root", ""), 0)))
 
 
 def _operator_tree(kind: str, parts: list[ProcessTree]) -> ProcessTree:

@@ -617,7 +617,7 @@ class Replayed:
         return 1 - math.fsum([never, *(1 / math.sqrt(times) for times in self.fired.values())]) / self.transitions
 
 
-def replayed(replay: Replay, prefixes: Prefixes) -> Replayed:
+def replay_prefixes(replay: Replay, prefixes: Prefixes) -> Replayed:
     """Replay a log, given by its prefixes."""
     tokens, fired = Tokens(produced=prefixes.cases), dict[int, int]()
     markings, fitting = [0] * len(prefixes), list[int | None]([0] * len(prefixes))

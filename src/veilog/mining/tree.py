@@ -107,7 +107,7 @@ def loop(do: ProcessTree, redo: ProcessTree) -> ProcessTree:
     return ProcessTree(Operator.LOOP, (do, redo))
 
 
-def reduced(tree: ProcessTree) -> ProcessTree:
+def reduce_tree(tree: ProcessTree) -> ProcessTree:
     """Return a tree of the same language without parts that mean nothing.
 
     An operator within the same operator becomes one (but loops), and silent parts of sequences and parallels vanish.
@@ -116,7 +116,7 @@ def reduced(tree: ProcessTree) -> ProcessTree:
     operator = tree.operator
     if operator is None:
         return tree
-    children = [reduced(child) for child in tree.children]
+    children = [reduce_tree(child) for child in tree.children]
     if operator is Operator.LOOP:
         return SILENT if children == [SILENT, SILENT] else ProcessTree(operator, tuple(children))
     parts: list[ProcessTree] = []
@@ -130,13 +130,13 @@ def reduced(tree: ProcessTree) -> ProcessTree:
     return kept[0] if len(kept) == 1 else ProcessTree(operator, tuple(kept))
 
 
-def ordered(tree: ProcessTree) -> ProcessTree:
+def order_tree(tree: ProcessTree) -> ProcessTree:
     """Return the tree with its parts in an order that depends on their labels alone.
 
     It concerns alternatives and parallel parts, and is that of pm4py, by sums of MD5 values. Token replay takes the
     first of several silent ways, so other orders would give other numbers than those that the field has.
     """
-    children = tuple(ordered(child) for child in tree.children)
+    children = tuple(order_tree(child) for child in tree.children)
     if tree.operator in (Operator.CHOICE, Operator.PARALLEL):
         children = tuple(sorted(children, key=_order))
     return ProcessTree(tree.operator, children, tree.label)

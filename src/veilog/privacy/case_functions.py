@@ -41,7 +41,7 @@ B = TypeVar("B", bound=Block)
 T = TypeVar("T")
 
 
-def answered(function: Callable[[B], object], read: Callable[[object, int], T | None], block: B) -> T:
+def answer_block(function: Callable[[B], object], read: Callable[[object, int], T | None], block: B) -> T:
     """Return the function's answer for a block as ``read`` takes it, or refuse it."""
     try:
         found = read(function(block), len(block))
@@ -62,10 +62,10 @@ def bins_of(function: Callable[[B], object], block: B, size: int, *, check: bool
         inside = (bins >= 0) & (bins < size)
         return np.where(inside, bins, -1).astype(np.int64)
 
-    bins = answered(function, read, block)
+    bins = answer_block(function, read, block)
     if check:
         for rows in _parts(len(block)):
-            _same(answered(function, read, _alone(block, rows)), bins[rows])
+            _same(answer_block(function, read, _alone(block, rows)), bins[rows])
     return bins
 
 
@@ -88,7 +88,7 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
         rows, columns, values = (part.astype(np.int64, copy=False) for part in (rows, columns, values))
         return rows, columns, values
 
-    found = answered(function, read, block)
+    found = answer_block(function, read, block)
     if check:
         for part in _parts(len(block)):
             place = np.full(len(block), -1, dtype=np.int64)
@@ -96,7 +96,7 @@ def triples_of(function: Callable[[B], object], block: B, size: int, largest: in
             rows, columns, values = found
             asked = place[rows] >= 0
             first = (place[rows][asked], columns[asked], values[asked])
-            again = answered(function, read, _alone(block, part))
+            again = answer_block(function, read, _alone(block, part))
             for one, other in zip(added_up(again), added_up(first), strict=True):
                 _same(one, other)
     return found

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from veilog.errors import ParameterError, QuestionError, VeilogError, meant
-from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, listed
+from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, NESTED, TIMESTAMP, EventLog, encode_texts
 from veilog.messages import Message
 from veilog.privacy.case_functions import triples_of
-from veilog.privacy.contributions import LARGEST_VALUE, contributions, in_one_row
+from veilog.privacy.contributions import LARGEST_VALUE, contributions, cut_to_row
 from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import Norm
 
@@ -291,7 +291,7 @@ def _last_below(numbers: FloatArray, edges: FloatArray) -> IntArray:
 
 def _dictionary(column: pa.ChunkedArray) -> tuple[tuple[str, ...], npt.NDArray[np.integer]]:
     """Return a column's distinct texts and each row's code, the next one for none."""
-    found = listed(column)
+    found = encode_texts(column)
     labels, codes = found.dictionary.to_pylist(), found.indices
     if found.null_count:
         codes = pc.fill_null(codes.cast(pa.int64()), len(labels))
@@ -330,9 +330,9 @@ class AllCases:
         """
         log, domain = self._log, self._domain
         if isinstance(log, EventLog):
-            return combine([found_in(work, lambda: self._in_memory, True)])
+            return combine([find_in_piece(work, lambda: self._in_memory, True)])
         return log.together(
-            lambda piece, first: found_in(work, lambda: RawCases(piece, domain), first), combine, attributes
+            lambda piece, first: find_in_piece(work, lambda: RawCases(piece, domain), first), combine, attributes
         )
 
     @cached_property
@@ -387,7 +387,7 @@ class AllCases:
         def clipped(raw: RawCases, first: bool) -> Iterator[Addends]:
             for number, block in enumerate(raw.blocks(alphabet, codings)):
                 triples = triples_of(features, block, size, LARGEST_VALUE, check=first and number == 0)
-                yield in_one_row(triples, len(block), width)
+                yield cut_to_row(triples, len(block), width)
 
         return self._added_up(clipped, size, codings)
 
@@ -423,7 +423,7 @@ class AllCases:
         return _sums([self.over(of_piece, combined, [coding.name for coding in codings])], size)
 
 
-def found_in(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
+def find_in_piece(work: Callable[[RawCases, bool], T], raw: Callable[[], RawCases], first: bool) -> T:
     """Return what ``work`` finds in a piece, or raise an error that reveals no data."""
     try:
         return work(raw(), first)

@@ -96,10 +96,10 @@ def contributions(triples: Triples, n: int, bound: int, resolution: int, norm: N
         rows, columns, values = added_up(triples)
         return rows, columns, clipped_euclidean(rows, values, n, bound, resolution)
     rows, columns, values = triples
-    return rows, columns, clipped(rows, values, n, bound, resolution)
+    return rows, columns, clip_rows(rows, values, n, bound, resolution)
 
 
-def in_one_row(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray]:
+def cut_to_row(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray]:
     """Return columns and values of ``n`` sparse vectors, each cut to its first row.
 
     A row has ``width`` columns, and it is the first in which the vector has an entry. Values are cut to ``CUBE_UNIT``.
@@ -112,7 +112,7 @@ def in_one_row(triples: Triples, n: int, width: int) -> tuple[IntArray, IntArray
     return columns[kept], np.clip(values[kept], -CUBE_UNIT, CUBE_UNIT)
 
 
-def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:
+def clip_rows(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, resolution: int) -> IntArray:
     """Return the entries of ``n`` vectors times ``resolution``, L1 norms bounded.
 
     Vectors above the bound are scaled down. ``floor(|v_i| resolution bound / |v|_1)``, summed over i, is at most
@@ -123,7 +123,7 @@ def clipped(rows: npt.ArrayLike, values: npt.ArrayLike, n: int, bound: int, reso
     entries = np.clip(np.asarray(values, dtype=np.int64), -LARGEST_VALUE, LARGEST_VALUE)
     norms = np.zeros(n, dtype=np.int64)
     np.add.at(norms, owners, np.abs(entries))
-    return _scaled(owners, entries, norms > bound, norms, bound, resolution)
+    return _scale_entries(owners, entries, norms > bound, norms, bound, resolution)
 
 
 def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, resolution: int) -> IntArray:
@@ -140,10 +140,10 @@ def clipped_euclidean(rows: IntArray, values: IntArray, n: int, bound: int, reso
     norms = np.sqrt(squares.astype(np.float64)).astype(np.int64)  # right to within one; made exact and rounded up
     norms -= norms * norms > squares
     norms += norms * norms < squares
-    return _scaled(rows, values, squares > bound * bound, norms, bound, resolution)
+    return _scale_entries(rows, values, squares > bound * bound, norms, bound, resolution)
 
 
-def _scaled(
+def _scale_entries(
     rows: IntArray, values: IntArray, above: npt.NDArray[np.bool_], norms: IntArray, bound: int, resolution: int
 ) -> IntArray:
     """Return entries times ``resolution``, scaled towards 0 where ``above`` the bound."""

@@ -75,8 +75,8 @@ class Curator:
         """Hold a log for queries.
 
         ``held`` are the raw variants, with the ``log`` that they are of where queries concern times and attributes. Or
-        it is the result of :func:`veilog.privacy.unit.bounded` for a log and a unit, which alone will do where a column
-        names the persons. Queries are charged for one case; the guarantee states the total for the ``unit``.
+        it is the result of :func:`veilog.privacy.unit.bound_units` for a log and a unit, which alone will do where a
+        column names the persons. Queries are charged for one case; the guarantee states the total for the ``unit``.
         """
         conditions: tuple[Condition, ...] = ()
         subset, whole, people = None, None, None

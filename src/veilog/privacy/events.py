@@ -407,7 +407,7 @@ class EventQuestions:
                 found[labels[i]] += int(counts[i])
             return found
 
-        exact = self._raw.over(of_cases, _counted, (name,))
+        exact = self._raw.over(of_cases, _add_counters, (name,))
         # Noise goes by the order of names: not by that of the rows, nor by pieces.
         names = sorted(exact)
         drawn = mechanism.noise.draw(len(names), self._randomness)
@@ -415,7 +415,7 @@ class EventQuestions:
         return tuple(names[i] for i in np.flatnonzero(noisy > mechanism.above).tolist())
 
 
-def _counted(found: Iterable[Counter[str]]) -> Counter[str]:
+def _add_counters(found: Iterable[Counter[str]]) -> Counter[str]:
     """Return the sum of all these counts."""
     total: Counter[str] = Counter()
     for counts in found:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from veilog.privacy.case_functions import bins_of, triples_of
-from veilog.privacy.cases import UNKNOWN_TIME, Cases, RawCases, found_in
+from veilog.privacy.cases import UNKNOWN_TIME, Cases, RawCases, find_in_piece
 from veilog.privacy.contributions import LARGEST_VALUE, contributions
 from veilog.privacy.domain import Domain
 from veilog.privacy.unit import PersonCases
@@ -109,7 +109,7 @@ def histories_in(people: PersonCases, domain: Domain, kinds: KindRule | None, al
         return kind, *_ends(raw)
 
     none = np.zeros(0, dtype=np.int64)
-    pieces = people.log.each(lambda piece, first: found_in(of_piece, lambda: RawCases(piece, domain), first), ())
+    pieces = people.log.each(lambda piece, first: find_in_piece(of_piece, lambda: RawCases(piece, domain), first), ())
     kind, starts, ends = (np.concatenate(some) for some in zip((none, none, none), *pieces, strict=True))
     return histories_of(people.owner, kind, starts, ends)
 

@@ -396,7 +396,7 @@ def stated_subset(log: EventLog) -> Partition | None:
     return None
 
 
-def of_same_cases(original: EventLog | StoredLog | Variants, released: object) -> EventLog | StoredLog | Variants:
+def same_cases(original: EventLog | StoredLog | Variants, released: object) -> EventLog | StoredLog | Variants:
     """Return the cases of an original that a release is of: a known subset, or all."""
     subset = stated_subset(released) if isinstance(released, EventLog) else None
     if subset is None or isinstance(original, Variants):

@@ -229,7 +229,7 @@ class PersonCases:
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Log, as :func:`bounded` makes it, within its unit's cases and its subset only.
+    """Log of :func:`bound_units`, within its unit's cases and its subset only.
 
     It has no more cases of a person than its unit states. A curator of a column's persons takes nothing else, so that
     no way to it can leave out the bounding.
@@ -259,7 +259,7 @@ class Bounded:
         return self.log if isinstance(self.log, Variants) else self.log.variants
 
 
-def bounded(
+def bound_units(
     log: EventLog | StoredLog | Variants,
     unit: Unit,
     randomness: Randomness,

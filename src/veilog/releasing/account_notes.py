@@ -14,7 +14,7 @@ from pathlib import Path
 
 from veilog._files import default_ledger
 from veilog.errors import VeilogError
-from veilog.ledger.accounts import Account, in_figures
+from veilog.ledger.accounts import Account, format_amount
 from veilog.ledger.ledger import EntryRef, Ledger
 from veilog.ledger.store import Data
 from veilog.logs.storage.stored_log import variants_of
@@ -24,7 +24,7 @@ from veilog.privacy.account.guarantee import Strength
 _OTHERS_NAMED = 3
 
 
-def unentered(delta: float | Fraction, *, bounded: bool = True) -> OwnerMessage:
+def unentered_message(delta: float | Fraction, *, bounded: bool = True) -> OwnerMessage:
     """Return the note that no ledger counts the spent budget.
 
     An account refuses a release that is not ``bounded``.
@@ -64,7 +64,7 @@ def entered_warnings(entry: EntryRef, log: Data) -> tuple[OwnerMessage, ...]:
         level = before.falls_to(account)
         found = [] if level is None else [level_falls(before.strength, level)]
         if not before.releases and account.budgets_beside:
-            found.append(beside_budgets(account))
+            found.append(budget_messages(account))
         if not before.releases:
             found += filter(None, [namesakes(account)])
         if not before.releases:
@@ -84,7 +84,7 @@ def elsewhere_warning(ledger: Path, log: Data) -> tuple[OwnerMessage, ...]:
             several = account.releases > 1
             bounded = account.spent is not None
             code = f"release{'s' if several else ''}-in-another-ledger{'' if bounded else '-unbounded'}"
-            epsilon = "" if account.spent is None else in_figures(account.spent[0])
+            epsilon = "" if account.spent is None else format_amount(account.spent[0])
             return (OwnerMessage(code, ledger=own, releases=account.releases, epsilon=epsilon),)
     return ()
 
@@ -103,10 +103,10 @@ def uncounted_warning(account: Account) -> tuple[OwnerMessage, ...]:
     bounded = [cost for cost in costs if cost is not None]
     code = "one-release-uncounted" if number == 1 else "releases-uncounted"
     code += "" if len(bounded) == len(costs) else "-unbounded"
-    return (OwnerMessage(code, releases=number, epsilon=in_figures(sum(bounded, Fraction(0)))),)
+    return (OwnerMessage(code, releases=number, epsilon=format_amount(sum(bounded, Fraction(0)))),)
 
 
-def beside_budgets(account: Account) -> OwnerMessage:
+def budget_messages(account: Account) -> OwnerMessage:
     """Return the warning that a log has its own account while others have budgets.
 
     A log with one more case is another log to its ledger. An account that is not opened yet has no number.
@@ -135,7 +135,7 @@ class LedgerStatus:
         With ``named``, it has the names of some of the others.
         """
         own = None if account is None else account.number
-        others = [other for other in accounts if other.number != own and counting(other)]
+        others = [other for other in accounts if other.number != own and count_releases(other)]
         return LedgerStatus(
             account, len(others), tuple(other.name for other in others[:_OTHERS_NAMED]) if named else ()
         )
@@ -151,6 +151,6 @@ class LedgerStatus:
         return LedgerStatus.of(next(own, None), accounts, named=named)
 
 
-def counting(account: Account) -> int:
+def count_releases(account: Account) -> int:
     """Return how many releases of an account count."""
     return sum(entry.state != "withdrawn" for entry in account.entries)

@@ -108,7 +108,7 @@ class _Watched:
         return type(self)(found, watcher) if name == "events" else found
 
 
-def watched(curator: Curator, watcher: Watcher) -> Curator:
+def watch(curator: Curator, watcher: Watcher) -> Curator:
     """Return a stand-in for the curator that passes each query to the watcher."""
     return cast(Curator, _Watched(curator, watcher))
 

@@ -32,8 +32,8 @@ CheckCode = Code | Verified | Asked
 VERIFIED_BY: Mapping[str, str] = {
     "guarantee-derived": "veilog.privacy.account.account:ChargeAccount.guarantee",
     "activities-with-noise": "veilog.releasing.checks:activities_of",
-    "cases-bounded": "veilog.privacy.unit:bounded",
-    "other-releases": "veilog.report.words:said_of_others",
+    "cases-bounded": "veilog.privacy.unit:bound_units",
+    "other-releases": "veilog.report.words:other_releases_sentence",
 }
 """Function that verifies each ticked statement, by code. Without one, there is no tick."""
 

@@ -33,7 +33,7 @@ from veilog.logs.eventlog import ACTIVITY, EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Repeated, Sequences, Variants
 from veilog.messages import Message
-from veilog.methods._events.assemble import Details, assembled, shuffled
+from veilog.methods._events.assemble import Details, assemble_log, shuffled
 from veilog.methods._events.attributes.synthesis import ReleasedColumns
 from veilog.modelfile import Content, Damaged
 from veilog.privacy.account.guarantee import Guarantee
@@ -45,7 +45,7 @@ from veilog.releasing.checks import Activities
 from veilog.releasing.prior import PriorSource, PublicPrior
 from veilog.releasing.request import ReleaseRequest
 from veilog.releasing.result import Operation, OwnerOnly, Release
-from veilog.releasing.run import Made, made_by
+from veilog.releasing.run import Made, make_by_method
 
 KIND = "release model"
 MOST_CASES = 10_000_000
@@ -156,7 +156,7 @@ class ReleaseModel:
         queries."""
         request, record = self.recording.request, self.recording.record
         curator = ReplayedCurator(record, request.public, request.unit, request.subset)
-        made = self._check_run(lambda: made_by(curator, request))  # type: ignore[arg-type]
+        made = self._check_run(lambda: make_by_method(curator, request))  # type: ignore[arg-type]
         if digest_of(made.variants) != self.facts.digest:
             raise self._not_replayable()
         return curator, made
@@ -350,7 +350,7 @@ def _encode_sequences(sequences: Sequences, labels: tuple[str, ...]) -> Sequence
 
 def _cases_holding(details: Details, where: Sequence[Partition]) -> IntArray:
     """Return the places of cases that have these values."""
-    log = assembled(details, Metadata())
+    log = assemble_log(details, Metadata())
     for partition in where:
         log = partition.of_log(log)
     return np.asarray(log.cases.column(ACTIVITY).cast(pa.int64()).to_numpy() - 1)

@@ -19,13 +19,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._files import default_ledger, made_folder, path_of
+from veilog._files import default_ledger, make_folder, path_of
 from veilog._language import share_in_percent
 from veilog.errors import ParameterError, VeilogError, nearest
 from veilog.ledger.accounts import Account
 from veilog.ledger.ledger import Ledger
 from veilog.ledger.store import Data
-from veilog.logs.eventlog import TIMESTAMP, EventLog, listed
+from veilog.logs.eventlog import TIMESTAMP, EventLog, encode_texts
 from veilog.logs.facts import person_columns
 from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.variants import Variants
@@ -37,7 +37,7 @@ from veilog.privacy.cases import attribute_column
 from veilog.privacy.domain import Domain, Values
 from veilog.privacy.persons import columns_of_persons, owners
 from veilog.privacy.unit import Unit
-from veilog.releasing.account_notes import entered_warnings, uncounted_warning, unentered
+from veilog.releasing.account_notes import entered_warnings, uncounted_warning, unentered_message
 from veilog.releasing.losses import Loss, events_of, losses_by_list
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, end_of_range
 from veilog.releasing.result import Release
@@ -58,14 +58,14 @@ def notes_for_owner(
     if planned.subset is not None and variants.cases == 0:
         notes.append(OwnerMessage("no-case-in-subset", value=planned.subset))
     notes += undeclared_activities(variants, planned.public)
-    notes += beyond_length(variants, planned.public)
+    notes += length_messages(variants, planned.public)
     if not isinstance(log, Variants):
         notes += undeclared_values(log, planned)
         notes += unknown_times(log) if planned.wanted.times else []
-        notes += of_persons(log, planned.unit, returning=bool(planned.wanted.persons))
-    notes += broken_rules(log, planned)
+        notes += person_messages(log, planned.unit, returning=bool(planned.wanted.persons))
+    notes += broken_rule_messages(log, planned)
     if not in_ledger:
-        notes.append(unentered(planned.delta, bounded=planned.bounded))
+        notes.append(unentered_message(planned.delta, bounded=planned.bounded))
     return tuple(notes)
 
 
@@ -94,7 +94,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def exposed(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[OwnerMessage, ...]:
+def exposure_messages(log: EventLog | StoredLog | Variants, guarantee: Guarantee) -> tuple[OwnerMessage, ...]:
     """Return a note if the level by the cases of the log is below the published one."""
     cases = variants_of(log).cases
     among = replace(guarantee, cases=cases)
@@ -129,7 +129,7 @@ OF_LOSSES = frozenset(
 """Notes that something of the log was left out."""
 
 
-def of_persons(log: EventLog | StoredLog, unit: Unit, *, returning: bool = False) -> list[OwnerMessage]:
+def person_messages(log: EventLog | StoredLog, unit: Unit, *, returning: bool = False) -> list[OwnerMessage]:
     """Return notes on cases that a release ignores, or persons it does not protect."""
     return unprotected_persons(log) if unit.name == "case" else uncounted_cases(log, unit, returning=returning)
 
@@ -150,7 +150,7 @@ def uncounted_cases(log: EventLog | StoredLog, unit: Unit, *, returning: bool = 
 
     They report how many cases are not used for that reason, or only for the query about ``returning`` persons.
     """
-    found = uncounted(log, unit)
+    found = uncounted_messages(log, unit)
     if found is None:
         return []
     notes = _nameless_messages(found.nobody, found.several, found.cases, unit)
@@ -186,7 +186,7 @@ class Uncounted(NamedTuple):
     """All cases that are not used."""
 
 
-def uncounted(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
+def uncounted_messages(log: EventLog | StoredLog, unit: Unit) -> Uncounted | None:
     """Return the cases that do not count for a unit; None without a person column."""
     column = unit.column
     if column is None:
@@ -211,7 +211,7 @@ def _nameless_messages(nobody: int, several: int, cases: int, unit: Unit) -> lis
     return [OwnerMessage(code, without_person=n, cases=cases, column=repr(unit.column)) for n, code in found]
 
 
-def broken_rules(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> list[OwnerMessage]:
+def broken_rule_messages(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) -> list[OwnerMessage]:
     """Return a note on each rule that cases of the log break.
 
     The released cases obey it all the same.
@@ -254,7 +254,7 @@ def undeclared_activities(variants: Variants, declared: Domain) -> list[OwnerMes
     ]
 
 
-def beyond_length(variants: Variants, declared: Domain) -> list[OwnerMessage]:
+def length_messages(variants: Variants, declared: Domain) -> list[OwnerMessage]:
     """Return a note on cases that are longer than declared, with the events they lose.
 
     Events of undeclared activities are counted elsewhere.
@@ -364,7 +364,7 @@ def _values_of(name: str, declared: Values, log: EventLog, _first: bool) -> tupl
     Numbers are counted together as one value."""
     column = attribute_column(log, name).drop_null()
     if isinstance(declared[0], str):
-        column = listed(column).drop_null() if pa.types.is_dictionary(column.type) else column.combine_chunks()
+        column = encode_texts(column).drop_null() if pa.types.is_dictionary(column.type) else column.combine_chunks()
         counted = pc.value_counts(column)
         names = counted.field("values").cast(pa.string()).to_pylist()
         values = Counter(dict(zip(names, counted.field("counts").to_pylist(), strict=True)))
@@ -395,7 +395,7 @@ def losses_before(log: EventLog | StoredLog | Variants, planned: ReleaseRequest)
     found = [*losses_by_list(events_of(variants), planned.public)]
     found.append(Loss("events-beyond-length", _count_cut(variants, planned.public)[1], variants.events))
     if not isinstance(log, Variants):
-        left_out = uncounted(log, planned.unit)
+        left_out = uncounted_messages(log, planned.unit)
         found += [] if left_out is None else [Loss("cases-not-counted", left_out.lost, left_out.cases)]
         found += _unread(log, variants)
     found += _prior_overlap(variants, planned)
@@ -464,7 +464,7 @@ def chosen_ledger(choice: LedgerChoice, *, seeded: bool, progress: Progress | No
         return None
     if choice is None:
         place = default_ledger()
-        return None if place is None else Ledger.open(made_folder(place), create=True, waiting=progress)
+        return None if place is None else Ledger.open(make_folder(place), create=True, waiting=progress)
     return (
         choice if isinstance(choice, Ledger) else Ledger.open(path_of(choice, "ledger"), create=True, waiting=progress)
     )
@@ -481,12 +481,12 @@ def note_uncounted(
     with contextlib.suppress(VeilogError):
         ledger = default_ledger() if place is None else place
         if ledger is not None:
-            kept = Ledger.open(made_folder(ledger), create=True, name=name)
+            kept = Ledger.open(make_folder(ledger), create=True, name=name)
             return kept.note_uncounted(log, method, guarantee, **asked)
     return None
 
 
-def with_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None, place: Path | None = None) -> Release:
+def add_warnings(released: Release, log: Data, aside: Mapping[str, Any] | None, place: Path | None = None) -> Release:
     """Return a release with the warnings of its account.
 
     A release that was kept ``aside`` of every ledger is noted as not counted, with these entries, in the ledger at

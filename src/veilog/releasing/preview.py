@@ -24,7 +24,7 @@ from veilog._notebook import card, facts, paragraph
 from veilog._plain import InJson, ToJson
 from veilog._typing import IntArray
 from veilog.errors import ParameterError
-from veilog.ledger.ledger import EntryRef, settling
+from veilog.ledger.ledger import EntryRef, settle_at_end
 from veilog.logs import files
 from veilog.logs.eventlog import START, TIMESTAMP, EventLog
 from veilog.logs.storage.stored_log import StoredLog
@@ -34,7 +34,7 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.measures.durations import spans
 from veilog.measures.measure import Pair
 from veilog.measures.similarity import relative_log_similarity
-from veilog.measures.use_cases import UseCaseOptions, judge, named
+from veilog.measures.use_cases import UseCaseOptions, judge, use_cases_by_name
 from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted
 from veilog.methods.method import Progress
@@ -45,7 +45,7 @@ from veilog.privacy.domain import ACTIVITIES_FROM_LOG, FROM_LOG, LENGTH_FROM_LOG
 from veilog.privacy.events import columns_taken
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Sensitivity, Stated
-from veilog.privacy.unit import ONE_CASE, Unit, bounded, conditions_of_subset
+from veilog.privacy.unit import ONE_CASE, Unit, bound_units, conditions_of_subset
 from veilog.releasing.owner import chosen_ledger, note_uncounted
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import Release
@@ -68,7 +68,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     A refusal there, for budget or settings, raises as it would for the real log. ``activities`` and ``longest``
     describe the log whose data owner declares them public: its number of activities and the length of its longest case.
     """
-    trial = on_made_up(plan)
+    trial = for_synthetic_log(plan)
     declared = trial.declared
     before, after = _labels_found(plan), (*_values_asked(plan), *_persons_asked(plan))
     # The declared activities of the real log are not those of the synthetic one; the queries are the same if they
@@ -111,7 +111,7 @@ def guarantee_of(plan: ReleaseRequest, activities: int | None = None, longest: i
     return replace(guarantee, conditions=conditions, subset=plan.subset, neighbours=neighbours)
 
 
-def on_made_up(plan: ReleaseRequest) -> ReleaseRequest:
+def for_synthetic_log(plan: ReleaseRequest) -> ReleaseRequest:
     """Return the plan for a synthetic log, without attributes or column of persons.
 
     Undeclared facts are taken as if those of the log were public; the release itself is refused.
@@ -345,7 +345,7 @@ def expectation(
     """
     if isinstance(twins, bool) or not isinstance(twins, int) or not 1 <= twins <= 100:
         raise ParameterError("twins-out-of-range", parameter="twins", twins=twins)
-    wanted = named(tuple(use_cases))
+    wanted = use_cases_by_name(tuple(use_cases))
     found: dict[str, list[float]] = {}
     kept: list[tuple[int, int, int]] = []
     told = plan.declared.alphabet
@@ -377,7 +377,7 @@ def expectation(
 
 def _twin_request(plan: ReleaseRequest, made: Variants, seed: int) -> ReleaseRequest:
     """Return the plan without attributes, starts and persons, which the log lacks."""
-    wanted, trial = plan.wanted, on_made_up(plan)
+    wanted, trial = plan.wanted, for_synthetic_log(plan)
     times = wanted.times * (1 - wanted.of_starts)
     rest = wanted.of_flow + times
     return replace(
@@ -515,7 +515,7 @@ def twin(
     held, eps = files.as_log(log), parse_epsilon(epsilon)
     curator = _curator(held, protected, seed)
     ask = partial(ask_sizes, curator, protected.of_one_case(eps, Fraction(0))[0], cases=cases)
-    sizes, guarantee, entry = asked_of(held, "twin", curator, ask, epsilon=eps, unit=protected, ledger=ledger)
+    sizes, guarantee, entry = query_log(held, "twin", curator, ask, epsilon=eps, unit=protected, ledger=ledger)
     if variants is not None:
         known["variants"] = min(variants, sizes.cases)  # by noise there may be fewer cases than that
     if frequent is not None:
@@ -525,10 +525,10 @@ def twin(
 
 def _curator(log: EventLog | StoredLog | Variants, unit: Unit, seed: int | None) -> Curator:
     source = noise.operating_system() if seed is None else noise.seeded(seed)
-    return Curator(bounded(log, unit, source), randomness=source)
+    return Curator(bound_units(log, unit, source), randomness=source)
 
 
-def asked_of(
+def query_log(
     log: EventLog | StoredLog | Variants,
     what: str,
     curator: Curator,
@@ -552,7 +552,7 @@ def asked_of(
         entry = kept.reserve(log, what, epsilon=None if seeded else epsilon, delta=delta, begins=True, **noted)
         curator.before_first(entry.begin)
     derive = partial(curator.guarantee, nominal_epsilon=epsilon, nominal_delta=delta or None)
-    with settling(entry, derive, lambda: curator.contacted):
+    with settle_at_end(entry, derive, lambda: curator.contacted):
         found = ask()
     if ledger is False and not seeded:
         note_uncounted(log, what, derive(), **noted)
@@ -564,7 +564,7 @@ def sizes_of_log(log: EventLog | StoredLog | Variants, planned: ReleaseRequest) 
 
     They are raw numbers of its subset and of those cases of a person that count.
     """
-    looked_at = bounded(log, planned.unit, noise.operating_system(), planned.subset).variants
+    looked_at = bound_units(log, planned.unit, noise.operating_system(), planned.subset).variants
     if planned.subset is not None and not looked_at.cases:
         raise ParameterError(
             "sizes-subset-without-case", parameter="subset", subset=planned.subset, in_words=planned.subset.in_words

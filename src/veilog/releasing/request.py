@@ -27,11 +27,11 @@ from veilog.logs.synthetic.twins import Sizes
 from veilog.logs.variants import Variants
 from veilog.methods import Method, Settings, method_named
 from veilog.methods._events.assemble import Wanted
-from veilog.methods._events.attributes.errors import foreseen_errors
+from veilog.methods._events.attributes.errors import expected_errors
 from veilog.methods._events.extras import delta_shared_out
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Progress
-from veilog.methods.settings import Parameter, in_python, parameter_of
+from veilog.methods.settings import Parameter, parameter_of, python_name
 from veilog.privacy.account.budgets import Number, parse_delta, parse_epsilon, whole_number
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, exact, up
 from veilog.privacy.account.guessing_advantage import epsilon_of, worth
@@ -420,7 +420,7 @@ class ReleaseRequest:
         """
         declared = {name: self.declared.values_of(name) for name in self.wanted.attributes}
         epsilon, _ = self.unit.of_one_case(self.epsilon * self.wanted.attributes_share, Fraction(0))
-        return foreseen_errors({name: values for name, values in declared.items() if values}, epsilon, cases)
+        return expected_errors({name: values for name, values in declared.items() if values}, epsilon, cases)
 
     @property
     def beside(self) -> tuple[str, ...]:
@@ -631,7 +631,7 @@ class ReleaseRequest:
         known = [given.pop("activities", None), given.pop("max_length", None)]
         attributes = {name: tuple(values) for name, values in given.pop("domain", {}).items()}
         parameters = given.pop("parameters", {})
-        words = [f"{in_python(name)}={value!r}" for name, value in {**given, **parameters}.items()]
+        words = [f"{python_name(name)}={value!r}" for name, value in {**given, **parameters}.items()]
         if isinstance(ends, list):
             inner = ", ".join(f"datetime.datetime.fromisoformat({_short(end)!r})" for end in ends)
             words.append(f"window=({inner})")

@@ -29,12 +29,12 @@ from veilog.logs.metadata import ARTIFICIAL_TIMES, Attribute, Metadata, extensio
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
 from veilog.messages import Message, OwnerMessage
-from veilog.methods._events.assemble import Details, assembled, eventless, pieces_of
+from veilog.methods._events.assemble import Details, assemble_log, eventless, pieces_of
 from veilog.privacy.account.guarantee import Guarantee, Strength
 from veilog.releasing.answers import Recording
 from veilog.releasing.checks import Activities, json_of, json_of_checks
 from veilog.releasing.losses import Loss
-from veilog.releasing.spool import kept_until_written
+from veilog.releasing.spool import keep_until_written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -165,7 +165,7 @@ class Release:
         if self.full is not None:
             return as_released(self.full, _metadata(self))
         details = self.details or Details(self.variants.sequences.take(self.order))
-        return as_released(assembled(details, Metadata()), _metadata(self))
+        return as_released(assemble_log(details, Metadata()), _metadata(self))
 
     def __repr__(self) -> str:
         """Return the release and its guarantee; nothing that is for the data owner alone."""
@@ -267,7 +267,7 @@ class Release:
         The block also enters the file. A release that is in no ledger is not kept.
         """
         entry = self.entry if self.variants.cases else None
-        return kept_until_written(entry, lambda place: self._write(place, None, None, overwrite=True), target)
+        return keep_until_written(entry, lambda place: self._write(place, None, None, overwrite=True), target)
 
     def _write(self, path: Path, progress: Progress | None, entry: EntryRef | None, **told: bool) -> None:
         """Write the release, and before it other logs of the same answers.
@@ -290,7 +290,7 @@ class Release:
     def _assemble_pieces(self) -> Iterator[EventLog]:
         done = 0
         for piece in pieces_of(self.variants, self.order, self.details):
-            log = assembled(piece, Metadata(), before=done)
+            log = assemble_log(piece, Metadata(), before=done)
             yield log
             done += log.cases.num_rows
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from veilog._typing import Int32Array
 from veilog.errors import ParameterError, VeilogError
-from veilog.ledger.ledger import EntryRef, Ledger, Reservation, settling
+from veilog.ledger.ledger import EntryRef, Ledger, Reservation, settle_at_end
 from veilog.ledger.store import Units
 from veilog.logs.eventlog import START, EventLog
 from veilog.logs.files import AnyLog, as_log
@@ -24,7 +24,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.messages import Message, OwnerMessage, as_message
 from veilog.methods._events.assemble import Details, Wanted, anonymous, shuffled
-from veilog.methods._events.extras import DetailsDrawing, enriched
+from veilog.methods._events.extras import DetailsDrawing, enrich
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import (
     EpsilonAndDelta,
@@ -41,19 +41,19 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import FROM_LOG
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.partition import names_of_units
-from veilog.privacy.unit import bounded, check_somebody
+from veilog.privacy.unit import bound_units, check_somebody
 from veilog.releasing.answers import AnswerRecorder, Recording
 from veilog.releasing.checks import activities_of
 from veilog.releasing.keywords import Keywords
 from veilog.releasing.owner import (
+    add_warnings,
     check_times,
     chosen_ledger,
-    exposed,
+    exposure_messages,
     formulas,
     losses_after,
     losses_before,
     notes_for_owner,
-    with_warnings,
 )
 from veilog.releasing.request import LedgerChoice, ReleaseRequest
 from veilog.releasing.result import NOISE_ONLY, Operation, OwnerOnly, Release, remarks_on
@@ -134,7 +134,7 @@ def release(
     held, seeded = as_log(log), request.seed is not None
     kept = chosen_ledger(ledger, seeded=seeded, progress=progress)
     released = run_plan(request, held, ledger=kept, progress=progress)
-    return with_warnings(released, held, entry_of(request) if ledger is False and not seeded else None)
+    return add_warnings(released, held, entry_of(request) if ledger is False and not seeded else None)
 
 
 def run_plan(
@@ -175,8 +175,8 @@ def run_plan(
         return replace(claimed(), cases=cases)
 
     recorder = AnswerRecorder(curator)
-    with settling(entry, whole, lambda: curator.contacted, derive):
-        made = made_by(recorder.curator if watched is None else watched(curator), request, progress)
+    with settle_at_end(entry, whole, lambda: curator.contacted, derive):
+        made = make_by_method(recorder.curator if watched is None else watched(curator), request, progress)
         seconds, cases = time.perf_counter() - started, made.variants.cases
     guarantee = replace(whole(), cases=None if request.method.draws else cases)
     if request.wanted.persons and not any(part == "persons" for _, part, _ in made.done):
@@ -185,7 +185,7 @@ def run_plan(
     found = OwnerOnly(
         losses=losses_after(variants_of(looked_at), made.variants, before),
         seconds=seconds,
-        notes=(*exposed(looked_at, guarantee), *formulas(made.variants, made.details), *notes),
+        notes=(*exposure_messages(looked_at, guarantee), *formulas(made.variants, made.details), *notes),
         findings=() if isinstance(log, Variants) else log.findings,
     )
     noise_only = None if request.as_published or request.method.package else curator.noise_only
@@ -272,7 +272,7 @@ def notes_of_units(units: Units | None) -> tuple[OwnerMessage, ...]:
 def curator_of(request: ReleaseRequest, log: EventLog | StoredLog | Variants, units: Units | None = None) -> Curator:
     """Return a curator for a release of the log, before any query."""
     source = noise.operating_system() if request.seed is None else noise.seeded(request.seed)
-    held = bounded(log, request.unit, source, request.subset, None if units is None else np.flatnonzero(units.new))
+    held = bound_units(log, request.unit, source, request.subset, None if units is None else np.flatnonzero(units.new))
     check_somebody(log, held)
     return Curator(held, domain=request.public, randomness=source)
 
@@ -389,7 +389,7 @@ class Made:
     """Further releases of the same answers, and the random order of their cases."""
 
 
-def made_by(curator: Curator, request: ReleaseRequest, progress: Progress | None = None) -> Made:
+def make_by_method(curator: Curator, request: ReleaseRequest, progress: Progress | None = None) -> Made:
     """Return what a request makes of a curator's answers.
 
     Labels and domains of attributes, then the method, then times and attributes for what it released.
@@ -503,7 +503,7 @@ def _add_extras(
 
     for_labels = range(len(curator.charges))
     logs = () if request.prior is None else request.prior.logs
-    made = enriched(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append, request.rules, logs)
+    made = enrich(curator, request.wanted, budgeted.epsilon, *deltas, flow, said.append, request.rules, logs)
     done: list[tuple[str, str, Sequence[int]]] = [
         ("control flow (variants)", _name(request), [*for_labels, *made.for_flow])
     ]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from veilog._files import data_folder, mark
-from veilog._process import unstopped
+from veilog._process import defer_stops
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef
 from veilog.logs import files
@@ -36,7 +36,7 @@ def _place(entry: EntryRef) -> Path:
 
 
 @contextlib.contextmanager
-def kept_until_written(
+def keep_until_written(
     entry: EntryRef | None, write: Callable[[Path], None], target: Path | None = None
 ) -> Iterator[None]:
     """Keep a release in a file until this block has written and entered one.
@@ -48,7 +48,7 @@ def kept_until_written(
         yield
         return
     place, before = _place(entry), None if target is None else mark(target)
-    with contextlib.suppress(VeilogError), unstopped() as begin:  # it is written to its target all the same
+    with contextlib.suppress(VeilogError), defer_stops() as begin:  # it is written to its target all the same
         begin()  # Ctrl-C waits: until this is there the release is in memory alone
         _create_folder(place.parent)
         write(place)
@@ -65,7 +65,7 @@ def kept_until_written(
             path=error.path,
             text=error.problem,
             place=place,
-            how_to_write=how_to_write(entry),
+            how_to_write=writing_help(entry),
         ) from error
     finally:
         _held.discard(entry)
@@ -79,7 +79,7 @@ def place_elsewhere() -> Path:
     return place
 
 
-def how_to_write(entry: EntryRef) -> str:
+def writing_help(entry: EntryRef) -> str:
     """Return the words that name the command by which a release that waits is written."""
     return f"veilog ledger write {shlex.quote(str(entry.path))} {entry.number} TARGET writes it, for nothing"
 
@@ -92,7 +92,7 @@ def waiting_releases(ledger: Path) -> tuple[int, ...]:
     return ()
 
 
-def kept_file(entry: EntryRef) -> Path | None:
+def spool_file(entry: EntryRef) -> Path | None:
     """Return the file that is kept of a release; None where it does not wait."""
     place = _place(entry)
     return place if place.exists() else None

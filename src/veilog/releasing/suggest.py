@@ -42,8 +42,8 @@ from veilog.privacy.account.guarantee import Guarantee, exact
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import PRIVATELY, Domain
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.unit import ONE_CASE, Unit, bounded
-from veilog.releasing.preview import Expected, ask_sizes, asked_of, expectation, sizes_of
+from veilog.privacy.unit import ONE_CASE, Unit, bound_units
+from veilog.releasing.preview import Expected, ask_sizes, expectation, query_log, sizes_of
 from veilog.releasing.prior import PriorChoice, PublicPrior
 from veilog.releasing.request import LedgerChoice, ReleaseRequest, facts_declared, plan
 
@@ -381,12 +381,12 @@ def suggest(
     source = noise.operating_system() if seed is None else noise.seeded(seed)
     domain, number = _split_activities(domain, activities)
     public = PublicPrior.of(prior, prior_map)
-    curator = Curator(bounded(held, protected, source), domain=domain, randomness=source)
+    curator = Curator(bound_units(held, protected, source), domain=domain, randomness=source)
     counted = ranking is not None or public is not None
     spent, spent_delta = eps * part, Fraction(0) if counted else failure * part
     ask = partial(_answers, curator, *protected.of_one_case(spent, spent_delta), number, counted=counted)
     told: dict[str, Any] = {"unit": protected, "ledger": ledger, "parameters": {"share": float(part)}}
-    found, guarantee, entry = asked_of(held, "suggest", curator, ask, epsilon=spent, delta=spent_delta, **told)
+    found, guarantee, entry = query_log(held, "suggest", curator, ask, epsilon=spent, delta=spent_delta, **told)
     left, left_delta = eps - spent, failure - spent_delta
     scale = float(left) / protected.most_cases * found.cases
     if public is not None:

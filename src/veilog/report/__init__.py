@@ -17,9 +17,9 @@ from veilog.logs.files import AnyLog
 from veilog.measures import Comparison, Progress
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.result import Release
-from veilog.report.facts import gathered
-from veilog.report.page import rendered
-from veilog.report.release_facts import given_log, given_release, told_by
+from veilog.report.facts import gather_facts
+from veilog.report.page import render_page
+from veilog.report.release_facts import facts_of, given_log, given_release
 
 __all__ = ["Standing", "html", "write"]
 
@@ -95,6 +95,8 @@ def html(
     held = given_release(released)
     beside = given_log(original, held)
     with spoken(language):
-        return rendered(
-            gathered(told_by(held), held, beside, comparison, progress, files=files, account=account, person=person)
+        return render_page(
+            gather_facts(
+                facts_of(held), held, beside, comparison, progress, files=files, account=account, person=person
+            )
         )

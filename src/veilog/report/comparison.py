@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from veilog._language import gettext, gettext_noop, localised, ngettext, percent, pgettext, quoted
+from veilog._language import format_number, gettext, gettext_noop, ngettext, percent, pgettext, quoted
 from veilog.logs.eventlog import ACTIVITY, CASE_INDEX, EVENT_INDEX, LIFECYCLE, NESTED, START, TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
 from veilog.logs.xes.columns import legal_keys
@@ -18,10 +18,16 @@ from veilog.measures.singling_out.inference import END, Inference, Inferred
 from veilog.measures.singling_out.linkage import Linkability, Linked
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.measures.singling_out.rates import Control, Rate, Success
-from veilog.measures.singling_out.words import begun, in_words, inferred_in_words, known_of, linked_in_words
+from veilog.measures.singling_out.words import (
+    begun,
+    inferred_in_words,
+    linked_in_words,
+    person_knowledge,
+    result_sentence,
+)
 from veilog.measures.use_cases import Assessment, Grade, MetricResult, UseCaseOptions, judge
 from veilog.report.explorer import clean, short
-from veilog.report.words import share_of, tied
+from veilog.report.words import bind_numbers, share_of
 
 CONTROLS: dict[Control, str] = {
     "others' cases": gettext_noop("others' cases alone"),
@@ -66,12 +72,12 @@ def attacks_shown(
     shown = []
     if singled is not None:
         found = singled.results
-        alone = [_row(known_of(k), k.people, k.singled_out, None, more=False) for k in found]
-        rest = [_row(known_of(k), k.people, k.guessed, k.beyond, more=k.more) for k in found]
+        alone = [_row(person_knowledge(k), k.people, k.singled_out, None, more=False) for k in found]
+        rest = [_row(person_knowledge(k), k.people, k.guessed, k.beyond, more=k.more) for k in found]
         control = gettext(CONTROLS[singled.control])
         told = gettext("Exactly one case fits the known facts, and it has the person's whole variant.")
         shown.append(AttackShown(gettext("Singling out"), told, control, tuple(alone)))
-        shown.append(AttackShown(gettext("Inference: the variant"), in_words(singled), control, tuple(rest)))
+        shown.append(AttackShown(gettext("Inference: the variant"), result_sentence(singled), control, tuple(rest)))
     if linked is not None:
         pairs = [_row(_lists(k), k.people, k.linked, k.beyond, more=k.more) for k in linked.results]
         control = gettext(CONTROLS[linked.control])
@@ -125,7 +131,7 @@ def unique(found: RiskResult) -> str:
     return gettext("at least {n} of {cases}", n=found.unique, cases=found.cases)
 
 
-def known_activities(found: RiskResult) -> str:
+def knowledge_text(found: RiskResult) -> str:
     """Return the kind of knowledge, and its number of activities."""
     if found.background == "set":
         return gettext("set of {n}", n=found.size)
@@ -146,10 +152,10 @@ def _row(known: str, people: int, success: Success, gain: Rate | None, *, more: 
 
 def rate_in_words(rate: Rate) -> str:
     """Return a share with its interval."""
-    value = tied(percent(_format_percent(rate.value)))
+    value = bind_numbers(percent(_format_percent(rate.value)))
     if rate.high - rate.low < 1e-9:
         return value
-    low, high = localised(_format_percent(rate.low)), percent(_format_percent(rate.high))
+    low, high = format_number(_format_percent(rate.low)), percent(_format_percent(rate.high))
     return _format_interval(value, low, high)
 
 
@@ -159,13 +165,13 @@ def _format_percent(share: float) -> str:
 
 
 def _format_signed(rate: Rate) -> str:
-    return _format_interval(*(localised(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high)))
+    return _format_interval(*(format_number(f"{100 * share:+.2f}") for share in (rate.value, rate.low, rate.high)))
 
 
 def _format_interval(value: str, low: str, high: str) -> str:
     """Return a number with its interval, in which no line breaks."""
     number, bracket, interval = gettext("{value} ({low} to {high})", value=value, low=low, high=high).partition("(")
-    return tied(number.rstrip()) + " " + bracket + tied(interval).replace(" ", "\u00a0")
+    return bind_numbers(number.rstrip()) + " " + bracket + bind_numbers(interval).replace(" ", "\u00a0")
 
 
 # Attributes of a release as rows of a table: their values, for the data owner beside the original's.
@@ -245,7 +251,7 @@ def _range(known: pa.ChunkedArray, numbers: bool) -> str:
     whole = known.combine_chunks()
     order = pc.array_sort_indices(whole)
     found = [whole[order[i].as_py()].as_py() for i in (0, (len(order) - 1) // 2, len(order) - 1)]
-    low, middle, high = (localised(f"{value:,.6g}") if numbers else clean(str(value)[:16]) for value in found)
+    low, middle, high = (format_number(f"{value:,.6g}") if numbers else clean(str(value)[:16]) for value in found)
     return gettext("{low} to {high}, half up to {middle}", low=low, middle=middle, high=high)
 
 
@@ -314,9 +320,9 @@ def judged_here(
         if more:
             names += ["attributes"]
         else:
-            from veilog.measures.use_cases.attributes import without  # not where attributes are judged anyway
+            from veilog.measures.use_cases.attributes import no_attributes  # not where attributes are judged anyway
 
-            lacking = without(original, released, person)
+            lacking = no_attributes(original, released, person)
     found = dict(judge(Pair(original, released, progress), names, UseCaseOptions(person=person)))
     return found if lacking is None else {**found, "attributes": lacking}
 
@@ -350,4 +356,4 @@ def _number(judged: MetricResult) -> Number:
 def _figure(value: float | None) -> str:
     if value is None:
         return "–"
-    return localised(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")
+    return format_number(f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}")

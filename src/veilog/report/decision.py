@@ -23,19 +23,19 @@ from veilog.messages import Message
 from veilog.privacy.account.budgets import LARGEST_EPSILON
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength
 from veilog.privacy.account.guessing_advantage import worth
-from veilog.releasing.account_notes import LedgerStatus, counting
+from veilog.releasing.account_notes import LedgerStatus, count_releases
 from veilog.releasing.checks import Check, State, checks_of
 from veilog.report.explorer import clean, short
 from veilog.report.release_facts import Told
 from veilog.report.words import (
     TONES,
-    by_delta,
     capital,
+    delta_sentence,
     figure,
     headline,
-    of_other_accounts,
-    said_of_others,
-    stated,
+    other_accounts_sentence,
+    other_releases_sentence,
+    state_numbers,
     strength_in_words,
     title_of_budget,
 )
@@ -125,7 +125,7 @@ def owner_side(original: EventLog | Variants, standing: LedgerStatus | None, *, 
     )
 
 
-def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
+def decision_facts(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
     """Return the first screen of a release of so many cases.
 
     If ``owner`` is given, it has what only the data owner may see.
@@ -133,10 +133,10 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
     if owner is not None:
         told = told.among(owner.cases)
     g = told.guarantee
-    tone, reasons, checks = TONES[g.strength], by_delta(g), _checks(told, owner)
+    tone, reasons, checks = TONES[g.strength], delta_sentence(g), _checks(told, owner)
     answer = _answer(g, checks)
     if not g.proven:
-        reasons = tuple(clean(capital(stated(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
+        reasons = tuple(clean(capital(state_numbers(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
         if g.statements:
             models = short(", ".join(statement.model for statement in g.statements), 200)
             reasons += (gettext("The guarantee stated instead ({models}) protects against less.", models=models),)
@@ -155,7 +155,7 @@ def decided(told: Told, cases: int, owner: OwnerSide | None = None) -> Decision:
         tone = "bad" if tone == "bad" else "warn"
         answer, checks = gettext("The release is empty: there is nothing to send."), ()
     cautions = _cautions(g, cases, owner) + (() if checks else _persons(g, owner))
-    return Decision(g.strength, tone, headline(g), stated(g.protects), answer, reasons, checks, cautions)
+    return Decision(g.strength, tone, headline(g), state_numbers(g.protects), answer, reasons, checks, cautions)
 
 
 def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
@@ -171,7 +171,7 @@ def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
     )
 
 
-def of_person(g: Guarantee, cases: int) -> Strength:
+def person_sentence(g: Guarantee, cases: int) -> Strength:
     """Return the level of a guarantee for one case to a person with so many cases.
 
     Group privacy gives it.
@@ -192,7 +192,7 @@ def _checks(told: Told, owner: OwnerSide | None) -> tuple[ShownCheck, ...]:
             check = _unit(check, told.guarantee, owner)
         elif check.code == "releases-elsewhere" and owner is not None:
             checks.append(_account_check(owner.standing))
-            others = "" if owner.standing is None else of_other_accounts(owner.standing)
+            others = "" if owner.standing is None else other_accounts_sentence(owner.standing)
             check = replace(check, why=f"{check.why} {others}".strip())
         checks.append(check)
     return tuple(checks)
@@ -204,9 +204,9 @@ def _show_check(check: Check) -> ShownCheck:
 
 def _account_check(standing: LedgerStatus | None) -> ShownCheck:
     """Return the check of other releases of the same data, by the ledger."""
-    state, why = said_of_others(standing)
+    state, why = other_releases_sentence(standing)
     account = None if standing is None else standing.account
-    if account is None or account.uncounted or counting(account) < 2:
+    if account is None or account.uncounted or count_releases(account) < 2:
         asks = Message("check-other-releases-none")
     else:
         asks = Message("check-other-releases")
@@ -251,7 +251,7 @@ def _group(g: Guarantee, most: int) -> str:
         "A person with {n} cases is protected at {n} times ε, ε = {epsilon}: the protection level is {strength}.",
         n=most,
         epsilon=figure((g.epsilon or 0.0) * most),
-        strength=strength_in_words(of_person(g, most)),
+        strength=strength_in_words(person_sentence(g, most)),
     )
 
 
@@ -279,7 +279,7 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
             gettext("The log names the staff who did the work ({columns}): they are not protected.", columns=names)
         )
     if g.subset is not None:
-        said.append(gettext("It is of the {cases} alone.", cases=clean(stated(g.subset.in_words))))
+        said.append(gettext("It is of the {cases} alone.", cases=clean(state_numbers(g.subset.in_words))))
     return tuple(said)
 
 

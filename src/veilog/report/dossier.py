@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from veilog._files import atomic_target, check_writable
-from veilog._language import ENGLISH, counted, current, dated, gettext, ngettext, pgettext, spoken
+from veilog._language import ENGLISH, count_phrase, current, format_date, gettext, ngettext, pgettext, spoken
 from veilog.errors import OutputError, ParameterError, check_language
 from veilog.ledger.accounts import Account
 from veilog.logs.files import AnyLog
@@ -32,13 +32,13 @@ from veilog.measures.persons import check_apart
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.result import Release
 from veilog.report import words
-from veilog.report.comparison import known_activities, unique
-from veilog.report.decision import CONFIRMED, of_person
+from veilog.report.comparison import knowledge_text, unique
+from veilog.report.decision import CONFIRMED, person_sentence
 from veilog.report.explorer import clean
 from veilog.report.facts import dossier_facts
 from veilog.report.page import environment, style
 from veilog.report.release_facts import given_log, given_release
-from veilog.report.words import figure, stated
+from veilog.report.words import figure, state_numbers
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,12 +52,12 @@ _PLAIN: Mapping[str, Any] = {
     "_": gettext,
     "_p": pgettext,
     "ngettext": ngettext,
-    "stated": stated,
+    "stated": state_numbers,
     "figure": figure,
-    "dated": dated,
-    "known_activities": known_activities,
+    "dated": format_date,
+    "known_activities": knowledge_text,
     "unique": unique,
-    "of_person": of_person,
+    "of_person": person_sentence,
     "schema": SCHEMA,
 }
 """Functions and values for the templates of parts, as plain text; pages escape values."""
@@ -327,10 +327,10 @@ def as_markdown(made: Dossier) -> str:
         return _fill_template("dossier.md.jinja", dossier=made).rstrip() + "\n"
 
 
-def signed(made: Dossier, signature: Signature) -> Dossier:
+def sign_dossier(made: Dossier, signature: Signature) -> Dossier:
     """Return the dossier with a person's confirmation, name and day."""
     with spoken(made.language):
-        day = dated(signature.day)
+        day = format_date(signature.day)
         said = gettext("{mark} confirmed by {name} on {day}.", mark=CONFIRMED, name=signature.name, day=day)
         row = (gettext("confirmed by"), signature.name, day, "")
 
@@ -392,7 +392,7 @@ def _record(facts: Mapping[str, Any]) -> str | None:
         return None
     mechanisms = list(dict.fromkeys(charge.plain().mechanism for charge in g.charges))
     slug = re.sub(r"[^a-z0-9]+", "-", facts["told"].method.lower()).strip("-") or "release"
-    values = {"mechanisms": mechanisms, "slug": slug, "schema": SCHEMA, "counted": counted}
+    values = {"mechanisms": mechanisms, "slug": slug, "schema": SCHEMA, "counted": count_phrase}
     with spoken(ENGLISH):
         return _fill_template("record.yaml.jinja", **facts, **values) + "\n"
 

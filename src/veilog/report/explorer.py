@@ -77,7 +77,7 @@ def short(said: str | Message, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def in_two(text: str, most: int = 20) -> tuple[str, ...]:
+def split_text(text: str, most: int = 20) -> tuple[str, ...]:
     """Return the text in one line or two of so many letters.
 
     A longer text keeps both ends, by which names differ.

@@ -43,10 +43,10 @@ from veilog.report.comparison import (
     judged_here,
     shown,
 )
-from veilog.report.decision import Decision, OwnerSide, decided, owner_side
+from veilog.report.decision import Decision, OwnerSide, decision_facts, owner_side
 from veilog.report.explorer import Explorer, clean, explorer, short
-from veilog.report.flow_map import FlowMap, arranged, drawn, steps_of
-from veilog.report.release_facts import Told, told_by
+from veilog.report.flow_map import FlowMap, arranged, draw_map, steps_of
+from veilog.report.release_facts import Told, facts_of
 from veilog.report.words import figure, percent_up, share_of, strength_in_words
 
 COMPARED_AT_ONCE = 5_000
@@ -126,7 +126,7 @@ class Facts:
     inside: Inside | None
 
 
-def gathered(
+def gather_facts(
     told: Told,
     released: Release | EventLog,
     original: EventLog | Variants | None,
@@ -161,14 +161,14 @@ def gathered(
             judged = comparison.use_cases or judged_here(original, variants if log is None else log, say, person)
             use_cases = shown(judged.values())
         say("Reporting: risk", None)
-        owner = owner_side(original, written_today(account, released))
+        owner = owner_side(original, status_today(account, released))
         first = steps_of(before, original if isinstance(original, EventLog) else None)
-        both = drawn(first, arranged([first, steps]), steps)
+        both = draw_map(first, arranged([first, steps]), steps)
         inside = _confidential_facts(released, before, comparison, use_cases, owner, both, person=person is True)
     return Facts(
         **_release_facts(told, variants, None if inside is None else inside.owner, files),
         explorer=explorer(variants, before),
-        map=drawn(steps, arranged([steps])),
+        map=draw_map(steps, arranged([steps])),
         durations=lasts,
         durations_of=of_cases,
         no_durations=reason,
@@ -199,7 +199,7 @@ def _confidential_facts(
         events=before.events,
         activities=len(before.labels),
         map=process_map,
-        risk=disclosed(before, variants),
+        risk=disclosure_results(before, variants),
         comparison=comparison,
         not_compared="" if comparison else gettext(_TOO_MANY),
         use_cases=use_cases,
@@ -214,7 +214,7 @@ def _release_facts(
     """Return the facts of every page about a release."""
     return {
         "told": told,
-        "decision": decided(told, variants.cases, owner),
+        "decision": decision_facts(told, variants.cases, owner),
         "files": files_of(files),
         "written": today(),
         "cases": variants.cases,
@@ -240,11 +240,11 @@ def dossier_facts(
     With the original, ``attacked`` has the results of attack tests; without it, it is None. They stand beside the same
     on the people of ``control``, or else beside what the cases of others than the same ``person`` reveal.
     """
-    told, variants = told_by(released), released.variants
+    told, variants = facts_of(released), released.variants
     owner = attacked = None
     if original is not None:
         (progress or (lambda text, fraction: None))("Attacking original and release", None)
-        owner = owner_side(original, written_today(account, released))
+        owner = owner_side(original, status_today(account, released))
         told = told.among(owner.cases)
         attacked = {"owner": owner, **_attack_facts(told, released, original, control, person)}
     g = told.guarantee
@@ -312,7 +312,9 @@ def _attack_facts(
         "attacks": attacks_shown(*tried),
         "control": next((found.control for found in tried if found is not None), "others' cases"),
         "why_not": why,
-        "disclosed": disclosed(before, released.variants) if before.events and released.variants.events else (),
+        "disclosed": disclosure_results(before, released.variants)
+        if before.events and released.variants.events
+        else (),
     }
 
 
@@ -374,12 +376,12 @@ def _states_how(path: Path) -> bool:
         return _ANONYMIZATIONS in stream.read(_HEAD)
 
 
-def written_today(given: Account | LedgerStatus | None, released: Release | EventLog) -> LedgerStatus | None:
+def status_today(given: Account | LedgerStatus | None, released: Release | EventLog) -> LedgerStatus | None:
     """Return the ledger's facts on other releases, dated today.
 
     If none are given, they are those of the release itself.
     """
-    standing = LedgerStatus(given) if isinstance(given, Account) else given or standing_of(released)
+    standing = LedgerStatus(given) if isinstance(given, Account) else given or ledger_status(released)
     return None if standing is None else replace(standing, as_of=today())
 
 
@@ -405,7 +407,7 @@ def durations(log: EventLog | None) -> tuple[tuple[tuple[str, str], ...], str, s
     return lasts, f"{counted} {few}".strip(), ""
 
 
-def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
+def disclosure_results(before: Variants, after: Variants) -> tuple[tuple[RiskResult, RiskResult], ...]:
     """Return the disclosure by few activities, estimated if exact ones take too long."""
     pairs: list[tuple[RiskResult, RiskResult]] = []
     sizes = (1, 2, 3) if max(len(before), len(after)) <= 4 * COMPARED_AT_ONCE else (1,)
@@ -415,7 +417,7 @@ def disclosed(before: Variants, after: Variants) -> tuple[tuple[RiskResult, Risk
     return tuple(pairs)
 
 
-def standing_of(released: Release | EventLog, *, named: bool = True) -> LedgerStatus | None:
+def ledger_status(released: Release | EventLog, *, named: bool = True) -> LedgerStatus | None:
     """Return the present facts of the ledger that has a release; None if none has it."""
     if isinstance(released, EventLog) or released.entry is None:
         return None

@@ -273,7 +273,7 @@ def _main_ways(edges: Mapping[Edge, float], side: Literal[0, 1]) -> dict[str, li
     return found
 
 
-def drawn(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -> FlowMap:
+def draw_map(steps: FlowSteps, plan: Arrangement, after: FlowSteps | None = None) -> FlowMap:
     """Return the map of one log, or of two in one frame, without what neither has."""
     other = FlowSteps({}, {}, {}) if after is None else after
     numbers = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from veilog._language import current, dated, gettext, localised, ngettext, pgettext
+from veilog._language import current, format_date, format_number, gettext, ngettext, pgettext
 from veilog.charts import lasting
 from veilog.measures import MEASURES, Comparison, verdict_of
 from veilog.measures.disclosure.measure import EXPLAINED
@@ -22,19 +22,19 @@ from veilog.privacy.account.guarantee import STRENGTHS
 from veilog.releasing.checks import meaning_of
 from veilog.releasing.result import NOISE_ONLY
 from veilog.report import words
-from veilog.report.comparison import attacks_shown, known_activities, rate_in_words, unique
+from veilog.report.comparison import attacks_shown, knowledge_text, rate_in_words, unique
 from veilog.report.decision import CONFIRMED, MARKS
-from veilog.report.explorer import COLOURS, clean, in_two, short
+from veilog.report.explorer import COLOURS, clean, short, split_text
 from veilog.report.facts import Facts
 from veilog.report.flow_map import END, START
-from veilog.report.words import figure, share_of, stated, tied
+from veilog.report.words import bind_numbers, figure, share_of, state_numbers
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from jinja2.nodes import EvalContext
 
 
-def rendered(facts: Facts) -> str:
+def render_page(facts: Facts) -> str:
     """Return the page. Its own security policy forbids it to load anything."""
     script = static("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -53,7 +53,7 @@ def rendered(facts: Facts) -> str:
             guarantee=facts.told.guarantee,
             inside=inside,
             verdict="" if comparison is None else verdict_of(comparison),
-            kept=[] if comparison is None else kept_lines(comparison),
+            kept=[] if comparison is None else utility_lines(comparison),
             attacks=() if comparison is None else attacks_shown(*comparison.attacks),
             risk_words=EXPLAINED,
             singled_explained=str(Message("singling-out-explained")),
@@ -67,7 +67,7 @@ def rendered(facts: Facts) -> str:
     )
 
 
-def kept_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
+def utility_lines(comparison: Comparison) -> list[tuple[str, str, str]]:
     """Return title, value and meaning of the numbers of utility that a page shows.
 
     They are the clearest of the measures, and all that other packages add.
@@ -122,17 +122,17 @@ def furnish(environment: Environment) -> Environment:
         number=_number,
         clean=clean,
         short=short,
-        in_two=in_two,
+        in_two=split_text,
         bar=_bar,
         rate=rate_in_words,
-        in_points=words.in_points,
+        in_points=words.points,
         capital=words.capital,
         up=figure,
-        tied=tied,
+        tied=bind_numbers,
         unique=unique,
-        dated=dated,
-        known_activities=known_activities,
-        stated=stated,
+        dated=format_date,
+        known_activities=knowledge_text,
+        stated=state_numbers,
     )
     environment.globals.update(
         START=START,
@@ -147,7 +147,7 @@ def furnish(environment: Environment) -> Environment:
         _=_translate,
         _p=pgettext,
         ngettext=_translate_count,
-        by_delta=words.by_delta,
+        by_delta=words.delta_sentence,
         chances=words.chances,
         factor=words.factor,
         headline=words.headline,
@@ -177,7 +177,7 @@ def static(name: str) -> str:
 def _bind_numbers(context: EvalContext, value: object) -> object:
     """Return a value for a page, without line breaks inside its numbers."""
     if context.autoescape and isinstance(value, str):
-        return Markup(tied(value)) if isinstance(value, Markup) else tied(value)
+        return Markup(bind_numbers(value)) if isinstance(value, Markup) else bind_numbers(value)
     return value
 
 
@@ -196,7 +196,7 @@ def _escape_values(values: Mapping[str, str | int]) -> dict[str, str | int]:
 
 
 def _count(value: int) -> str:
-    return localised(f"{value:,}")
+    return format_number(f"{value:,}")
 
 
 def _share(value: float | None) -> str:
@@ -214,8 +214,8 @@ def _number(value: float | None) -> str:
     if value is None:
         return "–"
     if isinstance(value, int):
-        return localised(f"{value:,}")
-    return localised(f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}")
+        return format_number(f"{value:,}")
+    return format_number(f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}")
 
 
 def _bar(value: float | None, most: float) -> str:

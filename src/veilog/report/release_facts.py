@@ -24,7 +24,7 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.guarantee import Code, Condition, Guarantee, Statement, round_up
-from veilog.privacy.partition import of_same_cases, stated_subset
+from veilog.privacy.partition import same_cases, stated_subset
 from veilog.releasing.checks import Activities
 from veilog.releasing.result import Operation, Release
 from veilog.report.explorer import short
@@ -67,12 +67,12 @@ class Told:
         return replace(self, guarantee=replace(self.guarantee, cases=cases))
 
 
-def told_by(released: Release | EventLog) -> Told:
+def facts_of(released: Release | EventLog) -> Told:
     """Return the facts of a release, or of the log in its file."""
-    return told_by_release(released) if isinstance(released, Release) else told_by_file(released)
+    return facts_of_release(released) if isinstance(released, Release) else facts_of_file(released)
 
 
-def told_by_release(released: Release) -> Told:
+def facts_of_release(released: Release) -> Told:
     """Return the facts of a new release, with all queries to the curator.
 
     Seconds are left out, because the time of a run is no part of the guarantee.
@@ -122,11 +122,11 @@ def given_log(log: AnyLog | StoredLog | None, released: Release | EventLog | Non
         with contextlib.suppress(ParameterError):  # without the column, these may be the cases of the subset already
             found = subset.of_log(found)
     elif found is not None:
-        found = of_same_cases(found, released)
+        found = same_cases(found, released)
     return found.variants if isinstance(found, StoredLog) else found
 
 
-def told_by_file(log: EventLog) -> Told:
+def facts_of_file(log: EventLog) -> Told:
     """Return the facts in a file's XES privacy metadata; :class:`InputError` if none."""
     found = [child for a in log.metadata.attributes if a.key == _ANONYMIZATIONS for child in a.children]
     facts = [_facts(child) for child in found if child.children and not _REMARK.fullmatch(child.key)]

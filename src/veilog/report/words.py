@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Literal
 
-from veilog._language import dated, gettext, localised, ngettext, percent, pgettext
+from veilog._language import format_date, format_number, gettext, ngettext, percent, pgettext
 from veilog.ledger.accounts import Account
 from veilog.measures.use_cases import Grade
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import STRENGTHS, Guarantee, Strength, up
-from veilog.releasing.account_notes import LedgerStatus, counting
+from veilog.releasing.account_notes import LedgerStatus, count_releases
 from veilog.releasing.checks import State
 from veilog.report.explorer import clean, short
 
@@ -65,7 +65,7 @@ def headline(g: Guarantee) -> str:
     )
 
 
-def by_delta(g: Guarantee) -> tuple[str, ...]:
+def delta_sentence(g: Guarantee) -> tuple[str, ...]:
     """Return a note if delta decides the level in a log of so many cases."""
     found = g.weighed
     if found is None:
@@ -75,16 +75,16 @@ def by_delta(g: Guarantee) -> tuple[str, ...]:
             "δ decides this: in a log of {cases} cases it lets {exposed} through unchanged, on average. With a δ of "
             "at most {enough} protection would be {better}.",
             cases=g.cases or 0,
-            exposed=localised(f"{found.exposed:.2g}"),
+            exposed=format_number(f"{found.exposed:.2g}"),
             enough=figure(found.enough),
             better=strength_in_words(found.better),
         ),
     )
 
 
-def in_points(advantage: float) -> str:
+def points(advantage: float) -> str:
     """Return a rise of a chance in percentage points, rounded up."""
-    return localised(f"{math.ceil(advantage * 1e4) / 100:g}")
+    return format_number(f"{math.ceil(advantage * 1e4) / 100:g}")
 
 
 def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
@@ -103,13 +103,13 @@ def chances(guarantee: Guarantee) -> list[tuple[str, str]]:
 def factor(epsilon: float | None) -> str:
     """Return the largest factor by which odds and chances change."""
     factor = math.exp(min(epsilon or 0.0, 700.0))
-    return localised(f"{math.ceil(factor * 100) / 100:g}") if factor < 1e4 else figure(factor, 2)
+    return format_number(f"{math.ceil(factor * 100) / 100:g}") if factor < 1e4 else figure(factor, 2)
 
 
 def percent_up(share: float) -> str:
     """Return a chance in percent, rounded up, that never looks certain or like 0."""
     if 0 < share < 0.001:
-        return tied(pgettext("locale", "{number} %", number=figure(100 * share, 2)))
+        return bind_numbers(pgettext("locale", "{number} %", number=figure(100 * share, 2)))
     if share < 0.9995:
         return share_of(f"{math.ceil(share * 1000) / 10:g}")
     return gettext("nearly {share}", share=share_of("100"))
@@ -120,7 +120,7 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def said_of_others(standing: LedgerStatus | None) -> tuple[State, str]:
+def other_releases_sentence(standing: LedgerStatus | None) -> tuple[State, str]:
     """Return the state and reason for a ledger's other releases of the same data.
 
     It is whether the account has none or, if there are some, whether all together protect at moderate or better.
@@ -131,7 +131,7 @@ def said_of_others(standing: LedgerStatus | None) -> tuple[State, str]:
         return "to-confirm", gettext("The ledger cannot be read. If there are others, their ε add up.")
     state, why = _account_state(standing.account)
     if standing.as_of:
-        why = gettext("As of {date} (UTC): {known}", date=dated(standing.as_of), known=why)
+        why = gettext("As of {date} (UTC): {known}", date=format_date(standing.as_of), known=why)
     return state, why
 
 
@@ -142,7 +142,7 @@ def _account_state(account: Account | None) -> tuple[State, str]:
             "The ledger lists {n} releases that it does not count: their ε is in no sum.",
             len(account.uncounted),
         )
-    number = 0 if account is None else counting(account)
+    number = 0 if account is None else count_releases(account)
     if account is None or not number:
         return "to-confirm", gettext("The ledger does not have this release. If there are others, their ε add up.")
     if number == 1:
@@ -164,7 +164,7 @@ def _account_state(account: Account | None) -> tuple[State, str]:
     return ("against" if STRENGTHS.index(worth) > STRENGTHS.index("moderate") else "checked"), together
 
 
-def of_other_accounts(standing: LedgerStatus) -> str:
+def other_accounts_sentence(standing: LedgerStatus) -> str:
     """Return a note on releases of other data; empty if there are none.
 
     A log that has grown is about the same people, and another ward's is not.
@@ -197,15 +197,15 @@ def figure(value: Fraction | float | None, digits: int = 6) -> str:
     """Return a number that is rounded up: 10⁻⁶ in place of 1e-06."""
     if value is None:
         return pgettext("number", "none")
-    return localised(_POWER.sub(_raised_text, up(value, digits)))
+    return format_number(_POWER.sub(_raised_text, up(value, digits)))
 
 
 def share_of(number: str) -> str:
     """Return a number, written as in English, in percent."""
-    return tied(percent(number))
+    return bind_numbers(percent(number))
 
 
-def tied(text: str) -> str:
+def bind_numbers(text: str) -> str:
     """Return the text with thin spaces where no line may break.
 
     These are before a percent sign, and around the sign after ε or δ.
@@ -221,7 +221,7 @@ def _raised_text(found: re.Match[str]) -> str:
 # Statements of a release about itself, in the current language.
 
 
-def stated(text: str | Message | OwnerMessage) -> str:
+def state_numbers(text: str | Message | OwnerMessage) -> str:
     """Return a message's sentence or a marked text in the current language.
 
     Any other text stays as it is.

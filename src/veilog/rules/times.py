@@ -86,7 +86,7 @@ def possible(rules: Sequence[TimeRule], sequences: Sequences) -> BoolArray:
     return found
 
 
-def obeying(rules: Sequence[TimeRule], cases: Repeated, times: IntArray) -> IntArray:
+def obeying_times(rules: Sequence[TimeRule], cases: Repeated, times: IntArray) -> IntArray:
     """Return times of released cases that obey all rules, with simple small moves.
 
     Event after event moves to the nearest time that lets those after it obey, too. Times of a case never fall.

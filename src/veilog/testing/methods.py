@@ -28,8 +28,8 @@ from veilog.privacy.histograms import Rounds
 from veilog.privacy.histories import Histories, KindRule, histories_in
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.gradients import Training
-from veilog.privacy.unit import bounded
-from veilog.releasing.answers import watched
+from veilog.privacy.unit import bound_units
+from veilog.releasing.answers import watch
 from veilog.releasing.request import OPTIONS, ReleaseRequest, plan
 from veilog.releasing.result import Release
 from veilog.releasing.run import run_plan
@@ -170,7 +170,7 @@ class Tape:
 
     def _histories(self, holder: Any, log: Log, arguments: Mapping[str, Any]) -> Histories:
         """Return the persons of a log as a function gets them."""
-        people = bounded(log, holder._account.unit, noise.seeded(0)).people
+        people = bound_units(log, holder._account.unit, noise.seeded(0)).people
         assert people is not None
         return histories_in(people, self.domain, arguments["kinds"], arguments["alphabet"])
 
@@ -190,7 +190,7 @@ def recorded_and_replayed(planned: ReleaseRequest, one: Log, other: Log) -> tupl
     def beside(curator: Curator) -> Curator:
         # The cases of a person that count were drawn before, from more bits where there are more people.
         curator._randomness = noise.seeded(1)
-        return watched(curator, tape)
+        return watch(curator, tape)
 
     first = run_plan(planned.seeded(1), one, watched=beside)
     tape.position, tape.domain = 0, planned.public
@@ -393,7 +393,7 @@ class _Noted:
     def beside(self, curator: Curator) -> Curator:
         """Return the stand-in for the curator of a release."""
         self.curator = curator
-        return watched(curator, self)
+        return watch(curator, self)
 
     def question(self, holder: Any, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """Return the answer to a query, or what it opens."""

@@ -25,8 +25,17 @@ from veilog.errors import VeilogError
 from veilog.logs import files as log_files
 from veilog.logs.input.formats import known_suffixes
 from veilog.logs.synthetic.hospital import hospital
-from veilog.web.access.access import Access, Visits, answered, check_once, chosen, form, leading_to
-from veilog.web.access.transfers import Places, Upload, drain, named, receive, shown_name, suffix_of, zipped
+from veilog.web.access.access import Access, Visits, answer_in_thread, check_once, chosen, form, leading_to
+from veilog.web.access.transfers import (
+    Places,
+    Upload,
+    download_name,
+    drain,
+    receive,
+    shorten_name,
+    suffix_of,
+    zip_files,
+)
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import FILES, UPLOADING, JobRecord, JobRequest, LogRecord, Problem, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
@@ -38,7 +47,7 @@ from veilog.web.pages.assets import OWN, OwnFiles
 from veilog.web.pages.error_pages import HANDLERS
 from veilog.web.pages.outlook import Outlook
 from veilog.web.work import work_on
-from veilog.web.work.accounts import accounts_of, entry_of, standing_now
+from veilog.web.work.accounts import accounts_of, entry_of, ledger_status
 from veilog.web.work.preview import FormPreview, Refused, forecast_request, give_up, preview_form
 from veilog.web.work.release_job import sign, signature_in
 from veilog.web.work.request import (
@@ -49,9 +58,9 @@ from veilog.web.work.request import (
     columns_said,
     fields_in,
     from_draft,
-    of_reading,
+    imported_settings,
+    is_reading_option,
     plan_from,
-    said_at_import,
 )
 
 _EXAMPLE = "made-up-hospital.xes"
@@ -93,9 +102,9 @@ class LogUploads(Visits):
             file = came.path, f"prior{suffix_of(came.name, ENDINGS)}"
             for old in self.store.jobs_of(log.id, "prior")[KEPT - 1 :]:
                 self.jobs.delete(old.id)
-            asked = JobRequest(form={"name": shown_name(came.name)})
+            asked = JobRequest(form={"name": shorten_name(came.name)})
             job = self.jobs.submit(log.session, log.id, "prior", asked, file)
-            draft = self.store.draft(log.session, log.id) or said_at_import(log)
+            draft = self.store.draft(log.session, log.id) or imported_settings(log)
             self.store.keep_draft(log.session, log.id, {**draft, FIELD: job})
             return f"/logs/{log.id}/release#prior"
 
@@ -140,7 +149,7 @@ class LogUploads(Visits):
         folder = self.jobs.log_folder(log)
         folder.mkdir(mode=0o700)
         path.rename(folder / f"log{suffix}")
-        self.store.add_log(log, session, shown_name(name), size, suffix, content)
+        self.store.add_log(log, session, shorten_name(name), size, suffix, content)
         self.jobs.submit(session, log, "read", JobRequest())
         return f"/logs/{log}"
 
@@ -177,7 +186,7 @@ class ReleaseForm(Visits):
         of = self.store.job(log.session, request.query_params.get("of", ""))
         if of is not None and of.log == log.id:
             asked = fields_in(of.request.form)
-        found = asked or from_draft(self.store.draft(log.session, log.id)) or said_at_import(log)
+        found = asked or from_draft(self.store.draft(log.session, log.id)) or imported_settings(log)
         return {"method": pages.DEFAULT, "epsilon": "1", **found}
 
     def check(self, request: Request) -> Response:
@@ -253,7 +262,7 @@ class ReleaseForm(Visits):
         self.store.keep_draft(log.session, log.id, as_draft(values, self.store.draft(log.session, log.id)))
         return values
 
-    @answered
+    @answer_in_thread
     def plan(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the values of the form and start their forecast, which spends nothing."""
         log = self.log(request)
@@ -273,7 +282,7 @@ class ReleaseForm(Visits):
                     self.jobs.delete(job.id)
             self.jobs.submit(log.session, log.id, "forecast", asked)
 
-    @answered
+    @answer_in_thread
     def expert(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the expert options; another method keeps all but its own parameters."""
         log, chosen = self.log(request), fields.get("method", "")
@@ -287,7 +296,7 @@ class ReleaseForm(Visits):
             return self._form(request, log, values, plan, 400)
         return leading_to(f"/logs/{log.id}/release")
 
-    @answered
+    @answer_in_thread
     def checked(self, request: Request, fields: dict[str, str]) -> Response:
         """Keep the settings and lead to the check, unless they have an error."""
         log = self.log(request)
@@ -298,7 +307,7 @@ class ReleaseForm(Visits):
             return self._check(request, log, values, plan)
         return leading_to(f"/logs/{log.id}/check")
 
-    @answered
+    @answer_in_thread
     def submit(self, request: Request, fields: dict[str, str]) -> Response:
         session, action = self.session(request), request.url.path
         once = check_once(self.key, session, fields.pop("once", ""))
@@ -437,7 +446,7 @@ class _Site(ReleaseForm):
         made = job.result if isinstance(job.result, ReleasedLog) else None
         facts: dict[str, Any] = {"price": cost}
         if made is not None:
-            facts["now"] = standing_now(made, log, self.settings)
+            facts["now"] = ledger_status(made, log, self.settings)
             facts["signed"] = signature_in(self.jobs.folder(job.id))
         page = pages.job_page(job, log, self.once(request), **facts)
         return HTMLResponse(page)
@@ -451,24 +460,24 @@ class _Site(ReleaseForm):
         path = self.jobs.folder(job.id) / (name if name in FILES else "none")
         if job.result is None or name not in FILES or not path.is_file():
             raise HTTPException(404)
-        shown = named(job.created, job.request.form.get("epsilon"), name)
+        shown = download_name(job.created, job.request.form.get("epsilon"), name)
         return FileResponse(path, filename=shown, media_type="application/octet-stream", headers=_SEALED)
 
     def all_files(self, request: Request) -> Response:
         """Return all shareable files of a release as one file."""
         job, folder = self.job(request), self.jobs.folder(self.job(request).id)
         about = (job.created, job.request.form.get("epsilon"))
-        found = {named(*about, name): folder / name for name in FILES if name != _INSIDE}
+        found = {download_name(*about, name): folder / name for name in FILES if name != _INSIDE}
         found = {name: path for name, path in found.items() if path.is_file()}
         if not isinstance(job.result, ReleasedLog) or not found:
             raise HTTPException(404)
-        headers = {**_SEALED, "content-disposition": f'attachment; filename="{named(*about, "release.zip")}"'}
-        body = zipped(found) if request.method == "GET" else iter(())
+        headers = {**_SEALED, "content-disposition": f'attachment; filename="{download_name(*about, "release.zip")}"'}
+        body = zip_files(found) if request.method == "GET" else iter(())
         return StreamingResponse(body, media_type="application/octet-stream", headers=headers)
 
     # What changes something.
 
-    @answered
+    @answer_in_thread
     def language(self, request: Request, fields: dict[str, str]) -> Response:
         """Change the language. This form needs no mark: twice has the same result as once."""
         language = fields.get("language", "")
@@ -494,7 +503,7 @@ class _Site(ReleaseForm):
         if draft:
             anew = ("unit", "max_cases", "without_person", "attributes")
             plain = {name: value for name, value in draft.items() if name not in anew}
-            self.store.keep_draft(log.session, log.id, plain | said_at_import(replace(log, columns=columns)))
+            self.store.keep_draft(log.session, log.id, plain | imported_settings(replace(log, columns=columns)))
         if log.measured.person != columns.get("person", ""):
             self._submit_reading(log, columns)
         return f"/logs/{log.id}/exposure"
@@ -565,4 +574,4 @@ _SEALED = {"content-security-policy": "default-src 'none'; sandbox"}
 
 def _reading_columns(columns: Mapping[str, str]) -> dict[str, str]:
     """Return the settings of a log's reading that were chosen."""
-    return {name: value for name, value in columns.items() if value and of_reading(name)}
+    return {name: value for name, value in columns.items() if value and is_reading_option(name)}

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from veilog.web.access.access import Visits, answered, check_once, form, leading_to, new_once
+from veilog.web.access.access import Visits, answer_in_thread, check_once, form, leading_to, new_once
 from veilog.web.jobs.records import JobRecord, LogRecord, Problem
 from veilog.web.pages import render as pages
 from veilog.web.work.accounts import AccountSeen, account_seen, count_all, entered_by, limit, persons_of, put_on
@@ -121,12 +121,12 @@ class Owner(Visits):
         session, grant = self.session(request), request.query_params.get("grant")
         once = self.once(request)
         if grant is None:
-            return HTMLResponse(pages.stored(None, session, once, ""))
+            return HTMLResponse(pages.stored_logs_page(None, session, once, ""))
         self._check_grant(session, grant)
         logs = [self.live(log) for log in self.store.every_log()]
-        return HTMLResponse(pages.stored(logs, session, once, grant))
+        return HTMLResponse(pages.stored_logs_page(logs, session, once, grant))
 
-    @answered
+    @answer_in_thread
     def enter(self, request: Request, fields: dict[str, str]) -> Response:
         session = self.session(request)
         check_once(self.key, session, fields.get("once", ""))
@@ -160,7 +160,7 @@ class Owner(Visits):
             raise _shared_problem()
         return check_once(self.key, session + _OWNER, grant, _GRANTED)
 
-    @answered
+    @answer_in_thread
     def leave(self, request: Request, fields: dict[str, str]) -> Response:
         """End the access of this browser; its logs stay in the list of all logs."""
         session = self.session(request)

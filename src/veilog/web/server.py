@@ -19,7 +19,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from veilog._files import LEDGER, default_ledger, made_folder
+from veilog._files import LEDGER, default_ledger, make_folder
 from veilog._process import machine_memory
 from veilog.errors import InputError, OutputError, ParameterError
 from veilog.web.access.access import HAS_OWN_NAME
@@ -36,7 +36,7 @@ _FOR_STREAMS = 3
 """Seconds for current answers when the server stops."""
 
 
-def prepared(folder: Path) -> Path:
+def prepare_folder(folder: Path) -> Path:
     """Return the data folder, after making it if needed and checking it.
 
     Others must not be able to look into it, and it must be veilog's alone.
@@ -73,7 +73,7 @@ def ledger_in(folder: Path, ledger: Path | None, *, usual: bool, seeded: bool) -
     if seeded:
         return folder / f"test-{LEDGER}"
     own = default_ledger() if usual else None
-    return folder / LEDGER if own is None else made_folder(own)
+    return folder / LEDGER if own is None else make_folder(own)
 
 
 def token_in(path: Path) -> str:
@@ -98,7 +98,7 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_sockets(host: str, port: int) -> socket.socket:
     """Return a socket at this address; port 0 takes a free one.
 
     Its protocol is named as TCP, or asyncio would leave Nagle's algorithm on. Then every page but the first of a
@@ -120,11 +120,11 @@ def sockets_at(host: str, port: int) -> list[socket.socket]:
     cookies to any program that listens on the same port of the other one.
     """
     if host != HAS_OWN_NAME or not _has_ipv6():
-        return [listening(host, port)]
+        return [open_sockets(host, port)]
     for left in reversed(range(_TRIES if port == 0 else 1)):
-        first = listening(host, port)
+        first = open_sockets(host, port)
         try:
-            return [first, listening("::1", first.getsockname()[1])]
+            return [first, open_sockets("::1", first.getsockname()[1])]
         except ParameterError:
             first.close()
             if not left:
@@ -169,7 +169,7 @@ def serve(settings: ServerSettings, sockets: list[socket.socket], ready: Callabl
     """
     os.umask(0o077)
     app = make_app(settings)
-    server = uvicorn.Server(bounded(app, len(sockets)))
+    server = uvicorn.Server(bound_connections(app, len(sockets)))
     ready(url_of(settings, None if settings.lasting_token else app.opening(math.inf)))
     if browser:  # the socket already listens: requests are answered as soon as the server runs
         once = url_of(settings, app.opening())
@@ -180,7 +180,7 @@ def serve(settings: ServerSettings, sockets: list[socket.socket], ready: Callabl
         return
 
 
-def bounded(app: ASGIApp, sockets: int) -> uvicorn.Config:
+def bound_connections(app: ASGIApp, sockets: int) -> uvicorn.Config:
     """Return uvicorn's settings within the files that this process may open."""
     most = connections_at_most()
     return uvicorn.Config(

@@ -214,7 +214,7 @@ def test_an_engine_that_no_test_runs_on_is_probed_first(monkeypatch: pytest.Monk
         cases = events.group_by("c").agg(v=events.a.collect())
         return cases.group_by("v").agg(n=cases.count())
 
-    monkeypatch.setattr(engines_ibis, "counted", unsorted)
+    monkeypatch.setattr(engines_ibis, "count_variants", unsorted)
     with refused(EngineError, "engine-order-not-kept"):
         files.read_variants(there, index="seq")
 

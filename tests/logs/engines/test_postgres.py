@@ -24,10 +24,10 @@ from veilog import cli
 from veilog.cli.shared.options import Grouping
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
-from veilog.logs.engines.engine import called
+from veilog.logs.engines.engine import engine_name
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.formats import ReadRequest
-from veilog.logs.input.loader import grouped
+from veilog.logs.input.loader import group_variants
 from veilog.logs.input.source import ReadOptions, Source
 from veilog.logs.storage.loader import store
 from veilog.logs.synthetic.hospital import hospital
@@ -170,7 +170,7 @@ def test_time_zones_are_instants_and_the_span_is_that_in_memory(server: Server) 
         {"case": ["1"] * 3, "activity": list("abc"), "time": pa.array(times, UTC_TIMES), "seq": [0, 1, 2]}
     )
     server.fill(events, COLUMNS)
-    there = grouped(Source("log", ReadOptions(engine=server.url(), index="seq")), ReadRequest())
+    there = group_variants(Source("log", ReadOptions(engine=server.url(), index="seq")), ReadRequest())
     log = files.read(events.drop_columns(["seq"]))
     assert (there.variants, there.start, there.end) == (log.variants, *log.span)
 
@@ -477,5 +477,5 @@ def test_no_message_about_a_url_repeats_its_password(
     with pytest.raises(ParameterError) as refused:
         Grouping(url).needs_events("Training")
     assert "cret" not in str(refused.value)
-    assert called(url) == url.partition(":")[0] + "://..."
+    assert engine_name(url) == url.partition(":")[0] + "://..."
     assert issubclass(caught.type, VeilogError)

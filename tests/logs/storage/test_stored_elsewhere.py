@@ -309,7 +309,7 @@ def test_a_method_that_needs_all_events_is_refused_before_one_is_read(
     for source in elsewhere:
         assert told(whole_of(source, ReadRequest(), "pripel")) == told(veilog.read(events))
     monkeypatch.setattr(loader, "LARGE", 1)
-    monkeypatch.setattr(loader, "stored", None)
+    monkeypatch.setattr(loader, "store_log", None)
     for source in elsewhere:
         with refused(ParameterError, "store-events-too-many", method="pripel", count=2):
             whole_of(source, ReadRequest(), "pripel")
@@ -372,7 +372,10 @@ def test_a_disk_that_fills_up_is_told_and_nothing_is_left(
             store(given, engine=engine, index=index, temp_directory=spill)
     assert list(spill.iterdir()) == []
     full = duckdb.IOException("IO Error: Could not write file: No space left on device")
-    for place in ("veilog.logs.storage.loader.in_order", *(["veilog.logs.storage.loader._put"] * (where == "ibis"))):
+    for place in (
+        "veilog.logs.storage.loader.sort_events",
+        *(["veilog.logs.storage.loader._put_table"] * (where == "ibis")),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fails(full))
             with refused(EngineError, "engine-disk-full"):
@@ -403,7 +406,7 @@ def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monke
     """A cancelled query, a broken connection and Ctrl-C after a piece leave no files."""
     engine = as_database(tmp_path, hundred())
     in_small_pieces(monkeypatch, 20)
-    real = loader.in_order
+    real = loader.sort_events
 
     def half(error: BaseException) -> Callable[..., Iterator[pa.Table]]:
         def tables(*arguments: Any) -> Iterator[pa.Table]:
@@ -419,7 +422,7 @@ def test_what_ends_it_half_way_leaves_nothing(tmp_path: Path, spill: Path, monke
         (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
         (RuntimeError("Query interrupted"), KeyboardInterrupt, "^$"),
     ):
-        monkeypatch.setattr(loader, "in_order", half(error))
+        monkeypatch.setattr(loader, "sort_events", half(error))
         with pytest.raises(kind, match=said):
             store("log", engine=engine, temp_directory=spill)
         assert list(spill.iterdir()) == []
@@ -432,7 +435,7 @@ def test_an_engine_that_breaks_off_is_told_in_one_line(spill: Path, monkeypatch:
         yield hundred().to_batches()[0]
         raise RuntimeError("canceling statement due to user request\n  at line 1\n  at line 2")
 
-    monkeypatch.setattr(loader, "_streamed", batches)
+    monkeypatch.setattr(loader, "_stream_rows", batches)
     with refused(EngineError, "engine-gave-up"):
         store(there, index="seq", temp_directory=spill)
     assert list(spill.iterdir()) == []

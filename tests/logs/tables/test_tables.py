@@ -394,7 +394,7 @@ def test_every_mutant_is_an_error_or_adds_up_to_its_rows(tmp_path: Path) -> None
             assert "mutant.csv" in str(error)
             continue
         outcomes["log"] += 1
-        dialect = dialects.sniffed(Source(path))
+        dialect = dialects.sniff(Source(path))
         decoded = path.read_bytes().decode(dialect.encoding, "replace").removeprefix("\ufeff")
         rows = [row for row in csv.reader(io.StringIO(decoded, newline=""), delimiter=dialect.delimiter) if row]
         dropped = sum(found(log).get(rule, 0) for rule in policies)

@@ -20,7 +20,7 @@ from veilog.measures import process_model as by_pm4py
 from veilog.measures import process_model as own
 from veilog.measures import process_model_worker
 from veilog.measures.measure import Miner
-from veilog.measures.process_model import MEASURES, model_quality, running
+from veilog.measures.process_model import MEASURES, model_quality, start_measurement
 from veilog.messages import Message
 from veilog.mining.inductive import OutOfTimeError
 from veilog.mining.replay import Prefixes, precision
@@ -74,7 +74,7 @@ def test_memory_is_limited_and_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_leaving_the_block_ends_the_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake(monkeypatch, tmp_path, "time.sleep(60)")
-    with pytest.raises(KeyboardInterrupt), running(SMALL, SMALL, **LIMITS) as process:
+    with pytest.raises(KeyboardInterrupt), start_measurement(SMALL, SMALL, **LIMITS) as process:
         raise KeyboardInterrupt
     assert process._process.poll() is not None
 
@@ -136,7 +136,7 @@ class Replayer(process_model_worker.Pm4pyReplay):
             enabled,
         )
 
-    def _replayed(self, start: Any, traces: Any, *, whole: bool) -> list[dict[str, Any]]:
+    def _replay_traces(self, start: Any, traces: Any, *, whole: bool) -> list[dict[str, Any]]:
         return self._states
 
 

@@ -19,7 +19,7 @@ import veilog.measures.similarity.transport as transport_module
 from veilog.errors import ParameterError, SolverError
 from veilog.logs.variants import Variants
 from veilog.measures.similarity.difference import LogDifference, absolute_log_difference
-from veilog.measures.similarity.measure import _in_units, relative_log_similarity
+from veilog.measures.similarity.measure import _to_units, relative_log_similarity
 from veilog.measures.similarity.transport import LARGEST_MASS
 
 
@@ -216,11 +216,11 @@ def test_counts_beyond_what_floats_hold_exactly():
 def test_rounded_shares_say_how_much_was_rounded():
     whole = 3 * 2**60
     a, b = [2**60, 2**61], [3 * 2**60 - 7, 7]
-    units_a, units_b, unit, slack = _in_units(a, b, whole)
+    units_a, units_b, unit, slack = _to_units(a, b, whole)
     assert units_a.sum() == units_b.sum() == LARGEST_MASS
     changes = [abs(Fraction(m, whole) - int(u) * unit) for m, u in zip([*a, *b], [*units_a, *units_b], strict=True)]
     assert sum(changes) / 2 == slack > 0
-    assert _in_units(a, [2**61, 2**60], whole)[2:] == (Fraction(1, 3), 0)
+    assert _to_units(a, [2**61, 2**60], whole)[2:] == (Fraction(1, 3), 0)
 
 
 def test_long_traces_and_many_activities():

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from refusals import refused, sentence
 
 import veilog
-from veilog._language import counted
+from veilog._language import count_phrase
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure import risk
 from veilog.measures.singling_out import exposure
-from veilog.measures.singling_out.logs import in_random_order
-from veilog.measures.singling_out.rates import Rate, rising
-from veilog.measures.singling_out.words import found_in_words, like_who, own_path_in_words, said_once
+from veilog.measures.singling_out.logs import shuffle_places
+from veilog.measures.singling_out.rates import Rate, monotone_rates
+from veilog.measures.singling_out.words import found_sentence, knowledge_sentence, like_who, own_path_sentence
 from veilog.messages import Message
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
@@ -101,11 +101,11 @@ def test_the_day_finds_more_and_an_example_is_told() -> None:
 
 def test_what_is_known_of_cases_is_said_once() -> None:
     alike = exposure(log(("abc", 4), ("dec", 4)), sizes=[1, 2, 3]).results
-    said = found_in_words(alike)
+    said = found_sentence(alike)
     assert " 1, 2 or 3 activities " in said and said.count(sentence("found-none", others="cases")) == 1
-    said = said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 4"), (3, "finds 5")])
+    said = knowledge_sentence("Whoever knows", "", [(1, "finds 4"), (2, "finds 4"), (3, "finds 5")])
     assert [said.count(word) for word in (" 1 or 2 activities ", "finds 4;", " 3 finds 5.", "activities")] == [1] * 4
-    said = said_once("Whoever knows", "", [(1, "finds 4"), (2, "finds 5")], ordered=True)
+    said = knowledge_sentence("Whoever knows", "", [(1, "finds 4"), (2, "finds 5")], ordered=True)
     assert said.count(" 1 activity ") == said.count("order") == 1, "one activity has no order"
     assert said.index("finds 4;") < said.index(" 2") < said.index("order") < said.index("finds 5.")
 
@@ -116,15 +116,15 @@ def test_nothing_is_called_zero_that_was_not_measured() -> None:
     row = exposure(many, sizes=[1]).results[0]
     assert row.found.value == 0.0 < row.found.high
     high = math.ceil(row.found.high * row.people)
-    assert sentence("found-hardly", high=high, people=counted(row.people, "case")) in found_in_words([row])
+    assert sentence("found-hardly", high=high, people=count_phrase(row.people, "case")) in found_sentence([row])
     exact = {r.size: r.unique for r in risk(many, "sequence", [1]) if r.exact}
     certain = exposure(many, sizes=[1]).at_most(exact).results[0]
     nobody = sentence("found-none", others="cases")
-    assert certain.found == Rate(0.0, 0.0, 0.0) and nobody in found_in_words([certain])
+    assert certain.found == Rate(0.0, 0.0, 0.0) and nobody in found_sentence([certain])
     shared = exposure(log(("ab", 2), ("cd", 3)), sizes=[1]).results[0]
-    assert shared.found == Rate(0.0, 0.0, 0.0) and nobody in found_in_words([shared])
-    assert own_path_in_words(5, 0) == sentence("path-alone-none", cases=5)
-    assert own_path_in_words(1_000, 129) == sentence("path-alone-cases", share="12.9 %", cases=1_000, alone=129)
+    assert shared.found == Rate(0.0, 0.0, 0.0) and nobody in found_sentence([shared])
+    assert own_path_sentence(5, 0) == sentence("path-alone-none", cases=5)
+    assert own_path_sentence(1_000, 129) == sentence("path-alone-cases", share="12.9 %", cases=1_000, alone=129)
 
 
 def test_a_log_of_one_case_is_found_by_anything() -> None:
@@ -147,7 +147,7 @@ def test_a_log_of_very_many_variants_is_measured_as_well() -> None:
 
 
 def test_what_cannot_fall_is_made_so() -> None:
-    rates = rising([Rate(0.3, 0.2, 0.4), Rate(0.1, 0.05, 0.35), Rate(0.5, 0.4, 0.6)])
+    rates = monotone_rates([Rate(0.3, 0.2, 0.4), Rate(0.1, 0.05, 0.35), Rate(0.5, 0.4, 0.6)])
     assert [rate.value for rate in rates] == [0.3, 0.3, 0.5]
     assert [rate.low for rate in rates] == [0.2, 0.2, 0.4] and [rate.high for rate in rates] == [0.4, 0.4, 0.6]
 
@@ -274,6 +274,6 @@ def test_known_places_are_the_first_of_a_whole_random_order_and_none_is_held_who
     whole = np.where(np.sort(keys, axis=1) < np.inf, np.argsort(keys, axis=1), -1)
     for most, held in ((1, 1), (3, 100), (6, 10_000), (99, 100)):
         monkeypatch.setattr("veilog.measures.singling_out.logs._KEYS", held)
-        found = in_random_order(lengths, most, np.random.default_rng(2))
+        found = shuffle_places(lengths, most, np.random.default_rng(2))
         assert np.array_equal(found, whole[:, :most])
-    assert in_random_order(np.zeros(3, dtype=np.int64), 2, np.random.default_rng(1)).shape == (3, 0)
+    assert shuffle_places(np.zeros(3, dtype=np.int64), 2, np.random.default_rng(1)).shape == (3, 0)

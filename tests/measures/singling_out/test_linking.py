@@ -19,7 +19,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.singling_out import halves, linkability
 from veilog.measures.singling_out.linkage import Linkability
-from veilog.measures.singling_out.words import in_words, linked_in_words, lists_of
+from veilog.measures.singling_out.words import linked_in_words, lists_of, result_sentence
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=5).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 4), min_size=1, max_size=6).map(Variants.from_dict)
@@ -187,7 +187,7 @@ def test_a_comparison_has_it_and_says_which_control_was_used() -> None:
         told["linkability"]["control"] == told["inference"]["control"] == told["singling_out"]["control"] == "held out"
     )  # type: ignore[index]
     assert with_control.singling_out is not None
-    assert in_words(with_control.singling_out) in with_control.verdict
+    assert result_sentence(with_control.singling_out) in with_control.verdict
     alone = compare(first, made, models=False)
     assert alone.linkability is not None and alone.linkability.control == "others' cases"
-    assert alone.singling_out is not None and in_words(alone.singling_out) in alone.verdict
+    assert alone.singling_out is not None and result_sentence(alone.singling_out) in alone.verdict

@@ -22,11 +22,17 @@ from veilog.measures import UseCaseOptions, compare
 from veilog.measures.persons import persons_of
 from veilog.measures.singling_out import inference, linkability, singling_out
 from veilog.measures.singling_out.inference import Inferred
-from veilog.measures.singling_out.linkage import Linked, _by_activities, _by_others, _drawn, _matched
+from veilog.measures.singling_out.linkage import (
+    Linked,
+    _draw_lists,
+    _group_by_activities,
+    _match_by_others,
+    _match_chances,
+)
 from veilog.measures.singling_out.measure import Knowledge
-from veilog.measures.singling_out.rates import Z_BEYOND, paired
-from veilog.report.facts import dossier_facts, gathered
-from veilog.report.release_facts import told_by_release
+from veilog.measures.singling_out.rates import Z_BEYOND, paired_gain
+from veilog.report.facts import dossier_facts, gather_facts
+from veilog.report.release_facts import facts_of_release
 
 Visits = Sequence[tuple[str | None, str]]
 """Person of each case, and its activities, one letter each."""
@@ -353,20 +359,20 @@ def test_lists_are_matched_as_by_a_log_without_the_persons_other_cases(visits: V
     whose = persons_of(own, "Patient")
     if whose is None:
         return
-    held = _by_activities(size, whose, own, own, None).original
+    held = _group_by_activities(size, whose, own, own, None).original
     assert held.owner is not None
     people = held.people(of_attributes=False)
     assert people == len({person for person, _ in visits})
-    lists = _drawn(held, False, size, people, np.random.default_rng(seed))
+    lists = _draw_lists(held, False, size, people, np.random.default_rng(seed))
     assert sorted(held.owner[lists.group].tolist()) == list(range(people))
-    right, both = _by_others(lists, held, held.owner)
+    right, both = _match_by_others(lists, held, held.owner)
     traces = own.variants.sequences
     for i, group in enumerate(lists.group.tolist()):
         mine = np.flatnonzero(whose == held.owner[group])
         one = next(case for case in mine.tolist() if tuple(visits[case][1]) == tuple(traces[held.group[group]]))
         left = own.only(np.setdiff1d(np.arange(len(visits)), mine[mine != one]))
         # The activities of both logs are numbered alike.
-        expected = _matched(lists, [_by_activities(size, None, own, left, None).released])
+        expected = _match_chances(lists, [_group_by_activities(size, None, own, left, None).released])
         assert (right[i], both[i]) == (pytest.approx(expected[0][i]), expected[1][i])
 
 
@@ -374,16 +380,16 @@ def test_what_people_win_and_lose_together_makes_the_interval_wider() -> None:
     """Wins and losses that cancel within traces still widen the interval by people."""
     gain, weight = np.array([1.0, -1.0, 1.0, -1.0]), np.full(4, 0.25)
     trace, person = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    assert paired(gain, weight, trace, 4).high == pytest.approx(Z_BEYOND / 4)
+    assert paired_gain(gain, weight, trace, 4).high == pytest.approx(Z_BEYOND / 4)
     # By people 1/2 and by both 1/4, which is less than by people alone. Ten times each: 1/20, of 20 people 1/20^2.
     often = np.repeat(np.arange(10), 4)
     many = [np.tile(values, 10) for values in (gain, weight / 10, trace, person)]
-    by_people = paired(many[0], many[1], many[2] + 2 * often, 40, many[3] + 2 * often)
+    by_people = paired_gain(many[0], many[1], many[2] + 2 * often, 40, many[3] + 2 * often)
     assert by_people.high == pytest.approx(Z_BEYOND * (1 / 20 + 1 / 20**2) ** 0.5)
     # Of 20 people and 20 traces half win 1/2 and half lose it: each way 20 * (1/40)^2, and both 200 * (1/400)^2.
     half = np.where(np.arange(20) % 2, -0.5, 0.5)
     gain, of_each = (half[:, None] + half[None, :]).ravel(), np.arange(20)
-    found = paired(gain, np.full(400, 1 / 400), np.repeat(of_each, 20), 400, np.tile(of_each, 20))
+    found = paired_gain(gain, np.full(400, 1 / 400), np.repeat(of_each, 20), 400, np.tile(of_each, 20))
     assert found.value == pytest.approx(0.0)
     assert found.high == pytest.approx(Z_BEYOND * (2 * 20 / 40**2 - 200 / 400**2 + 1 / 20**2) ** 0.5)
 
@@ -438,7 +444,7 @@ def test_dossiers_and_reports_hear_whose_the_cases_are() -> None:
     for person, more in (("Patient", True), (True, True), (False, False)):
         singled = dossier_facts(publish, own, person=person)["attacked"]["tried"][0]
         assert any(row.more for row in singled.results) is more
-        facts = gathered(told_by_release(publish), publish, own, person=person)
+        facts = gather_facts(facts_of_release(publish), publish, own, person=person)
         assert facts.inside is not None and facts.inside.comparison is not None
         found = facts.inside.comparison.singling_out
         assert found is not None and any(row.more for row in found.results) is more

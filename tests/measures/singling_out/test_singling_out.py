@@ -23,7 +23,7 @@ from veilog.logs.variants import Variants
 from veilog.measures import compare
 from veilog.measures.singling_out import halves, singling_out
 from veilog.measures.singling_out.measure import Knowledge, SinglingOut
-from veilog.measures.singling_out.words import in_words
+from veilog.measures.singling_out.words import result_sentence
 
 traces = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4).map(tuple)
 some_logs = st.dictionaries(traces, st.integers(1, 3), min_size=1, max_size=5).map(Variants.from_dict)
@@ -86,7 +86,7 @@ def test_a_release_that_is_the_original_has_the_risk_of_the_original() -> None:
         assert row.singled_out.released == row.singled_out.original
         assert row.guessed.released == row.guessed.original
     assert any(row.more for row in result.results)
-    assert in_words(result).endswith(sentence("attack-more-others"))
+    assert result_sentence(result).endswith(sentence("attack-more-others"))
 
 
 @pytest.mark.nightly
@@ -100,7 +100,7 @@ def test_an_independent_log_of_the_same_process_tells_no_more_than_others_cases(
             if not row.with_start:  # about the same: as much less as one case less, and another draw, make it
                 assert -0.15 < row.beyond.value < 0.02
             assert row.singled_out.released.value < row.singled_out.baseline.value + 0.02
-        assert in_words(result).endswith(sentence("attack-no-more-others"))
+        assert result_sentence(result).endswith(sentence("attack-no-more-others"))
 
 
 @pytest.mark.slow
@@ -286,4 +286,4 @@ def test_people_held_out_are_the_control_where_they_are_given() -> None:
     own, others = halves(hospital(300, seed=1))
     telling = singling_out(own, own, control=others)
     assert any(row.more and row.residual.value > 0.3 for row in telling.results if row.with_start)
-    assert in_words(telling).endswith(sentence("attack-more-held-out"))
+    assert result_sentence(telling).endswith(sentence("attack-more-held-out"))

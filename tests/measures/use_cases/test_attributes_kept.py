@@ -31,10 +31,10 @@ from veilog.measures.use_cases.attributes import (
     PARTS,
     ComparedAttribute,
     Values,
-    compared,
+    compare_attributes,
     marginals,
+    no_attributes,
     not_kept,
-    without,
 )
 from veilog.messages import Message
 from veilog.report.comparison import shown
@@ -132,14 +132,14 @@ def test_a_number_beside_a_category_is_cut_at_the_originals_quantiles() -> None:
 def test_a_frequent_number_is_a_part_of_its_own() -> None:
     amounts, late = [0.0] * 12 + [1.0, 2.0, 3.0, 4.0] * 2, [False] * 12 + [True] * 8
     original = of_cases(amount=amounts, late=late)
-    (amount,) = (each for each in compared(original, original) if each.ordered)
+    (amount,) = (each for each in compare_attributes(original, original) if each.ordered)
     codes = amount.codes[0]
     assert len({*codes[:12].tolist()}) == 1 and not {*codes[:12].tolist()} & {*codes[12:].tolist()}
     # A cent is not nothing, though no tenth of the values lies between.
     cent = of_cases(amount=[0.01] * 12 + amounts[12:], late=late)
     assert scores(cent, original)["pairs"] == pytest.approx(1 - 12 / 20)
     in_between = of_cases(amount=[5.0] * 3 + [7.0] * 14 + [9.0] * 3, late=late)
-    (amount,) = (each for each in compared(in_between, in_between) if each.ordered)
+    (amount,) = (each for each in compare_attributes(in_between, in_between) if each.ordered)
     assert amount.codes[0].tolist() == [0] * 3 + [1] * 14 + [2] * 3
 
 
@@ -206,7 +206,7 @@ def test_whose_a_case_is_counts_as_no_attribute() -> None:
     assert told.reason == sentence("attribute-of-persons", name="Patient")
     of_events = log(["ab"] * 60, {"ward": ["A", "B"] * 30}, {"Patient": [p for p in people for _ in "ab"]})
     assert "Patient" not in judge(Pair(of_events, of_events.only(np.arange(9))), ["attributes"])["attributes"].verdict
-    assert [each.name for each in compared(of_events, of_events, "Patient")] == ["case:ward"]
+    assert [each.name for each in compare_attributes(of_events, of_events, "Patient")] == ["case:ward"]
     # In a log that has an attribute of many values, the user can name the column.
     other = judge(Pair(original, original), ["attributes"], UseCaseOptions(person="ward"))["attributes"]
     assert other.reason == sentence("attribute-of-persons", name="ward")
@@ -247,7 +247,7 @@ def test_an_attribute_goes_with_the_path_of_its_case() -> None:
 def test_an_event_attribute_with_one_value_in_each_case_is_one_of_cases() -> None:
     events = {"age": [None, 30, 30, 40, None, None] * 5, "by": ["x", "y", "y", "y", "x", "x"] * 5}
     original = log(["aab", "ab", "b"] * 5, events=events)
-    age, by = compared(original, original)
+    age, by = compare_attributes(original, original)
     assert (age.name, age.of_cases, age.ordered) == ("age", True, True)
     assert np.array_equal(age.judged.array, [30.0, 40.0, np.nan] * 5, equal_nan=True)
     assert (by.name, by.of_cases) == ("by", False)
@@ -266,7 +266,7 @@ def test_names_and_what_never_varies_are_not_compared() -> None:
         ward=[f"W{n % 5}" for n in range(size)],
         flag=[True, False] * (size // 2),
     )
-    assert [each.name for each in compared(original, original)] == ["case:weight", "case:ward", "case:flag"]
+    assert [each.name for each in compare_attributes(original, original)] == ["case:weight", "case:ward", "case:flag"]
     field = pa.field("ward", pa.string(), metadata={"xes:type": "id"})
     place = original.cases.column_names.index("ward")
     typed = replace(original, cases=original.cases.set_column(place, field, original.cases.column("ward")))
@@ -300,12 +300,12 @@ def test_the_judgement_names_what_was_not_kept_and_a_page_does_without_computing
     assert judge(Pair(original, original), ["attributes"])["attributes"].reason == ""
     text = replace(kept, cases=kept.cases.set_column(1, "age", pa.array(["old"] * 20)))
     assert "case:age" in judge(Pair(original, text), ["attributes"])["attributes"].reason, "text is no number"
-    none = without(original, log(["ab"] * 20))
+    none = no_attributes(original, log(["ab"] * 20))
     assert none is not None and none.reasons[0].code == "attributes-not-in-release" and none.reason in none.verdict
     assert "case:ward, cost" in none.reason
-    assert without(log(["ab"] * 20), log(["ab"] * 20)) is None
+    assert no_attributes(log(["ab"] * 20), log(["ab"] * 20)) is None
     many = {f"n{i}": [1.0, 2.0] * 10 for i in range(35)}
-    lacking = without(log(["ab"] * 20, many), log(["ab"] * 20))
+    lacking = no_attributes(log(["ab"] * 20, many), log(["ab"] * 20))
     assert lacking is not None and lacking.reasons[-1].code == "attributes-not-kept-more"
 
 

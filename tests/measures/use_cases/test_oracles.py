@@ -18,7 +18,7 @@ import pytest
 from veilog import read
 from veilog.logs.eventlog import CASE_INDEX, TIMESTAMP, EventLog
 from veilog.measures.use_cases import UseCaseOptions
-from veilog.measures.use_cases.attributes import ATTRIBUTES, Activities, compared, marginal, marginals, pair
+from veilog.measures.use_cases.attributes import ATTRIBUTES, Activities, compare_attributes, marginal, marginals, pair
 from veilog.measures.use_cases.performance import PERFORMANCE
 from veilog.measures.use_cases.sides import split
 
@@ -87,7 +87,7 @@ def tables(used: EventLog, judged: EventLog) -> dict[str, Any]:
         there[own.held[place].case, own.held[place].activity] = 1
         for number in range(own.varying):
             arrays[f"{side}/cases/# {number}"] = there[:, number]
-        for each in compared(used, judged):
+        for each in compare_attributes(used, judged):
             values = (each.used, each.judged)[place]
             assert values is not None and each.used is not None
             # Beside a category a number is one: sdmetrics would cut its range, we cut at quantiles of what is compared.
@@ -134,7 +134,7 @@ def test_what_is_always_known_has_the_numbers_of_the_quality_report(logs: Path, 
     all pairs, not only those that are associated in the original.
     """
     used, judged = halves(logs, name)
-    by_name = {each.name: each for each in compared(used, judged)}
+    by_name = {each.name: each for each in compare_attributes(used, judged)}
     reports = [part["report"] for part in oracle("attributes", tables(used, judged)).values() if part["report"]]
     assert reports
     for report in reports:

@@ -19,7 +19,7 @@ from openly import planned
 from replaying import check_charges
 
 from veilog.logs.eventlog import EventLog
-from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.logs.variants import Variants
 from veilog.methods import METHODS, Settings, travag
 from veilog.methods.method import Request
@@ -28,7 +28,7 @@ from veilog.privacy.domain import Domain
 from veilog.privacy.mechanisms.mechanism import NoisedSteps
 from veilog.testing.methods import recorded_and_replayed, same
 
-LOG, STRANGER = started(hospital(60, seed=1)), started(hospital(40, seed=9), seed=1)
+LOG, STRANGER = draw_starts(hospital(60, seed=1)), draw_starts(hospital(40, seed=9), seed=1)
 ATTRIBUTES = ("age group", "org:resource")
 RULES = [
     {"first": "Registration"},
@@ -47,7 +47,7 @@ SETTINGS: dict[str, tuple[dict[str, Any], ...]] = {
         {"epsilon": "0.4", "prior": hospital(300, seed=2).variants},
         {"epsilon": 8, "prior": hospital(300, seed=2).variants, "delta": 1e-2},
         {"times": 0.3},
-        {"times": 0.3, "processing": True, "prior": started(hospital(300, seed=2)), "epsilon": 8},
+        {"times": 0.3, "processing": True, "prior": draw_starts(hospital(300, seed=2)), "epsilon": 8},
         {"times": 0.3, "window": "log"},
         {"times": 0.3, "processing": True},
         {"delta": 1e-2, "times": 0.3, "processing": True},

@@ -14,13 +14,13 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE, EventLog
 from veilog.methods._events.attributes.domains import Chosen
 from veilog.methods._events.attributes.marginals import (
     Marginal,
-    asked_bins,
-    believed,
+    believe_counts,
     believed_in_rows,
+    query_bins,
 )
-from veilog.methods._events.attributes.memory import asked_records
-from veilog.methods._events.attributes.pairs import agreeing
-from veilog.methods._events.fits import in_steps, present
+from veilog.methods._events.attributes.memory import query_records
+from veilog.methods._events.attributes.pairs import fit_table
+from veilog.methods._events.fits import fit_steps, present
 from veilog.privacy.cases import Coding
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
@@ -30,7 +30,7 @@ def test_the_first_of_contradicting_tables_yield_but_rows_still_differ() -> None
     counts = np.array([100, 100, 100, 100])
     kind, parent = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     of_kind, of_parent = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([[0.2, 0.8], [0.1, 0.9]])
-    table = agreeing(counts, [(parent, of_parent), (kind, of_kind)], yielding=1)
+    table = fit_table(counts, [(parent, of_parent), (kind, of_kind)], yielding=1)
     assert table.sum(axis=1) == pytest.approx(counts)
     for k in (0, 1):
         assert table[kind == k].sum(axis=0) / 200 == pytest.approx(of_kind[k], abs=1e-6)
@@ -58,19 +58,19 @@ def test_known_sums_of_rows_tell_a_count_from_noise() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_counts_of_noise_alone_or_of_nothing_are_counts(seed: int) -> None:
-    found = believed(np.random.default_rng(seed).laplace(0, 30.0, 30) * (seed > 0), 30.0)
+    found = believe_counts(np.random.default_rng(seed).laplace(0, 30.0, 30) * (seed > 0), 30.0)
     assert np.isfinite(found).all() and (found > 0).all()
 
 
 def test_counts_without_noise_are_believed_as_they_are() -> None:
     counts = np.array([400.0, 0.0, 600.0])
-    assert believed(counts, 0.01) / 1000 == pytest.approx(counts / 1000, abs=0.01)
+    assert believe_counts(counts, 0.01) / 1000 == pytest.approx(counts / 1000, abs=0.01)
 
 
 def test_noise_in_empty_counts_is_not_believed() -> None:
     """Noise of 300 cases in 38 values without a case is hardly believed (20 seeds)."""
     true = np.concatenate([[500.0, 500.0], np.zeros(38)])
-    found = [believed(true + np.random.default_rng(seed).laplace(0, 10.0, 40), 10.0) for seed in range(20)]
+    found = [believe_counts(true + np.random.default_rng(seed).laplace(0, 10.0, 40), 10.0) for seed in range(20)]
     assert np.mean([counts[2:].sum() for counts in found]) < 100
     assert np.mean([np.abs(counts[:2] - 500).mean() for counts in found]) < 15
 
@@ -129,7 +129,7 @@ def numbers_told(numbers: np.ndarray, epsilon: Fraction, rng: np.random.Generato
         return np.bincount(places, minlength=len(coding.edges)) + added
 
     chosen = Chosen("number", "case", "whole number", range=(0.0, 999.0))
-    found, _ = asked_bins(asked, epsilon, chosen, len(numbers))
+    found, _ = query_bins(asked, epsilon, chosen, len(numbers))
     tenths = np.linspace(0, 1000, 11)
     reached = np.interp(tenths, found.coding.edges, np.append(0.0, np.cumsum(found.shares[:-1])))
     really = np.searchsorted(np.sort(numbers), tenths) / len(numbers)
@@ -179,7 +179,7 @@ def test_noise_in_empty_bins_moves_no_mean(kind: str, most: float) -> None:
 def test_counts_that_are_certain_stay_and_empty_bins_stay_empty() -> None:
     rng = np.random.default_rng(4)
     noisy = np.concatenate([[1000.0, 1010.0, 990.0], rng.laplace(0, 5, 20)])
-    found = in_steps(noisy, np.full(23, 5.0), np.ones(23))
+    found = fit_steps(noisy, np.full(23, 5.0), np.ones(23))
     assert found[:3] == pytest.approx(1000, abs=12)
     assert found[3:].sum() < 20
     assert present(np.array([3.0, 500.0]), np.full(2, 5.0), 1000.0) == pytest.approx([0, 500], abs=1)
@@ -219,13 +219,13 @@ def test_where_attributes_are_recorded_costs_less_where_few_of_them_differ() -> 
         log = EventLog(pa.table(events), pa.table({"concept:name": [str(i) for i in range(cases)]}))
         curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
         chosen = tuple(Chosen(name, "event", "text", values=("v0", "v1")) for name in columns)
-        found, cost = asked_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(1, 100))
+        found, cost = query_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(1, 100))
         assert sum(charge.epsilon for charge in curator.charges) == cost
         assert [one.changes for one in found] == [way == "c" for way in ways]
         assert [one.everywhere for one in found] == [way in "ec" for way in ways]
         spent.append(cost)
     assert spent[1] < spent[0] <= Fraction(3, 40)
-    _, cost = asked_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(3, 40))
+    _, cost = query_records(curator, Fraction(3, 40), labels, chosen, cases, Fraction(3, 40))
     assert cost == Fraction(3, 40)
 
 
@@ -253,5 +253,5 @@ def test_what_changes_in_a_part_of_the_cases_does_so_where_most_others_always_do
     chosen = tuple(Chosen(name, "event", "text", values=tuple(f"v{i}" for i in range(6))) for name in columns)
     for seed in range(4):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-        found, _ = asked_records(curator, Fraction(1, 10), ("a",), chosen, cases, Fraction(1, 50))
+        found, _ = query_records(curator, Fraction(1, 10), ("a",), chosen, cases, Fraction(1, 50))
         assert [one.changes for one in found] == [name != "missing" for name in columns], seed

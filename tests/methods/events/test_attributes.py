@@ -21,7 +21,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Repeated, Sequences
-from veilog.methods._events.attributes.variables import of_the_times
+from veilog.methods._events.attributes.variables import time_variables
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.events import EventQuestions
 
@@ -66,7 +66,7 @@ def test_attributes_go_with_how_long_cases_last_and_when_they_start(window: str 
 def test_the_part_of_time_of_a_case_is_its_own(times: list[list[int | None]], data: st.DataObject) -> None:
     """A case adds 1 to the cell of its own part of time, whatever the other cases."""
     rows = Repeated(Sequences(("a",), np.zeros(12, dtype=np.int32), np.arange(13)), np.arange(12))
-    variables = of_the_times(rows, np.arange(12) * 10, calendar=True)
+    variables = time_variables(rows, np.arange(12) * 10, calendar=True)
     assert [one.name for one in variables] == ["start"], "cases of one event last no time"
     edges = [20, 30, 50, 60, 70, 90, 100]
 

@@ -10,7 +10,7 @@ from event_questions import heard
 from logs_with_attributes import log_of
 
 from veilog.logs.eventlog import EventLog
-from veilog.methods._events.assemble import Details, assembled, released_cases
+from veilog.methods._events.assemble import Details, assemble_log, released_cases
 from veilog.methods._events.attributes.domains import choose
 from veilog.methods._events.attributes.synthesis import released_attributes
 from veilog.methods._events.times.prior import PriorTimes
@@ -49,7 +49,7 @@ def valued(prior: EventLog | None, epsilon: str, seed: int) -> tuple[EventLog, l
     known = None if prior is None else PriorTimes([prior], DOMAIN)
     columns = released_attributes(curator, rest, cases, chosen, None, said.append, prior=known)
     assert sum((charge.epsilon for charge in curator.charges), Fraction(0)) == Fraction(epsilon)
-    return assembled(Details(cases, columns=columns), OWN.metadata), [message.code for message in said]
+    return assemble_log(Details(cases, columns=columns), OWN.metadata), [message.code for message in said]
 
 
 def test_a_prior_changes_no_question_and_no_sensitivity() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import orders
-from veilog.methods._events.orders import CaseBlock, by_row, counted, in_blocks, picked
+from veilog.methods._events.orders import CaseBlock, count_numbers, pick_bins, run_in_blocks, sort_in_rows
 
 SOME = np.random.default_rng(3)
 
@@ -19,17 +19,17 @@ def test_the_order_is_that_of_a_general_sort_also_where_leading_bits_are_equal(r
     numbers[2::3] = numbers[0] + 2.0**-53 * SOME.integers(0, 2, len(numbers[2::3]))  # equal but for their last bit
     numbers = np.minimum(numbers, 1 - 2.0**-53)
     row = SOME.integers(0, rows, len(numbers))
-    assert by_row(row, numbers).tolist() == np.lexsort((numbers, row)).tolist()
+    assert sort_in_rows(row, numbers).tolist() == np.lexsort((numbers, row)).tolist()
 
 
 def test_nothing_has_an_order() -> None:
-    assert by_row(np.zeros(0, dtype=np.int64), np.zeros(0)).tolist() == []
+    assert sort_in_rows(np.zeros(0, dtype=np.int64), np.zeros(0)).tolist() == []
 
 
 @given(st.lists(st.integers(0, 30)), st.sampled_from([31, 1000]))
 def test_counting_is_what_sorting_finds(numbers: list[int], size: int) -> None:
     wanted = np.unique(np.array(numbers, dtype=np.int64), return_inverse=True, return_counts=True)
-    for one, other in zip(counted(np.array(numbers, dtype=np.int64), size), wanted, strict=True):
+    for one, other in zip(count_numbers(np.array(numbers, dtype=np.int64), size), wanted, strict=True):
         assert one.tolist() == other.tolist()
 
 
@@ -40,7 +40,7 @@ def test_a_bin_is_the_first_that_reaches_what_is_wanted(width: int) -> None:
     u[:3] = 0.0, 0.5, 1 - 2.0**-53
     reached = np.cumsum(q, axis=1)
     below = (reached[rows] < (u * reached[rows, -1])[:, None]).sum(axis=1)
-    assert picked(q, rows, u).tolist() == np.minimum(below, width - 1).tolist()
+    assert pick_bins(q, rows, u).tolist() == np.minimum(below, width - 1).tolist()
 
 
 LABELS = ("a", "b", "c")
@@ -74,7 +74,7 @@ def test_blocks_are_all_cases_with_their_events(most: int, owner: list[int]) -> 
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(orders, "BLOCK_EVENTS", most)
-        in_blocks(work, cases, np.random.default_rng(1))
+        run_in_blocks(work, cases, np.random.default_rng(1))
     assert [case for start in sorted(found) for case in found[start]] == [DISTINCT[i] for i in owner]
     assert events.tolist() == (np.repeat(np.arange(len(owner)), cases.lengths) + 1).tolist()
 
@@ -88,7 +88,7 @@ def test_what_a_block_draws_does_not_depend_on_when_it_is_its_turn(monkeypatch: 
         def work(block: CaseBlock) -> None:
             found[block.events] = block.rng.random(len(block.owners))
 
-        in_blocks(work, cases, np.random.default_rng(5))
+        run_in_blocks(work, cases, np.random.default_rng(5))
         return found.tolist()
 
     whole = drawn()

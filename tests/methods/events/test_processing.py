@@ -17,20 +17,20 @@ import veilog
 from veilog._language import spoken
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
-from veilog.logs.synthetic.hospital import started
+from veilog.logs.synthetic.hospital import draw_starts
 from veilog.logs.variants import Sequences
 from veilog.messages import Message
 from veilog.methods._events.assemble import Wanted, released_cases
-from veilog.methods._events.extras import enriched
+from veilog.methods._events.extras import enrich
 from veilog.methods._events.times import processing
-from veilog.methods._events.times.processing import with_starts
+from veilog.methods._events.times.processing import add_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.report.words import stated
+from veilog.report.words import state_numbers
 
 OVERLAPPING = ("Blood test", "ECG")
-LOG = started(HOSPITAL, overlapping=OVERLAPPING)
+LOG = draw_starts(HOSPITAL, overlapping=OVERLAPPING)
 
 
 class Worked(NamedTuple):
@@ -61,7 +61,7 @@ def worked(log: EventLog, epsilon: str, seed: int = 1, delta: str = "0") -> Work
     cases = released_cases(log.variants, noise.generator(source))
     curator = Curator(log.variants, log=log, randomness=source)
     times = released_times(curator, Fraction(200), cases, window=YEAR)
-    ended, begun = with_starts(curator, Fraction(epsilon), Fraction(delta), cases, times)
+    ended, begun = add_starts(curator, Fraction(epsilon), Fraction(delta), cases, times)
     return Worked(cases.rows(0, len(cases)), times, ended, begun, curator)
 
 
@@ -134,10 +134,10 @@ def test_a_release_says_where_noise_hides_how_long_events_take(epsilon: str, rou
     cases = released_cases(LOG.variants, noise.generator(source))
     curator = Curator(LOG.variants, log=LOG, randomness=source)
     times = np.arange(cases.events) * 60_000_000
-    with_starts(curator, Fraction(epsilon), Fraction(0), cases, times, said.append)
+    add_starts(curator, Fraction(epsilon), Fraction(0), cases, times, said.append)
     assert ("durations-of-events-rough" in [message.code for message in said]) == rough
     with spoken("nl"):
-        assert all(stated(text) != text for text in said)
+        assert all(state_numbers(text) != text for text in said)
 
 
 # What it costs, and what is refused
@@ -178,7 +178,7 @@ def test_what_holds_no_times_of_events_is_refused_before_anything_is_asked(colum
     log = HOSPITAL if column is None else replace(HOSPITAL, events=HOSPITAL.events.append_column(START, column))
     curator = Curator(log.variants, log=log)
     with refused(ParameterError, "event-starts-missing"):
-        enriched(curator, Wanted.of("0.4", None, None, None, True), Fraction(1), Fraction(0), Fraction(0), never, never)
+        enrich(curator, Wanted.of("0.4", None, None, None, True), Fraction(1), Fraction(0), Fraction(0), never, never)
     assert not curator.charges
 
 
@@ -199,7 +199,7 @@ def test_exchanging_is_among_events_of_an_activity_and_towards_what_is_wanted(
     code = rng.integers(0, codes, events)
     seconds, gaps = rng.exponential(1, events), rng.exponential(1, events)
     wanted = np.floor(rng.random(codes) * np.bincount(code, minlength=codes)).astype(np.int64)
-    found = processing._exchanged(seconds, gaps, code, wanted, rng)
+    found = processing._exchange_seconds(seconds, gaps, code, wanted, rng)
     for one in range(codes):
         ours = code == one
         assert np.array_equal(np.sort(found[ours]), np.sort(seconds[ours]))
@@ -214,7 +214,7 @@ def test_room_is_made_of_waiting_and_the_duration_of_a_case_stays(seed: int, eve
     owner = np.sort(rng.integers(0, cases, events))
     seconds, gaps = rng.exponential(1, events), rng.exponential(1, events)
     too_long = (seconds > gaps) & (rng.random(events) < 0.7)
-    longer, took = processing._made_room(seconds, gaps, too_long, owner, cases)
+    longer, took = processing._make_room(seconds, gaps, too_long, owner, cases)
     assert np.bincount(owner, longer, minlength=cases) == pytest.approx(np.zeros(cases), abs=1e-9)
     assert (gaps + longer >= np.minimum(took, gaps + longer) - 1e-9).all()
     assert (took[too_long] <= (gaps + longer)[too_long] + 1e-9).all(), "they fit now"

@@ -12,7 +12,7 @@ from time_tools import HOSPITAL, YEAR, durations_of, log_of, original_of, timed
 from veilog.logs.variants import Repeated, Sequences
 from veilog.methods._events import fits
 from veilog.methods._events.cells import fit_margins
-from veilog.methods._events.times import calendar, durations, hours, steps
+from veilog.methods._events.times import calendar, durations, hours
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 from veilog.privacy.curator import Curator
@@ -170,7 +170,7 @@ def test_hours_of_few_cases_are_known_where_noise_would_drown_each_of_24() -> No
     noons = []
     for seed in range(5):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-        noons.append(float(hours.asked_hours(Price(curator, Fraction(1, 20)), 1_000).hours[6:18].sum()))
+        noons.append(float(hours.query_hours(Price(curator, Fraction(1, 20)), 1_000).hours[6:18].sum()))
     assert np.mean(noons) > 0.75
 
 
@@ -180,7 +180,7 @@ def week_by(epsilon: float, seed: int, cases: int, days: int, open_for: int) -> 
     at = [monday + 86_400 * (i % days) + 3_600 * (8 + i // days % open_for) for i in range(cases)]
     log = log_of(*[[("a", moment)] for moment in at])
     curator = Curator(log.variants, log=log, randomness=noise.seeded(seed))
-    return hours.asked_hours(Price(curator, Fraction(epsilon)), cases)
+    return hours.query_hours(Price(curator, Fraction(epsilon)), cases)
 
 
 @pytest.mark.slow
@@ -219,7 +219,7 @@ def test_times_that_are_whole_days_hours_or_minutes_are_noticed(unit: int) -> No
     found = []
     for epsilon in (1.0, 0.05, 0.001):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
-        found.append(hours.asked_unit(Price(curator, Fraction(epsilon)), 400))
+        found.append(hours.query_unit(Price(curator, Fraction(epsilon)), 400))
     assert found == [unit, unit, 1], "little epsilon never says that they are"
 
 
@@ -246,7 +246,7 @@ def test_parts_of_durations_are_those_that_were_answered() -> None:
     owner = np.repeat(np.arange(100), 2)
     answer = np.array([[25.0, 0.0, 0.0, 0.0, 75.0]])
     for scale, last in ((0.1, 300), (200.0, 200)):
-        known = steps.NoisySteps(np.zeros(0), answer, np.array([100.0]), scale)
+        known = durations.NoisySteps(np.zeros(0), answer, np.array([100.0]), scale)
         found = known.stretched(np.full(200, 10.0), np.full(100, 400.0), owner)
         assert np.bincount(owner, found) == pytest.approx(np.full(100, 400.0))
         assert found[1::2] == pytest.approx(np.full(100, last), rel=0.02), "and as they are drawn where noise hides it"
@@ -254,7 +254,7 @@ def test_parts_of_durations_are_those_that_were_answered() -> None:
 
 def test_a_part_that_does_not_stand_out_of_its_noise_is_no_time() -> None:
     answer = np.array([[90.0, 6.0, -5.0, 4.0, 10.0]])
-    known = steps.NoisySteps(np.zeros(0), answer, np.array([100.0]), 6.0)
+    known = durations.NoisySteps(np.zeros(0), answer, np.array([100.0]), 6.0)
     (parts,) = known.parts(np.array([[20.0, 20.0, 20.0, 20.0, 20.0]]))
     assert parts[0] > 0.9
     assert parts[1:].max() < 0.05
@@ -265,7 +265,7 @@ def test_with_much_epsilon_parts_of_durations_are_those_of_the_log() -> None:
     first = [10, 900]
     log = log_of(*[[("a", 0), ("b", first[i % 2]), ("c", (100, 1_000)[i % 2])] for i in range(400)])
     price = Price(Curator(log.variants, log=log, randomness=noise.seeded(1)), Fraction(1_000))
-    found = steps.asked_steps(price, np.repeat([100.0, 1_000.0], 200))
+    found = durations.query_steps(price, np.repeat([100.0, 1_000.0], 200))
     parts = found.parts(np.ones(found.noisy.shape))
     assert parts[0] == pytest.approx([0.1, 0, 0, 0, 0.9], abs=0.01)
     assert parts[-1] == pytest.approx([0.9, 0, 0, 0, 0.1], abs=0.01)
@@ -290,5 +290,5 @@ def test_gaps_are_known_between_known_times_in_order(cases: list[list[int]]) -> 
         for j in range(1, len(case))
         if UNKNOWN_TIME not in case[j - 1 : j + 1] and case[j] >= case[j - 1]
     ]
-    at, owners = steps.known_gaps(Cases(np.zeros(len(times), dtype=np.int64), times, offsets, {}))
+    at, owners = durations.gaps_of(Cases(np.zeros(len(times), dtype=np.int64), times, offsets, {}))
     assert list(zip(at.tolist(), owners.tolist(), strict=True)) == wanted

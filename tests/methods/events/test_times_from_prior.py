@@ -10,12 +10,12 @@ from time_tools import YEAR, durations_of, gaps_of, log_of, original_of
 
 import veilog
 from veilog.logs.eventlog import EventLog
-from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.messages import Message
 from veilog.methods._events.assemble import released_cases
-from veilog.methods._events.times.hours import asked_hours
+from veilog.methods._events.times.hours import query_hours
 from veilog.methods._events.times.prices import Price
-from veilog.methods._events.times.prior import PriorTimes, leaned
+from veilog.methods._events.times.prior import PriorTimes, lean_on_prior
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.cases import RawCases
 from veilog.privacy.curator import Curator
@@ -104,7 +104,7 @@ def test_shares_lean_on_a_prior_as_far_as_the_answer_lets_them() -> None:
     for prior, least, most in ((truth, 0.9, 1.0), (other, 0.0, 0.1), (np.roll(truth, 7), 0.0, 0.1)):
         noisy = truth + rng.normal(0, deviation, len(truth))
         found = np.maximum(noisy, 0) / np.maximum(noisy, 0).sum()
-        shares, chance = leaned(found, noisy, prior, deviation**2)
+        shares, chance = lean_on_prior(found, noisy, prior, deviation**2)
         assert shares.sum() == pytest.approx(1)
         assert least <= chance <= most
         if chance > 1 / 2:
@@ -115,7 +115,7 @@ def test_shares_lean_on_a_prior_as_far_as_the_answer_lets_them() -> None:
 
 def test_a_prior_that_is_nearly_right_is_corrected_by_the_answer() -> None:
     truth, prior = np.array([0.7, 0.2, 0.1, 0.0, 0.0, 0.0]), np.array([0.4, 0.4, 0.2, 0.0, 0.0, 0.0])
-    shares, chance = leaned(truth, truth, prior, 0.01**2)
+    shares, chance = lean_on_prior(truth, truth, prior, 0.01**2)
     assert chance > 0.9
     assert np.abs(shares - truth).sum() < 0.05
     assert shares[3:].max() < 1e-3
@@ -127,14 +127,14 @@ def test_a_prior_tells_the_hours_within_parts_of_the_day() -> None:
     found = []
     for prior in (None, PriorTimes([log], Domain())):
         curator = Curator(log.variants, log=log, randomness=noise.seeded(1))
-        found.append(asked_hours(Price(curator, Fraction(1, 4), prior=prior), 60).hours)
+        found.append(query_hours(Price(curator, Fraction(1, 4), prior=prior), 60).hours)
     assert found[0][9] < 1 / 6
     assert found[1][9] > 0.6
 
 
 def test_a_prior_without_starts_of_events_tells_nothing_of_processing() -> None:
     made = veilog.release(
-        started(OWN),
+        draw_starts(OWN),
         "evolve",
         epsilon=2,
         activities=OWN.variants.labels,

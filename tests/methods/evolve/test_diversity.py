@@ -15,7 +15,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import DEFAULTS
-from veilog.methods.evolve.diversity import Edits, _with_edit, diverse, themselves, traces_of
+from veilog.methods.evolve.diversity import Edits, _apply_edit, diverse, themselves, traces_of
 from veilog.methods.evolve.structure import Weighted
 from veilog.methods.evolve.traces import strings
 
@@ -73,11 +73,11 @@ def test_edits_are_as_likely_as_the_chain_has_them_beside_the_trace() -> None:
     chain = chain_of(rng.uniform(0.5, 3.0, (SIZE + 1) ** 2).tolist())
     text = "\x00\x01\x02\x01"
     edits = Edits.of(weighted({text: 3, "\x00\x00\x02\x02\x03\x03": 1}), chain, LONGEST)
-    kinds, places, events, weights = edits._weighted(text, 0.0)
+    kinds, places, events, weights = edits._weigh_edits(text, 0.0)
     chances: dict[str, float] = {}
     found: dict[str, int] = {}
     for kind, place, event, weight in zip(kinds.tolist(), places.tolist(), events.tolist(), weights, strict=True):
-        one = _with_edit(text, kind, place, event)
+        one = _apply_edit(text, kind, place, event)
         assert likely(one, edits.chances) / likely(text, edits.chances) == pytest.approx(weight)
         chances[one] = chances.get(one, 0.0) + weight
     for _ in range(20_000):

@@ -13,7 +13,7 @@ from veilog.logs.variants import Variants
 from veilog.methods.evolve import EvolveSettings, evolve
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import DEFAULTS, Constants
-from veilog.methods.evolve.doubt import Doubt, Prior, doubt_of, imagined
+from veilog.methods.evolve.doubt import Doubt, Prior, doubt_of, imagine_pool
 from veilog.methods.evolve.prototypes import Counted, fit, misfit
 from veilog.methods.evolve.traces import occurrences
 from veilog.methods.method import Request
@@ -77,7 +77,7 @@ def test_an_activity_that_follows_itself_beyond_noise_certainly_repeats() -> Non
 
 def test_the_pool_is_of_both_kinds_of_walks() -> None:
     found = Doubt(np.zeros(3, dtype=bool), 0.25)
-    pool, prior = imagined(BACK, found, 30, 30, replace(DEFAULTS, pool=2000), np.random.default_rng(2))
+    pool, prior = imagine_pool(BACK, found, 30, 30, replace(DEFAULTS, pool=2000), np.random.default_rng(2))
     assert prior.once is not None
     assert prior.usual.sum() == pytest.approx(1)
     assert prior.once.sum() == pytest.approx(1)

@@ -17,13 +17,13 @@ from veilog.methods.evolve.chain import (
     Shortened,
     activity_features,
     clean,
+    limit_repeats,
     relation_and_repeat_features,
     relation_features,
     trigram_features,
-    with_repeats,
 )
 from veilog.methods.evolve.constants import DEFAULTS
-from veilog.methods.evolve.prototypes import Counted, fit, fit_of_counts, medoids, next_generation, rounded
+from veilog.methods.evolve.prototypes import Counted, fit, fit_of_counts, medoids, next_generation, round_weights
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import second_order, share_of_triples
 from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, nearest, occurrences, strings, strings_of
@@ -399,7 +399,7 @@ def test_the_next_generation_takes_possible_steps_only() -> None:
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=20), st.floats(0.01, 5), st.floats(1, 500))
 def test_rounding_keeps_the_total_and_drops_the_small(weights: list[float], smallest: float, total: float) -> None:
     array = np.array(weights)
-    counts = rounded(array, smallest, total)
+    counts = round_weights(array, smallest, total)
     if array.max() > 0:
         assert counts.sum() == max(1, round(total))
         assert (counts[array < min(max(0.3, smallest), array.max() / 2)] == 0).all()
@@ -444,7 +444,7 @@ def test_walks_remember_what_occurs_at_most_once() -> None:
     flow = np.array([[0, 5, 2, 3], [4, 0, 3, 3], [1, 1, 9, 4], [5, 5, 3, 0]], dtype=float)
     rng = np.random.default_rng(2)
     free = Chain(flow, flow > 0)
-    chain = with_repeats(free, np.array([0.1, -3.0, 8.0]), 1.0, DEFAULTS)
+    chain = limit_repeats(free, np.array([0.1, -3.0, 8.0]), 1.0, DEFAULTS)
     assert chain.once.tolist() == [True, True, False]
     for walks in (free, chain):
         often = occurrences(walks.sample(2000, 30, rng), 3)
@@ -459,7 +459,7 @@ def test_walks_remember_what_occurs_at_most_once() -> None:
 
 def test_activities_that_hardly_repeat_lose_their_loops_and_mutants_do_not_repeat_them() -> None:
     flow = np.array([[12, 900, 0], [0, 500, 900], [900, 0, 0]], dtype=float)
-    chain = with_repeats(Chain(flow, flow > 0), np.array([9.0, 200.0]), 5.0, DEFAULTS)
+    chain = limit_repeats(Chain(flow, flow > 0), np.array([9.0, 200.0]), 5.0, DEFAULTS)
     assert chain.once.tolist() == [True, False]  # 9 of 912 are less than a fiftieth
     assert chain.flow.tolist() == [[0, 900, 0], [0, 500, 900], [900, 0, 0]]
     assert not chain.support[0, 0]
@@ -479,21 +479,21 @@ def test_an_activity_that_occurs_oftener_than_there_are_cases_repeats_whatever_n
     flow = np.zeros((4, 4))
     flow[3, 0] = flow[0, 1] = flow[1, 2] = flow[2, 3] = 75.0
     flow[1, 1] = 3325.0
-    chain = with_repeats(Chain(flow, flow > 0), np.array([-20.0, 3.0, 8.0]), 25.0, DEFAULTS)
+    chain = limit_repeats(Chain(flow, flow > 0), np.array([-20.0, 3.0, 8.0]), 25.0, DEFAULTS)
     assert chain.once.tolist() == [True, False, True]
     assert chain.flow[1, 1] == 3325
     assert chain.repeats is not None
     assert chain.repeats[1] * 3400 == pytest.approx(3325 / 60)  # so few only if each has as many as 60 events
     lengths = chain.sample(500, 60, np.random.default_rng(1)).lengths
     assert lengths.mean() > 25
-    certain = with_repeats(Chain(flow, flow > 0), np.array([-1.0, 70.0, 0.0]), 1.0, DEFAULTS)
+    certain = limit_repeats(Chain(flow, flow > 0), np.array([-1.0, 70.0, 0.0]), 1.0, DEFAULTS)
     assert certain.once.tolist() == [True, False, True]  # 70 are less than a fiftieth of 3400, and not of 75
 
 
 def test_what_exceeds_the_cases_by_no_more_than_noise_does_is_no_repeat() -> None:
     flow = np.array([[40, 900, 0], [0, 0, 900], [900, 0, 0]], dtype=float)
-    assert with_repeats(Chain(flow, flow > 0), np.array([3.0, 1.0]), 10.0, DEFAULTS).once.tolist() == [True, True]
-    assert with_repeats(Chain(flow, flow > 0), np.array([3.0, 1.0]), 5.0, DEFAULTS).once.tolist() == [False, True]
+    assert limit_repeats(Chain(flow, flow > 0), np.array([3.0, 1.0]), 10.0, DEFAULTS).once.tolist() == [True, True]
+    assert limit_repeats(Chain(flow, flow > 0), np.array([3.0, 1.0]), 5.0, DEFAULTS).once.tolist() == [False, True]
 
 
 def test_an_activity_that_certainly_repeats_is_on_a_way_from_start_to_end() -> None:
@@ -514,11 +514,11 @@ def test_few_cases_that_repeat_an_activity_often_are_imagined_beside_many_that_d
     flow[3, 0] = flow[0, 1] = flow[1, 2] = flow[2, 3] = 2700.0
     flow[1, 1] = 1400.0
     noisy, rng = np.array([0.0, 20.0, 0.0]), np.random.default_rng(1)
-    chain = with_repeats(Chain(flow, flow > 0), noisy, 8.0, DEFAULTS)
+    chain = limit_repeats(Chain(flow, flow > 0), noisy, 8.0, DEFAULTS)
     often = occurrences(chain.sample(20_000, 60, rng), 3)[:, 1]
     assert (often == 1).mean() > 0.9
     assert (often > 20).sum() > 20  # with the same chance each time: 1 in 10 ** 9
-    many = with_repeats(Chain(flow, flow > 0), np.array([0.0, 920.0, 0.0]), 8.0, DEFAULTS)
+    many = limit_repeats(Chain(flow, flow > 0), np.array([0.0, 920.0, 0.0]), 8.0, DEFAULTS)
     assert many.second is None  # as many as repeat it if each vital is followed by another with the same chance
 
 

@@ -17,8 +17,8 @@ from scipy import stats
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree
-from veilog.methods._relations import drawn_number
-from veilog.methods.sacofa import _advanced, _broken_by, _no_history, exact_rules
+from veilog.methods._relations import draw_number
+from veilog.methods.sacofa import _advance_history, _broken_continuations, _no_history, exact_rules
 
 ABC = ("a", "b", "c")
 trace = st.lists(st.sampled_from(ABC), max_size=6).map(tuple)
@@ -75,14 +75,14 @@ def test_a_prefix_counts_each_violated_pair_once_for_each_relation(
     walk = [activity for activity in walk if activity in known]
     rules = exact_rules(log(cases), known)
     history = _no_history(len(known))
-    assert _broken_by(history, rules, is_first=True)[0].tolist() == [
+    assert _broken_continuations(history, rules, is_first=True)[0].tolist() == [
         rules_broken(cases, (b,), False) for b in known
     ] + [0]
     for length, activity in enumerate(walk, start=1):
-        history = _advanced(history, rules, np.array([known.index(activity)]), is_first=length == 1)
+        history = _advance_history(history, rules, np.array([known.index(activity)]), is_first=length == 1)
         prefix = tuple(walk[:length])
         expected = [rules_broken(cases, (*prefix, b), False) for b in known] + [rules_broken(cases, prefix, True)]
-        assert _broken_by(history, rules, is_first=False)[0].tolist() == expected
+        assert _broken_continuations(history, rules, is_first=False)[0].tolist() == expected
 
 
 def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None:
@@ -90,9 +90,9 @@ def test_a_pair_that_never_occurs_counts_twice_however_often_it_occurs() -> None
     rules = exact_rules(log([("a", "b"), ("b",)]), ("a", "b"))
     history = _no_history(2)
     for length, activity in enumerate([1, 0, 0, 0]):
-        history = _advanced(history, rules, np.array([activity]), is_first=length == 0)
+        history = _advance_history(history, rules, np.array([activity]), is_first=length == 0)
     # b before a; a after a; and at the end b has to follow a
-    assert _broken_by(history, rules, is_first=False)[0].tolist() == [4, 6, 5]
+    assert _broken_continuations(history, rules, is_first=False)[0].tolist() == [4, 6, 5]
 
 
 @given(cases=eventful)
@@ -101,18 +101,18 @@ def test_no_case_of_a_log_breaks_the_rules_of_that_log(cases: list[tuple[str, ..
     for case in filter(None, cases):
         history = _no_history(len(ABC))
         for i, activity in enumerate(case):
-            history = _advanced(history, rules, np.array([ABC.index(activity)]), is_first=i == 0)
-        assert _broken_by(history, rules, is_first=False)[0, -1] == 0
+            history = _advance_history(history, rules, np.array([ABC.index(activity)]), is_first=i == 0)
+        assert _broken_continuations(history, rules, is_first=False)[0, -1] == 0
 
 
 def test_the_number_of_harmful_ones_has_the_distribution_of_the_exponential_mechanism() -> None:
     """Numbers of harmful prefixes fit by chi-squared (fixed seed; false alarm 1e-4)."""
     most, rate = 6, 0.4
     random = np.random.default_rng(11)
-    drawn = np.bincount([drawn_number(most, rate, random) for _ in range(20_000)], minlength=most + 1)
+    drawn = np.bincount([draw_number(most, rate, random) for _ in range(20_000)], minlength=most + 1)
     weights = np.exp(-rate * np.arange(most + 1))
     assert stats.chisquare(drawn, 20_000 * weights / weights.sum()).pvalue > 1e-4
-    assert drawn_number(0, rate, random) == 0
+    assert draw_number(0, rate, random) == 0
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods._prefix_tree.counts import _tree_without_prior
-from veilog.methods._prefix_tree.expand import TreePrior, projected
+from veilog.methods._prefix_tree.expand import TreePrior, project_counts
 from veilog.methods._prefix_tree.tree import NoisyPrefixTree, assign_deepest
 
 LOG = hospital(800, seed=1).variants
@@ -96,7 +96,7 @@ def test_cases_of_other_activities_are_left_out() -> None:
 
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=20), st.floats(0.1, 100))
 def test_projected_numbers_are_the_nearest_with_their_sum(counts: list[float], total: float) -> None:
-    found = projected(np.array(counts), total)
+    found = project_counts(np.array(counts), total)
     assert found.min() >= 0
     assert found.sum() == pytest.approx(total)
     moved = np.array(counts) - found

@@ -13,7 +13,7 @@ from refusals import refused
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
 from veilog.methods import _relations
-from veilog.methods._relations import balanced, play_out, play_out_guided
+from veilog.methods._relations import balance, play_out, play_out_guided
 from veilog.methods.df_laplace import exact_relation
 
 AB = ("a", "b")
@@ -96,14 +96,14 @@ def test_no_relation_is_used_more_often_than_it_is_counted(relation: np.ndarray,
 def test_the_guided_play_out_of_a_log_uses_up_its_whole_relation(cases: list[tuple[str, ...]], seed: int) -> None:
     variants = Variants.from_dict(Counter(cases))
     relation = exact_relation(variants, ABC)
-    assert (balanced(relation) == relation).all()
+    assert (balance(relation) == relation).all()
     assert (used(play_out_guided(ABC, relation, np.random.default_rng(seed)), ABC) == relation).all()
 
 
 @pytest.mark.nightly
 @given(relation=relations, seed=st.integers(0, 99))
 def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(relation: np.ndarray, seed: int) -> None:
-    flow = balanced(relation)
+    flow = balance(relation)
     assert (flow.sum(axis=0) == flow.sum(axis=1)).all()
     assert (flow[relation == 0] == 0).all()
     reached = np.array([False, False, False, True])
@@ -118,7 +118,7 @@ def test_the_guided_play_out_uses_up_what_balance_leaves_and_the_start_reaches(r
 def test_the_balanced_relation_is_a_nearest_one(numbers: list[int]) -> None:
     """No relation over two activities with entries up to 3 is nearer."""
     relation = np.array(numbers).reshape(3, 3)
-    distance = np.abs(balanced(relation) - relation).sum()
+    distance = np.abs(balance(relation) - relation).sum()
     support = np.flatnonzero(relation)
     best = min(
         np.abs(candidate - relation).sum()
@@ -139,8 +139,8 @@ def test_spare_relations_close_a_gap_up_to_their_counts() -> None:
     """Spare relations close a gap: start -> a -> b ten times, but b has no end."""
     relation = np.array([[0, 10, 0], [0, 0, 0], [10, 0, 0]])
     spare = np.array([[0, 10, 0], [0, 0, 7], [10, 0, 0]])
-    assert balanced(relation).sum() == 0
-    assert balanced(relation, spare).tolist() == [[0, 7, 0], [0, 0, 7], [7, 0, 0]]
+    assert balance(relation).sum() == 0
+    assert balance(relation, spare).tolist() == [[0, 7, 0], [0, 0, 7], [7, 0, 0]]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from openly import release
 
 from veilog.errors import ParameterError
 from veilog.logs.variants import Variants
-from veilog.methods.sapa import _pairs_within, within_distance
+from veilog.methods.sapa import _pairs_within, sequences_within
 
 ABC = ("a", "b", "c")
 traces = st.lists(st.lists(st.sampled_from(ABC), max_size=6).map(tuple), min_size=1, max_size=12)
@@ -29,7 +29,7 @@ def test_pairs_within_a_distance_are_those_of_some_trace(cases: list[tuple[str, 
             for b in coded[i + 1 : i + 1 + k]:
                 expected[a, b] = True
     expected[3, 3] = False
-    assert (within_distance(Variants.from_dict(Counter(cases)).sequences, ABC, k) == expected).all()
+    assert (sequences_within(Variants.from_dict(Counter(cases)).sequences, ABC, k) == expected).all()
 
 
 @pytest.mark.slow
@@ -71,7 +71,7 @@ def test_a_larger_k_lets_more_pairs_follow_each_other() -> None:
         released = release(SMALL, "sapa", epsilon=80, seed=4, as_published=True, k=k).variants
         steps.append({pair for case in released.sequences for pair in itertools.pairwise(case)})
     assert steps[0] <= {("a", "b"), ("b", "c"), ("a", "c")}
-    one, two = (within_distance(SMALL.sequences, ABC, k).sum() for k in (1, 2))
+    one, two = (sequences_within(SMALL.sequences, ABC, k).sum() for k in (1, 2))
     assert two > one
 
 

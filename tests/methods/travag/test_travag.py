@@ -17,7 +17,7 @@ from veilog.logs.variants import Variants
 from veilog.measures.similarity import relative_log_similarity
 from veilog.methods import METHODS
 from veilog.methods.method import Request
-from veilog.methods.travag import PUBLISHED, TRAVAG, TrainingState, configured, sample, train
+from veilog.methods.travag import PUBLISHED, TRAVAG, TrainingState, configure, sample, train
 from veilog.methods.travag.networks import initial
 from veilog.methods.travag.private_training import MOST_COLUMNS, columns_that_fit, shares
 from veilog.methods.travag.published_training import plan_as_published
@@ -82,7 +82,7 @@ def test_the_noise_of_the_gradients_is_what_their_charge_pays_for() -> None:
 )
 def test_every_setting_costs_the_same_and_draws_from_its_columns_only(values: dict[str, Any]) -> None:
     asked = curator(seed=None)
-    configuration = configured(TRAVAG.parse({**values, "free_generator_steps": 40}), as_published=False)
+    configuration = configure(TRAVAG.parse({**values, "free_generator_steps": 40}), as_published=False)
     trained = train(asked, request(), configuration)
     guarantee = asked.guarantee()
     assert guarantee.proven and guarantee.epsilon == 1.0

@@ -19,7 +19,7 @@ from veilog.methods.travag import (
     TRAVAG,
     Trained,
     TrainingState,
-    configured,
+    configure,
     published_training,
     sample,
     train,
@@ -53,7 +53,7 @@ def trained_by(configuration: Configuration, said: list[str] | None = None, **mo
 
 
 def test_its_settings_are_found_by_log_epsilon_and_delta() -> None:
-    found = configured(TRAVAG.parse({"configuration": "bpic13-1-0.01", "settings": "program"}), as_published=True)
+    found = configure(TRAVAG.parse({"configuration": "bpic13-1-0.01", "settings": "program"}), as_published=True)
     assert (found.autoencoder_noise, found.critic_noise, found.critic_steps) == (4, 2.4, 2000)
     assert found.of_program and not PUBLISHED["bpic13-1-0.01"].of_program
     assert found.nominal == PUBLISHED["bpic13-1-0.01"].nominal == ("1", "0.01")
@@ -93,7 +93,7 @@ def test_its_settings_are_found_by_log_epsilon_and_delta() -> None:
 )
 def test_what_cannot_be_meant_is_refused(values: dict[str, Any], as_published: bool, said: str) -> None:
     with refused(ParameterError, said):
-        configured(TRAVAG.parse(values), as_published=as_published)
+        configure(TRAVAG.parse(values), as_published=as_published)
 
 
 @pytest.mark.slow

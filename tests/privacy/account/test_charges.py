@@ -39,7 +39,7 @@ from veilog.privacy.mechanisms.mechanism import (
     Subsampled,
     Thresholded,
 )
-from veilog.privacy.mechanisms.sampling import amplified
+from veilog.privacy.mechanisms.sampling import amplify
 from veilog.privacy.unit import ONE_CASE, Unit
 
 PLAN = (NoisedSteps("autoencoder", 0.1234567891, 9.0, 3), NoisedSteps("critic", 1.0, 40.0, 1))
@@ -319,7 +319,7 @@ def test_what_is_asked_of_a_sample_says_so(question: str) -> None:
     assert here.mechanism == Subsampled(there.mechanism, rate, epsilon)
     assert here.sensitivity == there.sensitivity and isinstance(there.sensitivity, Sensitivity)
     assert there.epsilon == cost(there.mechanism, there.sensitivity, there)
-    assert here.epsilon == amplified(epsilon, rate)
+    assert here.epsilon == amplify(epsilon, rate)
     words = f"{there.plain().mechanism}; on a Poisson sample, rate 0.125, there epsilon 0.333333"
     assert str(here.plain().mechanism) == words
 
@@ -395,6 +395,6 @@ def test_conditions_reasons_and_statements_of_a_sample_are_those_of_the_whole() 
     assert whole.guarantee().proven and [s.model for s in whole.guarantee().statements] == ["model"]
     part.void("looked at")
     assert whole.guarantee().reasons == part.guarantee().reasons == (Message("looked at"),)
-    twice = amplified(amplified(Fraction(1), Fraction(1, 2)), Fraction(1, 2))
+    twice = amplify(amplify(Fraction(1), Fraction(1, 2)), Fraction(1, 2))
     assert [charge.epsilon for charge in whole.charges] == [twice]
     assert [charge.epsilon for charge in whole.guarantee().charges] == [2 * twice]

@@ -14,7 +14,7 @@ from scipy import stats
 from veilog.errors import ParameterError
 from veilog.privacy.mechanisms import accountant
 from veilog.privacy.mechanisms.accountant import (
-    calibrated,
+    calibrate,
     composed_epsilon,
     integer_variance,
     smallest_epsilon,
@@ -111,7 +111,7 @@ def test_so_small_a_delta_that_floats_cannot_tell_is_refused() -> None:
     with refused(ParameterError, "training-not-affordable"):
         smallest_epsilon(PARTS, Fraction(1, 10**20), 10.0)
     with refused(ParameterError, "training-not-affordable"):
-        calibrated(PARTS, Fraction(1), Fraction(1, 10**20))
+        calibrate(PARTS, Fraction(1), Fraction(1, 10**20))
 
 
 def test_the_noise_has_the_variance_that_the_proof_asks_for() -> None:
@@ -123,7 +123,7 @@ def test_the_noise_has_the_variance_that_the_proof_asks_for() -> None:
 def test_calibrated_noise_costs_what_was_asked_for_and_never_more(epsilon: str) -> None:
     asked = Fraction(epsilon)
     parts = (NoisedSteps("all", 1.0, 1.0, 5), NoisedSteps("few", 0.2, 3.0, 40))
-    found = calibrated(parts, asked, Fraction(1, 10**6))
+    found = calibrate(parts, asked, Fraction(1, 10**6))
     cost = composed_epsilon(found, 1e-6, about=float(asked))
     assert float(asked) * 0.995 <= cost <= float(asked)
     assert found[1].noise_multiplier / found[0].noise_multiplier == pytest.approx(3)
@@ -146,7 +146,7 @@ def test_the_bound_is_tight_for_little_and_for_much_noise(multiplier: float) -> 
 @pytest.mark.slow
 def test_what_no_noise_can_pay_for_is_refused() -> None:
     with refused(ParameterError, "training-not-affordable"):
-        calibrated([NoisedSteps("all", 1.0, 1.0, 1000)], Fraction(1, 10**8), Fraction(1, 10**12))
+        calibrate([NoisedSteps("all", 1.0, 1.0, 1000)], Fraction(1, 10**8), Fraction(1, 10**12))
 
 
 def test_the_smallest_epsilon_is_what_the_largest_noise_costs() -> None:

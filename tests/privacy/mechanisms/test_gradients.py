@@ -23,7 +23,7 @@ from veilog.privacy.mechanisms.clipped_sums import (
     Outer,
     _longest,
     _Rounded,
-    clipped,
+    clip_sums,
     clipped_sums,
     exact_product,
     integer_sums,
@@ -178,7 +178,7 @@ def squared_length(factors: Any, clip: float, example: int) -> int:
     """Return the squared length of one example's integer gradient, exactly."""
     chosen = np.zeros(len(factors[0][0].errors), np.int64)
     chosen[example] = 1
-    return sum(value * value for value in integers(integer_sums(clipped(factors, clip), chosen)))
+    return sum(value * value for value in integers(integer_sums(clip_sums(factors, clip), chosen)))
 
 
 @pytest.mark.parametrize("away", [1e-2, 1e-4, 1e-6, 1e-8])
@@ -206,7 +206,7 @@ def test_one_case_moves_the_sum_by_its_own_gradient_exactly_whatever_the_log_wei
         [Outer(rng.normal(size=(40, 50)).astype(np.float32), rng.normal(size=(40, 20)).astype(np.float32), 50)],
     ]
     counts = rng.multinomial(cases, np.full(40, 1 / 40))
-    vectors = clipped(factors, clip)
+    vectors = clip_sums(factors, clip)
     before = integers(integer_sums(vectors, counts))
     for column in (0, 39):
         more = counts + (np.arange(40) == column)
@@ -239,7 +239,7 @@ def test_a_case_more_changes_the_sum_by_at_most_the_bound(counts: list[int], add
     network, weights, clip = NETWORKS[1], in_double(NETWORKS[1]), 0.1
     factors = factors_of(network, weights, np.arange(7))
     more = [*counts[:added], counts[added] + 1, *counts[added + 1 :]]
-    vectors = clipped(factors, clip)
+    vectors = clip_sums(factors, clip)
     sums = [integers(integer_sums(vectors, np.array(these))) for these in (more, counts)]
     assert sum((a - b) ** 2 for a, b in zip(*sums, strict=True)) <= 4**GRID
 
@@ -463,7 +463,7 @@ def test_no_integer_gradient_is_longer_than_the_bound_on_it(inputs: str, biases:
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 def test_an_example_that_is_not_finite_adds_not_one_unit(wrong: float) -> None:
     for inputs, errors in (([[wrong, 1.0]], [[1.0, 1.0]]), ([[1.0, 1.0]], [[wrong, 1.0]])):
-        rounded = clipped([[Outer(np.array(inputs), np.array(errors), 2)]], 1.0)
+        rounded = clip_sums([[Outer(np.array(inputs), np.array(errors), 2)]], 1.0)
         ((weight, bias),) = integer_sums(rounded, np.array([1]))
         assert not weight.any() and not bias.any()
 

@@ -20,7 +20,7 @@ from veilog.privacy.curator import Curator
 from veilog.privacy.domain import ALL_FROM_LOG, Domain
 from veilog.privacy.mechanisms import noise
 from veilog.privacy.mechanisms.mechanism import Laplace, Sensitivity, Subsampled
-from veilog.privacy.mechanisms.sampling import amplified, poisson_sample, unamplified
+from veilog.privacy.mechanisms.sampling import amplify, poisson_sample, reverse_amplification
 from veilog.privacy.unit import ONE_CASE, Unit
 
 LOG = Variants.from_dict({("a", "b"): 30, ("a",): 12, ("c", "a", "a"): 1})
@@ -38,17 +38,17 @@ def true_value(epsilon: Fraction, rate: Fraction) -> mpmath.mpf:
 @given(epsilon=epsilons, rate=rates)
 def test_amplified_is_the_theorem_rounded_up(epsilon: Fraction, rate: Fraction) -> None:
     exact = true_value(epsilon, rate)
-    result = mpmath.mpf(amplified(epsilon, rate).numerator) / amplified(epsilon, rate).denominator
+    result = mpmath.mpf(amplify(epsilon, rate).numerator) / amplify(epsilon, rate).denominator
     assert exact - mpmath.mpf(10) ** -40 <= result <= exact + mpmath.mpf("1.01e-12")
-    assert amplified(epsilon, rate) <= epsilon
+    assert amplify(epsilon, rate) <= epsilon
 
 
 @pytest.mark.slow
 @given(epsilon=epsilons, rate=rates)
 def test_unamplified_spends_the_budget_and_no_more(epsilon: Fraction, rate: Fraction) -> None:
-    within = unamplified(epsilon, rate)
+    within = reverse_amplification(epsilon, rate)
     assert within >= epsilon
-    assert epsilon - Fraction(2, 10**12) <= amplified(within, rate) <= epsilon
+    assert epsilon - Fraction(2, 10**12) <= amplify(within, rate) <= epsilon
 
 
 def hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
@@ -92,7 +92,7 @@ def on_a_sample(answer: Callable[[int], np.ndarray], cases: int, rate: float) ->
 def test_enumerated_a_noisy_count_of_a_sample_costs_at_most_the_amplified(cases: int, epsilon: str, rate: str) -> None:
     answer = laplace(float(epsilon))
     one, more = on_a_sample(answer, cases, float(rate)), on_a_sample(answer, cases + 1, float(rate))
-    bound = float(amplified(Fraction(epsilon), Fraction(rate)))
+    bound = float(amplify(Fraction(epsilon), Fraction(rate)))
     assert hockey_stick(one, more, bound) <= 1e-9
     assert hockey_stick(more, one, bound) <= 1e-9
     if cases == 0:  # attained: with one case there is nothing else to hide it
@@ -107,7 +107,7 @@ def test_enumerated_selection_from_a_sample_costs_the_amplified_pair(
 ) -> None:
     answer = selection(float(epsilon), float(delta))
     one, more = on_a_sample(answer, cases, float(rate)), on_a_sample(answer, cases + 1, float(rate))
-    bound = float(amplified(Fraction(epsilon), Fraction(rate)))
+    bound = float(amplify(Fraction(epsilon), Fraction(rate)))
     assert hockey_stick(one, more, bound) <= float(rate) * float(delta) + 1e-9
     assert hockey_stick(more, one, bound) <= float(rate) * float(delta) + 1e-9
 
@@ -132,29 +132,29 @@ def test_questions_on_one_sample_are_amplified_together() -> None:
     sample = curator.subsample(Fraction(1, 4))
     for _ in range(3):
         sample.count(1)
-    together = amplified(Fraction(3), Fraction(1, 4))
-    assert sum(charge.epsilon for charge in curator.charges) == together > 3 * amplified(Fraction(1), Fraction(1, 4))
+    together = amplify(Fraction(3), Fraction(1, 4))
+    assert sum(charge.epsilon for charge in curator.charges) == together > 3 * amplify(Fraction(1), Fraction(1, 4))
     assert [charge.epsilon for charge in sample.charges] == [1, 1, 1]
     assert curator.charges[0].mechanism == Subsampled(Laplace(Fraction(1)), Fraction(1, 4), Fraction(1))
     other = curator.subsample(Fraction(1, 4))
     other.partitions(1, Fraction(1, 100))
     curator.count(Fraction(1, 2))
-    assert sum(c.epsilon for c in curator.charges) == together + amplified(Fraction(1), Fraction(1, 4)) + Fraction(1, 2)
+    assert sum(c.epsilon for c in curator.charges) == together + amplify(Fraction(1), Fraction(1, 4)) + Fraction(1, 2)
     assert curator.guarantee().delta == round_up(other.charges[0].delta / 4) <= 1 / 400 and curator.guarantee().proven
 
 
 def test_a_sample_of_a_sample_is_amplified_twice() -> None:
     curator = Curator(LOG)
     curator.subsample(Fraction(1, 2)).subsample(Fraction(1, 2)).count(1)
-    twice = amplified(amplified(Fraction(1), Fraction(1, 2)), Fraction(1, 2))
+    twice = amplify(amplify(Fraction(1), Fraction(1, 2)), Fraction(1, 2))
     assert curator.charges[0].epsilon == twice
-    assert abs(twice - amplified(Fraction(1), Fraction(1, 4))) < Fraction(3, 10**12)
+    assert abs(twice - amplify(Fraction(1), Fraction(1, 4))) < Fraction(3, 10**12)
 
 
 def test_group_privacy_comes_after_amplification() -> None:
     curator = Curator(LOG, unit=Unit("person", 3))
     curator.subsample(Fraction(1, 2)).count(1)
-    assert curator.guarantee().epsilon == pytest.approx(3 * float(amplified(Fraction(1), Fraction(1, 2))))
+    assert curator.guarantee().epsilon == pytest.approx(3 * float(amplify(Fraction(1), Fraction(1, 2))))
 
 
 def test_public_facts_conditions_and_peeks_of_a_sample_are_those_of_the_log() -> None:
@@ -190,18 +190,18 @@ def test_no_way_of_adding_charges_to_a_sample_goes_past_the_account() -> None:
     account.carry(account.charges)
     account.of_sample(Fraction(1)).charge("count", "", Laplace(Fraction(1)), Sensitivity.of(1), Fraction(1))
     assert len(account.charges) == len(whole.charges) == 3
-    assert sum(c.epsilon for c in whole.charges) == amplified(Fraction(3), Fraction(1, 2))
+    assert sum(c.epsilon for c in whole.charges) == amplify(Fraction(3), Fraction(1, 2))
 
 
 def test_a_sample_costs_no_more_than_the_whole_whatever_is_rounded() -> None:
     """Amplified epsilons, rounded up to 12 decimals, never exceed the epsilon itself."""
     epsilon = Fraction(1, 3 * 10**9)
-    assert amplified(epsilon, Fraction(999_999, 1_000_000)) == epsilon
-    assert amplified(epsilon, Fraction(1)) == unamplified(epsilon, Fraction(1)) == epsilon
+    assert amplify(epsilon, Fraction(999_999, 1_000_000)) == epsilon
+    assert amplify(epsilon, Fraction(1)) == reverse_amplification(epsilon, Fraction(1)) == epsilon
 
 
 def test_above_an_epsilon_of_thirty_the_amplified_one_is_its_sum_with_the_logarithm_of_the_rate() -> None:
     """Above an epsilon of 30, where floats fail, intervals still prove the bound."""
     epsilon, rate = Fraction(40), Fraction(1, 2)
-    assert float(amplified(epsilon, rate)) == pytest.approx(float(true_value(epsilon, rate)), rel=1e-12)
-    assert epsilon - Fraction(2, 10**12) <= amplified(unamplified(epsilon, rate), rate) <= epsilon
+    assert float(amplify(epsilon, rate)) == pytest.approx(float(true_value(epsilon, rate)), rel=1e-12)
+    assert epsilon - Fraction(2, 10**12) <= amplify(reverse_amplification(epsilon, rate), rate) <= epsilon

@@ -13,7 +13,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Sequences, Variants
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms.accountant import (
-    calibrated,
+    calibrate,
 )
 from veilog.privacy.mechanisms.clipped_sums import Outer
 from veilog.privacy.mechanisms.gradients import LEAST_CLIP, MOST_CLIP
@@ -34,7 +34,7 @@ def by_length(sequences: Sequences) -> npt.NDArray[np.int64]:
 @pytest.mark.slow
 def test_the_question_charges_the_whole_plan_at_once() -> None:
     curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
+    plan = calibrate([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
     run = curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
     guarantee = curator.guarantee()
     assert (guarantee.epsilon, guarantee.delta) == (0.5, 1e-5) and guarantee.proven
@@ -64,7 +64,7 @@ def test_a_plan_that_costs_more_than_is_set_aside_is_refused_and_nothing_is_char
 def test_a_clipping_bound_that_floats_cannot_hold_is_refused_before_anything_is_charged(clip: float) -> None:
     """A clipping bound of 1e-46, which would make the noise zero, is refused first."""
     curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
+    plan = calibrate([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
     with refused(ParameterError, "training-clip-out-of-range", least_clip=1e-06):
         curator.training(by_length, 2, plan, (clip,), "0.5", "1e-5")
     assert curator.charges == ()
@@ -72,7 +72,7 @@ def test_a_clipping_bound_that_floats_cannot_hold_is_refused_before_anything_is_
 
 def test_a_training_of_cases_apart_has_no_guarantee() -> None:
     curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
+    plan = calibrate([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(1, 2), Fraction(1, 10**5))
     curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5", apart=True)
     assert not curator.guarantee().proven
 
@@ -80,7 +80,7 @@ def test_a_training_of_cases_apart_has_no_guarantee() -> None:
 @pytest.mark.slow
 def test_a_plan_that_costs_hardly_more_than_is_set_aside_is_refused_too() -> None:
     curator = Curator(LOG)
-    plan = calibrated([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(101, 200), Fraction(1, 10**5))
+    plan = calibrate([NoisedSteps("critic", 1.0, 1.0, 3)], Fraction(101, 200), Fraction(1, 10**5))
     with refused(ParameterError, "training-over-budget", epsilon=0.5):
         curator.training(by_length, 2, plan, (1.0,), "0.5", "1e-5")
     assert curator.charges == ()

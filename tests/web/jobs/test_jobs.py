@@ -15,12 +15,12 @@ from web_work import made, work
 
 from veilog.ledger.ledger import Ledger
 from veilog.messages import message_from
-from veilog.web.jobs.queue import Jobs, _Running, in_turn
+from veilog.web.jobs.queue import Jobs, _Running, order_fairly
 from veilog.web.jobs.records import JobRecord, JobRequest, ServerSettings
 from veilog.web.jobs.results import ReleasedLog, to_text
 from veilog.web.jobs.store import Store, Waiting
 from veilog.web.jobs.worker import PAID, WorkerProcess, WorkerTask
-from veilog.web.server import prepared
+from veilog.web.server import prepare_folder
 
 SESSION = "s" * 32
 LOG = "a" * 32
@@ -31,7 +31,7 @@ class Queue:
 
     def __init__(self, folder: Path, workers: int = 1, memory: int = 4 << 30, seconds: float = 600) -> None:
         limits = {"workers": workers, "job_memory": memory, "job_seconds": seconds}
-        self.settings = ServerSettings(folder=prepared(folder), ledger=folder / "l", token="", **limits)
+        self.settings = ServerSettings(folder=prepare_folder(folder), ledger=folder / "l", token="", **limits)
         self.store = Store(self.settings.folder / "veilog.sqlite")
         if self.store.log(SESSION, LOG) is None:
             self.store.add_log(LOG, SESSION, "ward.csv", 3, ".csv")
@@ -371,7 +371,7 @@ def test_a_job_keeps_the_columns_it_was_queued_with(tmp_path: Path) -> None:
 def test_turns_are_fair(sessions: list[int], served: dict[str, int]) -> None:
     """No session gets a second turn while another waits for its first, in order."""
     waiting = [Waiting(str(number), str(session)) for number, session in enumerate(sessions)]
-    order = in_turn(waiting, served)
+    order = order_fairly(waiting, served)
     assert sorted(order, key=lambda job: int(job.id)) == waiting
     for session in set(map(str, sessions)):
         own = [int(job.id) for job in order if job.session == session]
@@ -387,5 +387,5 @@ def test_turns_are_fair(sessions: list[int], served: dict[str, int]) -> None:
 @pytest.mark.slow
 def test_who_was_served_longest_ago_is_next() -> None:
     waiting = [Waiting("1", "a"), Waiting("2", "a"), Waiting("3", "b"), Waiting("4", "c")]
-    assert [job.id for job in in_turn(waiting, {})] == ["1", "3", "4", "2"]
-    assert [job.id for job in in_turn(waiting, {"a": 3, "b": 1})] == ["4", "3", "1", "2"]
+    assert [job.id for job in order_fairly(waiting, {})] == ["1", "3", "4", "2"]
+    assert [job.id for job in order_fairly(waiting, {"a": 3, "b": 1})] == ["4", "3", "1", "2"]

@@ -16,14 +16,14 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.partition import Partition
-from veilog.report.words import stated
+from veilog.report.words import state_numbers
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
 from veilog.web.work import preview_form
-from veilog.web.work.accounts import account_seen, standing_now
+from veilog.web.work.accounts import account_seen, ledger_status
 from veilog.web.work.preview import FormPreview
-from veilog.web.work.request import asked_for, may_leave, whose
+from veilog.web.work.request import may_leave, privacy_unit, requested_options
 
 ONCE = "once"
 
@@ -56,7 +56,7 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
     needs = METHODS[method].needs(METHODS[method].parse({}))
     delta = {"delta": "1e-3"} if METHODS[method].needs_delta else {}
     request = {"method": method, "epsilon": "1", **delta}
-    assert set(asked_for(request).undeclared) == set(needs)
+    assert set(requested_options(request).undeclared) == set(needs)
     lacking = preview_form(log, request, settings, dry_run=False).lacking
     assert (lacking is not None) == bool(needs)
     if needs:
@@ -66,7 +66,7 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
             released(path, request, settings, tmp_path / "out")
         assert not settings.ledger.exists()
         said = {"labels": "log"} | ({"longest": "log"} if "max_length" in needs else {})
-        assert not asked_for(request | said).undeclared
+        assert not requested_options(request | said).undeclared
     form, expert = (pages.release_form(log, request, ONCE, expert=page) for page in (False, True))
     assert ('name="labels" value="log"' in form) == ("activities" in needs)
     assert ("Ward round" in form) == ("activities" in needs), "the labels of the log stand beside the tick"
@@ -76,10 +76,12 @@ def test_without_a_word_on_what_may_be_known_nothing_is_released(
 def test_what_becomes_of_cases_that_name_nobody_is_asked_for() -> None:
     said = {"method": "laplace", "epsilon": "1", "activities": "log"}
     person = {**said, "unit": "case:patient", "max_cases": "2"}
-    left_out = asked_for({**person, "without_person": "left-out"}).unit
-    assert asked_for(person).unit.without_person == left_out.without_person == "left-out"
-    assert asked_for({**person, "without_person": "own"}).unit.without_person == "own"
-    assert asked_for({**said, "without_person": "left-out"}).unit.name == "case", "the form has it whoever is protected"
+    left_out = requested_options({**person, "without_person": "left-out"}).unit
+    assert requested_options(person).unit.without_person == left_out.without_person == "left-out"
+    assert requested_options({**person, "without_person": "own"}).unit.without_person == "own"
+    assert requested_options({**said, "without_person": "left-out"}).unit.name == "case", (
+        "the form has it whoever is protected"
+    )
 
 
 @pytest.mark.nightly
@@ -87,7 +89,7 @@ def test_a_part_of_the_cases_is_asked_for_and_pays_for_itself(
     path: Path, log: LogRecord, settings: ServerSettings, tmp_path: Path
 ) -> None:
     request = {**EVOLVE, "epsilon": "1", "subset": "month=2024-01"}
-    assert asked_for(request).subset == Partition("month", "2024-01")
+    assert requested_options(request).subset == Partition("month", "2024-01")
     assert 'value="month=2024-01"' in pages.release_form(log, request, ONCE, expert=True)
     assert preview_form(log, {**request, "subset": "month=2024-1"}, settings).parameter == "subset"
     Ledger.open(settings.ledger, create=True).set_budget(files.read(path), 1)
@@ -135,7 +137,7 @@ def test_the_longest_cases_that_may_be_imagined_have_a_dry_run(log: LogRecord, s
     ],
 )
 def test_the_owners_word_is_read_as_it_was_said(form: dict[str, str], activities: Any, max_length: Any) -> None:
-    asked = asked_for({"method": "evolve", "epsilon": "1", **form})
+    asked = requested_options({"method": "evolve", "epsilon": "1", **form})
     assert (asked.declared.activities, asked.declared.max_length) == (activities, max_length)
 
 
@@ -190,13 +192,13 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert verdict(page) == (tone, strength, epsilon)
     assert learnt in page and "Protected" not in page
     nobody = strength == "none in practice"
-    assert stated(result.guarantee.protects) in page
+    assert state_numbers(result.guarantee.protects) in page
     assert (tone == "bad") == ("about-people" in says(page))
     answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")
     outside = (tmp_path / "out" / "recipient-report.html").read_text()
     assert f'<div class="tile {tone}">' in outside and f"Protection is {strength}" in outside
-    assert standing_now(result, log, settings).account.strength == strength
+    assert ledger_status(result, log, settings).account.strength == strength
 
 
 @pytest.mark.nightly
@@ -205,7 +207,7 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
     for number in range(3):
         result = released(path, EVOLVE, settings, tmp_path / f"out{number}")
     assert settings.ledger is not None and str(settings.ledger) not in to_text(result)
-    now = standing_now(result, log, settings)
+    now = ledger_status(result, log, settings)
     assert now is not None and now.account is not None and now.account.strength == "weak"
     page = pages.job_page(job("release", result, EVOLVE), log, ONCE, now=now)
     assert verdict(page)[1:] == ("good", "1") and 'id="account-now" data-strength="weak"' in page
@@ -227,11 +229,11 @@ def test_the_account_is_judged_by_all_that_it_gave_away(path: Path, settings: Se
 def test_an_epsilon_that_protects_nobody_needs_the_word(word: str, log: LogRecord, settings: ServerSettings) -> None:
     request = {**EVOLVE, "epsilon": "3.9", "allow_no_protection": word}
     with pytest.raises(ParameterError) as caught:
-        asked_for(request)
+        requested_options(request)
     assert caught.value.parameter == "allow_no_protection"
     assert preview_form(log, request, settings).parameter == "allow_no_protection"
-    assert asked_for({**request, "allow_no_protection": "Unprotected"}).allow_no_protection
-    assert asked_for({**EVOLVE, "epsilon": "3.89"}).allow_no_protection is False
+    assert requested_options({**request, "allow_no_protection": "Unprotected"}).allow_no_protection
+    assert requested_options({**EVOLVE, "epsilon": "3.89"}).allow_no_protection is False
     assert 'name="allow_no_protection"' in pages.release_form(log, request, ONCE)
 
 
@@ -331,7 +333,7 @@ def test_what_noise_does_to_an_attribute_is_said_beforehand(log: LogRecord, sett
 def test_whose_the_cases_are_is_what_was_said_of_the_release_or_of_the_log(
     columns: dict[str, str], unit: str | None, person: str | bool
 ) -> None:
-    assert whose(columns, unit) == person
+    assert privacy_unit(columns, unit) == person
 
 
 @pytest.mark.nightly

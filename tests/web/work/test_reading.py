@@ -13,9 +13,9 @@ from web_logs import EVOLVE, read, record, silent, written
 from veilog._language import spoken
 from veilog.errors import InputError, ParameterError
 from veilog.logs import files
-from veilog.logs.synthetic.hospital import hospital, started
+from veilog.logs.synthetic.hospital import draw_starts, hospital
 from veilog.measures.singling_out.rates import Rate
-from veilog.messages import Message, said_to
+from veilog.messages import Message, for_surface
 from veilog.methods import METHODS
 from veilog.releasing import preview
 from veilog.web.jobs.records import ServerSettings
@@ -24,7 +24,7 @@ from veilog.web.pages import render as pages
 from veilog.web.work import preview_form, request
 from veilog.web.work.log_reader import log_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.request import asked_for, can_be_asked_for, offers, refuse_attributes, said_at_import
+from veilog.web.work.request import can_be_asked_for, imported_settings, offers, refuse_attributes, requested_options
 
 
 def page_of(found: ReadLog, columns: dict[str, str] | None = None) -> str:
@@ -106,7 +106,7 @@ def test_the_transitions_that_a_log_has_are_advised_in_each_language(tmp_path: P
     instead = noticed.of_this_log
     assert instead is not None and (instead.code, instead.values["value"]) == ("lifecycle-instead", "'over and out'")
     assert noticed.policy == "keep" and "`lifecycle='over and out'`" in noticed.advice
-    with said_to("pages"):
+    with for_surface("pages"):
         english = noticed.advice
         assert english in page_of(found) and "lifecycle=" not in page_of(found)
         with spoken("de"):
@@ -123,7 +123,7 @@ def test_a_long_name_in_an_example_is_cut_before_it_is_kept(tmp_path: Path) -> N
 
 def test_what_does_not_help_is_not_advised(tmp_path: Path) -> None:
     rows = ["1,a,02/04/2020", "2,b,03/04/2020"]
-    with said_to("pages"):
+    with for_surface("pages"):
         found = read(written(tmp_path / "log.csv", "case,activity,timestamp", *rows))
         assert found.advice == Message("date-order-unclear").advice
     assert found.problem == sentence("date-order-unclear", doubtful="02/04/2020") and found.advice in page_of(found)
@@ -176,8 +176,8 @@ def test_import_asks_for_the_person_and_what_each_column_is(stays: ReadLog) -> N
 def test_a_form_begins_with_what_was_said_at_import(stays: ReadLog, settings: ServerSettings) -> None:
     said = {"person": "Patienten-ID", "max_cases": "2", "is_Patienten-ID": "identifying", "is_ward": "release"}
     log = record(stays, said)
-    assert said_at_import(log) == {"attributes": "ward", "unit": "Patienten-ID", "max_cases": "2"}
-    form = pages.release_form(log, said_at_import(log), "once")
+    assert imported_settings(log) == {"attributes": "ward", "unit": "Patienten-ID", "max_cases": "2"}
+    form = pages.release_form(log, imported_settings(log), "once")
     assert 'name="unit" value="Patienten-ID" checked' in form
     assert re.search(r'name="attributes" value="ward" checked', form)
     assert 'name="attributes" value="Patienten-ID"' not in form
@@ -244,9 +244,9 @@ def test_settings_of_methods_release_no_more_than_was_said(
     form = {**EVOLVE, "method": "pripel", "p_attribute_names": asked}
     assert isinstance(preview_form(record(stays, said), form, settings), Refused)
     with refused(ParameterError, why):
-        refuse_attributes(asked_for(form), record(stays, said))
+        refuse_attributes(requested_options(form), record(stays, said))
     named = {**form, "p_attribute_names": "ward"}
-    refuse_attributes(asked_for(named), record(stays, {"person": "", "is_ward": "release"}))
+    refuse_attributes(requested_options(named), record(stays, {"person": "", "is_ward": "release"}))
 
 
 def test_every_setting_that_names_attributes_to_release_is_looked_at() -> None:
@@ -309,14 +309,14 @@ def test_a_name_that_lists_others_asks_for_none_of_them(settings: ServerSettings
     asks = page_of(found).partition('name="is_Alter, Beruf"')[2].partition("</select>")[0]
     assert asks and 'value="release"' not in asks
     log = record(found, {"is_Alter, Beruf": "release"})
-    assert said_at_import(log) == {}
-    form = pages.release_form(log, said_at_import(log), "once")
+    assert imported_settings(log) == {}
+    form = pages.release_form(log, imported_settings(log), "once")
     assert 'name="attributes"' not in form
     assert preview_form(log, EVOLVE, settings).lacking is None, "the rest can be released"
     asked = {**EVOLVE, "attributes": "Alter, Beruf", "delta": "1e-6"}
     assert sentence("attribute-left-out", name="Alter") in preview_form(log, asked, settings).problem
     both = record(found, {**log.columns, "is_Beruf": "release"})
-    assert said_at_import(both) == {"attributes": "Beruf"}
+    assert imported_settings(both) == {"attributes": "Beruf"}
 
 
 @pytest.mark.parametrize("name", ["a,b", "a\nb", "a\rb", " a", "a ", "", "a\u2028b", ","])
@@ -328,11 +328,11 @@ def test_names_that_a_list_would_break_are_known(name: str) -> None:
 @pytest.mark.slow
 def test_starts_of_events_come_with_times_and_not_as_an_attribute(settings: ServerSettings, tmp_path: Path) -> None:
     path = tmp_path / "started.xes"
-    files.write(started(hospital(40, seed=3)), path)
+    files.write(draw_starts(hospital(40, seed=3)), path)
     found, asked = read(path), {**EVOLVE, "times": "0.3", "processing": "yes"}
     asks = page_of(found).partition('name="is_start_timestamp"')[2].partition("</select>")[0]
     assert 'value="identifying"' in asks and 'value="release"' not in asks
-    assert "attributes" not in said_at_import(record(found, {"is_start_timestamp": "release"}))
+    assert "attributes" not in imported_settings(record(found, {"is_start_timestamp": "release"}))
     assert preview_form(record(found, {"is_start_timestamp": "release"}), asked, settings).plan.wanted.processing
     refusal = preview_form(record(found, {"is_start_timestamp": "identifying"}), asked, settings)
     assert sentence("attribute-identifying", name="start_timestamp") in refusal.problem

@@ -10,12 +10,12 @@ from web_logs import check_of, job, read, record, released, says, written
 
 from veilog.ledger.ledger import Ledger
 from veilog.logs.synthetic.hospital import hospital
-from veilog.report.decision import decided
-from veilog.report.words import of_other_accounts, title_of_budget
+from veilog.report.decision import decision_facts
+from veilog.report.words import other_accounts_sentence, title_of_budget
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 from veilog.web.pages import render as pages
-from veilog.web.work.accounts import account_seen, standing_now
+from veilog.web.work.accounts import account_seen, ledger_status
 
 ASKED = {"method": "laplace", "epsilon": "1", "labels": "log", "longest": "log", "p_depth": "2"}
 
@@ -38,7 +38,7 @@ def owned(path: Path) -> LogRecord:
 
 def page_of(made: ReleasedLog, path: Path, settings: ServerSettings) -> str:
     log = owned(path)
-    now = standing_now(made, log, settings)
+    now = ledger_status(made, log, settings)
     return html.unescape(pages.job_page(job("release", made, ASKED), log, "once", now=now))
 
 
@@ -70,9 +70,9 @@ def test_next_months_file_may_be_about_the_same_people(settings: ServerSettings,
     assert "other-accounts" in says(before) and "/account#join" in before, "before it is paid for, and not after alone"
     made = made_of(april, "1", settings)
     assert "other-accounts" not in says(check_of(owned(april), ASKED, settings))
-    page, standing = page_of(made, april, settings), standing_now(made, owned(april), settings)
+    page, standing = page_of(made, april, settings), ledger_status(made, owned(april), settings)
     assert state_of("other-releases", page) == "checked" and "(account 2)" in page
-    assert standing is not None and standing.others == 1 and of_other_accounts(standing) in page
+    assert standing is not None and standing.others == 1 and other_accounts_sentence(standing) in page
     assert "klinik-03" not in page, "it may be another browser's file"
 
 
@@ -90,7 +90,7 @@ def test_where_the_ledger_is_gone_the_page_does_not_vouch_for_it(settings: Serve
     Ledger.open(place, create=True).reserve(hospital(30, seed=1).variants, "laplace", epsilon=1)
     exchanged = replace(made, entry=7)
     assert state_of("other-releases", page_of(exchanged, path, settings)) == "to-confirm"
-    assert standing_now(replace(made, entry=None), _log(path), settings) is None
+    assert ledger_status(replace(made, entry=None), _log(path), settings) is None
 
 
 def _log(path: Path) -> LogRecord:
@@ -101,9 +101,9 @@ def _log(path: Path) -> LogRecord:
 def test_a_shared_inside_report_names_no_file_of_another_browser(settings: ServerSettings, tmp_path: Path) -> None:
     march, april = ward(tmp_path / "klinik-03.csv", 400), ward(tmp_path / "klinik-04.csv", 500)
     made_of(march, "1", settings)
-    standing = standing_now(made_of(april, "1", settings), owned(april), settings)
+    standing = ledger_status(made_of(april, "1", settings), owned(april), settings)
     report = (april.with_suffix(".1") / "internal-report.html").read_text()
-    assert standing is not None and of_other_accounts(standing) in report and "klinik-03" not in report
+    assert standing is not None and other_accounts_sentence(standing) in report and "klinik-03" not in report
 
 
 def of_persons(path: Path, cases: int) -> Path:
@@ -119,14 +119,14 @@ def test_persons_with_several_cases_are_spoken_of_once(settings: ServerSettings,
     out = tmp_path / "subset"
     made = released(path, {**ASKED, "subset": "month=2024-03"}, settings, out, name=path.name)
     assert made.known is not None and made.owner is not None
-    (unit,) = (check for check in decided(made.known, 1, made.owner).checks if check.code == "unit")
+    (unit,) = (check for check in decision_facts(made.known, 1, made.owner).checks if check.code == "unit")
     assert unit.state == "against" and "“Patient”: 99 " in unit.why
     assert "--" not in unit.why, "no option of the command: a page has none"
     assert made.owner_only.notes == ()
     unsent = {**ASKED, "epsilon": "20", "allow_no_protection": "unprotected", "subset": "month=2024-03"}
     weak = released(path, unsent, settings, tmp_path / "weak", name=path.name)
     assert weak.known is not None and weak.owner_only.notes == ()
-    decision = decided(weak.known, 1, weak.owner)
+    decision = decision_facts(weak.known, 1, weak.owner)
     assert decision.checks == ()
     assert any("“Patient”: 99 " in said for said in decision.cautions)
     assert "--unit" not in " ".join(decision.cautions)

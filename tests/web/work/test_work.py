@@ -27,7 +27,7 @@ from veilog.ledger.store import fingerprint
 from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.logs.variants import Variants
-from veilog.messages import said_to
+from veilog.messages import for_surface
 from veilog.methods import METHODS
 from veilog.methods.laplace import LaplaceSettings, laplace
 from veilog.methods.settings import Range
@@ -41,7 +41,7 @@ from veilog.web.pages import render as pages
 from veilog.web.work import preview, preview_form, release_job, release_log, work_on
 from veilog.web.work.accounts import InAccount
 from veilog.web.work.preview import FormPreview, guarantee_beside
-from veilog.web.work.request import asked_for, offered
+from veilog.web.work.request import offered_parameters, requested_options
 
 
 @pytest.fixture(scope="module")
@@ -174,7 +174,7 @@ def test_what_is_no_log_is_refused_without_a_path_of_this_machine(tmp_path: Path
 
 def test_a_form_is_read_as_people_write_numbers() -> None:
     form = {"method": "evolve", "epsilon": "0,5", "delta": "", "p_rounds": "2", "unit": "", "labels": "log"}
-    asked = asked_for(form)
+    asked = requested_options(form)
     assert (asked.epsilon, asked.delta, asked.unit.name) == (Fraction(1, 2), 0, "case")
     assert asked.settings.to_json()["rounds"] == 2
     assert asked.command("a b.xes", "release.xes") == (
@@ -196,11 +196,11 @@ def test_a_form_is_read_as_people_write_numbers() -> None:
 )
 def test_what_cannot_be_meant_is_refused_without_any_data(form: dict[str, str]) -> None:
     with pytest.raises(ParameterError):
-        asked_for(form)
+        requested_options(form)
 
 
 def test_no_parameter_that_is_offered_names_a_file() -> None:
-    offered_names = {p.name: p.what for method in METHODS.values() for p in offered(method)}
+    offered_names = {p.name: p.what for method in METHODS.values() for p in offered_parameters(method)}
     assert not [name for name, what in offered_names.items() if what.startswith(("file", "path"))]
     assert [p.name for p in METHODS["sacofa"].parameters if p.what.startswith("file")] == ["rules_file"]
 
@@ -381,7 +381,7 @@ def test_the_command_and_the_python_that_are_shown_do_the_same(
     test_mode = ServerSettings(folder=tmp_path, ledger=settings.ledger, token="t", seed=3)
     released(hospital_file, request_, test_mode, tmp_path / "out")
     expected = (tmp_path / "out" / "release.xes").read_bytes()
-    asked = asked_for(request_).seeded(3)
+    asked = requested_options(request_).seeded(3)
     monkeypatch.chdir(tmp_path)
     Path("log.xes").write_bytes(hospital_file.read_bytes())
     Path("activities.txt").write_text("\n".join(asked.declared.activities or ()))
@@ -417,7 +417,7 @@ def test_a_ledger_that_cannot_be_used_is_told_without_a_path_of_this_machine(
         released(hospital_file, EVOLVE, replace(settings, ledger=ledger), tmp_path / "out")
     said = {"damaged": "it is damaged", "no folder": "The folder does not exist."}
     assert said[trouble] in in_command(error.value)
-    with said_to("pages"):
+    with for_surface("pages"):
         assert "another time" not in str(error.value)
 
 
@@ -458,7 +458,7 @@ def test_measures_that_fail_do_not_lose_the_release(
     def full(*args: object, **kwargs: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("veilog.web.work.comparison.gathered", full)
+    monkeypatch.setattr("veilog.web.work.comparison.gather_facts", full)
     result = released(hospital_file, EVOLVE, settings, tmp_path / "out")
     assert "not enough memory" in result.missing[0]
     assert "release.xes" in result.files
@@ -484,7 +484,7 @@ def test_logs_of_very_many_variants_are_compared_after_all_the_rest(
     settings: ServerSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("veilog.report.facts.COMPARED_AT_ONCE", 1)
-    monkeypatch.setattr("veilog.web.work.release_job.predicted", lambda sides, before, progress: before)
+    monkeypatch.setattr("veilog.web.work.release_job.predict_outcome", lambda sides, before, progress: before)
     path = tmp_path / "log.xes"
     files.write(hospital(40, seed=3), path)
     for thorough in (False, True):
@@ -573,7 +573,7 @@ def test_a_worker_takes_the_plan_and_reads_no_form(
     def refused(form: object) -> None:
         raise AssertionError("a form was read")
 
-    monkeypatch.setattr("veilog.web.work.request.asked_for", refused)
+    monkeypatch.setattr("veilog.web.work.request.requested_options", refused)
     (tmp_path / "out").mkdir()
     task = WorkerTask("release", str(hospital_file), "log.xes", {}, request, str(tmp_path / "out"))
     made = work_on(task, settings, silent)

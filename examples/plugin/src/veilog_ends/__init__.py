@@ -1,4 +1,4 @@
-"""Example of a method in a package of its own: the first and last activities of cases.
+"""Example of a method in another package: the first and last activities of cases.
 
 Every case is reduced to its first and its last activity. One noisy histogram counts the pairs. A case is in one bin, so
 the query has sensitivity 1 and the release uses epsilon. All else is post-processing of the answer.

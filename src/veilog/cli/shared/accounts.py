@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
-from veilog._language import counted
-from veilog.cli.shared.tables import key_values, listing
-from veilog.ledger.accounts import Account, figures_of, in_figures
+from veilog._language import count_phrase
+from veilog.cli.shared.tables import key_values, plain_table
+from veilog.ledger.accounts import Account, figures_of, format_amount
 from veilog.ledger.entry import Entry
 from veilog.ledger.rules import Composed, ComposedCost, FixedSchedule
 from veilog.messages import Message
@@ -47,9 +47,9 @@ def _guessing_rows(found: ComposedCost | None) -> Iterable[tuple[str, str]]:
     if found is None:
         return
     if found.planned is None or found.composed is None:
-        yield "together", f"the deltas of the releases add up to more than {in_figures(found.delta)}"
+        yield "together", f"the deltas of the releases add up to more than {format_amount(found.delta)}"
         return
-    at = f"at delta = {in_figures(found.delta)}"
+    at = f"at delta = {format_amount(found.delta)}"
     planned, composed = (f"epsilon = {up(e, 4)} {at}" for e in (found.planned, found.composed))
     yield "together", f"{planned}, if the budget of each was fixed before the first"
     yield "", f"{composed}, if each was chosen after seeing earlier ones, within this limit"
@@ -79,7 +79,7 @@ def account_table(account: Account, together: ComposedCost | None) -> Group:
     parted = any(entry.subset is not None for entry in (*account.entries, *account.uncounted))
     names = ("release", "time", "method", "epsilon", "delta", "unit", "cases", "state", "SHA-256 of the file")
     shown = [name for name in names if name != "cases" or parted]
-    table = listing(*shown, right=("release", "epsilon", "delta"))
+    table = plain_table(*shown, right=("release", "epsilon", "delta"))
     listed: list[tuple[str, str, Entry]] = [(str(entry.number), entry.state, entry) for entry in account.entries]
     listed += [("", "not counted", entry) for entry in account.uncounted]
     for number, state, entry in listed:
@@ -87,8 +87,8 @@ def account_table(account: Account, together: ComposedCost | None) -> Group:
             number,
             entry.time,
             escape(entry.method + (" (as published)" if entry.as_published else "")),
-            "none" if entry.epsilon is None else in_figures(entry.epsilon),
-            "none" if entry.delta is None else in_figures(entry.delta),
+            "none" if entry.epsilon is None else format_amount(entry.epsilon),
+            "none" if entry.delta is None else format_amount(entry.delta),
             escape(entry.unit),
             *([escape(entry.subset or "all")] if parted else []),
             state,
@@ -105,7 +105,7 @@ def _facts(account: Account) -> list[tuple[str, str]]:
     facts.append(("spent", "without a bound" if spent is None else figures_of(spent)))
     if account.counting is not None and account.composed is not None:
         facts.append(("composed", figures_of(account.composed)))
-    most = "" if account.holds_up_to is None else f", for a log of up to {counted(account.holds_up_to, 'case')}"
+    most = "" if account.holds_up_to is None else f", for a log of up to {count_phrase(account.holds_up_to, 'case')}"
     facts.append(("protection left", account.strength + most))
     if account.most_cases is not None:
         facts.append(("holds for", f"a person of at most {account.most_cases} cases, the smallest bound used"))

@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.text import Text
 
-from veilog._files import default_ledger, made_folder
+from veilog._files import default_ledger, make_folder
 from veilog._plain import to_json
 from veilog.cli.shared.accounts import account_view
 from veilog.cli.shared.log_input import Output
@@ -26,7 +26,7 @@ from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
 from veilog.messages import Message, OwnerMessage
 from veilog.privacy.account.guarantee import Guarantee
-from veilog.releasing.account_notes import entered_warnings, unentered
+from veilog.releasing.account_notes import entered_warnings, unentered_message
 
 SUFFIX = ".ledger"
 
@@ -74,7 +74,7 @@ class Keeping:
             return Ledger.open(place, waiting=waiting, name=log.name, account=self.account)
         if place is not None and not seeded:
             name = "standard input" if is_pipe(log) else log.name
-            return Ledger.open(made_folder(place), create=True, waiting=waiting, name=name, account=self.account)
+            return Ledger.open(make_folder(place), create=True, waiting=waiting, name=name, account=self.account)
         if self.account is not None:
             raise ParameterError("account-without-ledger", parameter="account", number=self.account)
         return None
@@ -108,7 +108,7 @@ class Keeping:
             found = entered_warnings(entry, log)
             return list(found), {"warnings": to_json(found)} if found else {}
         unknown = self.no_ledger or not guarantee.proven
-        return [] if unknown else [unentered(guarantee.delta or 0)], {}
+        return [] if unknown else [unentered_message(guarantee.delta or 0)], {}
 
 
 DEFAULT_LEDGER = Keeping()

@@ -26,7 +26,7 @@ from rich.text import Text
 
 from veilog._files import check_writable, sha256_of
 from veilog.cli.shared.options import DEFAULT_GROUPING, Grouping, Reading
-from veilog.cli.shared.paths import is_pipe, outgoing, received
+from veilog.cli.shared.paths import input_file, is_pipe, output_file
 from veilog.cli.shared.tables import findings_table
 from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
 from veilog.errors import ParameterError
@@ -35,7 +35,7 @@ from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings
 from veilog.logs.input.formats import ReadRequest
-from veilog.logs.input.loader import grouped, roles_of, whole
+from veilog.logs.input.loader import group_variants, roles_of, whole
 from veilog.logs.input.source import Progress, Source
 from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.tables.table_reader import is_large, table_reader_of
@@ -78,8 +78,8 @@ class Output:
             return
         if isinstance(value, dict):
             own = {**value.get("owner_only", {})} | ({} if account is None else {"account": account.totals()})
-            own |= {"input": _hashed(self.of)} if self.of else {}
-            value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hashed(wrote)}}
+            own |= {"input": _hash_files(self.of)} if self.of else {}
+            value = value | ({"owner_only": own} if own else {}) | {"about": about() | {"output": _hash_files(wrote)}}
         write_json(value, self.target)
         CALL.get().told.append(self.target)
 
@@ -89,13 +89,13 @@ class Output:
             self.console.print(what, soft_wrap=whole)
 
 
-def _hashed(files: Iterable[Path]) -> list[dict[str, str | None]]:
+def _hash_files(files: Iterable[Path]) -> list[dict[str, str | None]]:
     """Return the files with the SHA-256 of their content; None for what is no file."""
     return [{"path": str(path), "sha256": sha256_of(path)} for path in files]
 
 
 @contextmanager
-def shown_progress(*, time_left: bool = False, also: str = "") -> Iterator[Callable[[str, float | None], None]]:
+def show_progress(*, time_left: bool = False, also: str = "") -> Iterator[Callable[[str, float | None], None]]:
     """Show progress on stderr for people; silent if stderr is no terminal.
 
     For long work it has the ``time_left``, and ``also`` another note.
@@ -120,7 +120,7 @@ def named(log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING, *,
     """
     _settle_pandas()
     if is_pipe(log):
-        log = received(reading.format, reading.most())
+        log = input_file(reading.format, reading.most())
     return Source(log, reading.options(grouping, released=released))
 
 
@@ -148,7 +148,7 @@ def _settle_pandas() -> None:
             sys.meta_path.remove(_NoPandas)
 
 
-def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:
+def read_request(source: Source, reading: Reading, progress: Progress, *, collect_all: bool = False) -> ReadRequest:
     """Return the request to read this log.
 
     With ``collect_all``, findings that stop reading are collected. Two processes are faster for large files that are
@@ -166,9 +166,9 @@ def asked_of(source: Source, reading: Reading, progress: Progress, *, collect_al
 
 
 def read_log(source: Source, reading: Reading) -> EventLog:
-    with shown_progress() as progress:
+    with show_progress() as progress:
         progress(f"reading {source.path.name}", None)
-        return whole(source, asked_of(source, reading, progress))
+        return whole(source, read_request(source, reading, progress))
 
 
 def read_released(source: Source, reading: Reading) -> EventLog:
@@ -188,13 +188,13 @@ def read_variants(source: Source, reading: Reading) -> Variants:
 
 def read_grouped(source: Source, reading: Reading) -> tuple[Grouped, tuple[Finding, ...]]:
     """Return the variants, first and last time, and the findings."""
-    with shown_progress() as progress:
-        asked = asked_of(source, reading, progress)
-        found = grouped(source, asked)
+    with show_progress() as progress:
+        asked = read_request(source, reading, progress)
+        found = group_variants(source, asked)
     return found, asked.findings.result()
 
 
-def opened(out: Output, log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING) -> Source:
+def open_source(out: Output, log: Path, reading: Reading, grouping: Grouping = DEFAULT_GROUPING) -> Source:
     """Return the log of the command after showing the columns that were guessed.
 
     A wrong guess must be seen.
@@ -218,7 +218,7 @@ def check_target(target: Path, format_: str | None, *, spreadsheet_safe: bool = 
     For standard output it is a file whose content is sent there in the end.
     """
     if is_pipe(target):
-        place = outgoing(format_)
+        place = output_file(format_)
         files.check_target(place, spreadsheet_safe=spreadsheet_safe)
         return place
     files.check_target(target, spreadsheet_safe=spreadsheet_safe)
@@ -237,15 +237,15 @@ def read_events(source: Source, reading: Reading, *, for_whole: str | None = Non
 
     A large Parquet file stays on disk if possible; several files and tables of engines always do.
     """
-    from veilog.logs.storage.loader import stored, whole_of  # here, as most logs are in one file and fit in memory
+    from veilog.logs.storage.loader import store_log, whole_of  # here, as most logs are in one file and fit in memory
 
     if source.is_elsewhere:
-        with shown_progress() as progress:
-            asked = asked_of(source, reading, progress)
-            found = stored(source, asked) if for_whole is None else whole_of(source, asked, for_whole)
+        with show_progress() as progress:
+            asked = read_request(source, reading, progress)
+            found = store_log(source, asked) if for_whole is None else whole_of(source, asked, for_whole)
     elif for_whole is None and is_large(source):
-        with shown_progress() as progress:
-            found = stored(source, asked_of(source, reading, progress))
+        with show_progress() as progress:
+            found = store_log(source, read_request(source, reading, progress))
     else:
         found = None
     return read_log(source, reading) if found is None else found

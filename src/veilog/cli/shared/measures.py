@@ -10,12 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from veilog._language import counted, share_in_percent
+from veilog._language import count_phrase, share_in_percent
 from veilog._notebook import figure
 from veilog.audits.bounds import AuditResult
 from veilog.charts import lasting, times_view
 from veilog.cli.shared.releases import pair
-from veilog.cli.shared.tables import key_values, listing
+from veilog.cli.shared.tables import key_values, plain_table
 from veilog.measures import Comparison
 from veilog.measures.disclosure import RiskResult
 from veilog.measures.disclosure.measure import EXPLAINED
@@ -25,12 +25,12 @@ from veilog.measures.singling_out.linkage import Linkability
 from veilog.measures.singling_out.measure import SinglingOut
 from veilog.measures.singling_out.rates import Control, Rate, Success
 from veilog.measures.singling_out.words import (
-    found_in_words,
+    found_sentence,
     inferred_in_words,
+    knowledge_sentence,
     like_who,
     linked_in_words,
-    own_path_in_words,
-    said_once,
+    own_path_sentence,
 )
 from veilog.measures.use_cases import Assessment, Grade
 
@@ -59,7 +59,7 @@ _PRINTED = (
 
 
 def _measures(result: Comparison, names: Iterable[str]) -> Table:
-    table = listing("measure", "value", "", right=("value",), dim=("measure",))
+    table = plain_table("measure", "value", "", right=("value",), dim=("measure",))
     for name, value, meaning in _lines(result, names):
         table.add_row(escape(name), figure(value), escape(meaning))
     return table
@@ -95,7 +95,7 @@ def comparison_table(result: Comparison) -> Group:
 
 def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
     """Return the share of the cases that obey each rule, first for all of them."""
-    table = listing("rule", "original", "release", right=("original", "release"), title="cases that obey the rules")
+    table = plain_table("rule", "original", "release", right=("original", "release"), title="cases that obey the rules")
     for row in rules:
         shares = ("not known" if of is None else share_in_percent(of) for of in (row["original"], row["released"]))
         table.add_row(escape(row["rule"] or "all rules"), *shares)
@@ -105,7 +105,7 @@ def rules_table(rules: Sequence[Mapping[str, Any]]) -> Table:
 def use_cases_table(use_cases: Mapping[str, Assessment]) -> Group:
     """Return the use cases: a sentence for each, and its numbers beside references."""
     numbers = ("release", "original", "another sample", "unprotected", "utility")
-    table = listing("", *numbers, "", right=numbers, dim=("",), title="use cases")
+    table = plain_table("", *numbers, "", right=numbers, dim=("",), title="use cases")
     for judgement in use_cases.values():
         for judged in judgement.aspects.values():
             if judged.value is None:
@@ -151,7 +151,7 @@ def unique_line(row: Mapping[str, Any]) -> Text:
     """Return the cases that knowledge of one kind and size singles out."""
     cases: list[str] = row["cases"]
     more = f" and {len(cases) - _SHOWN:,} more, which --json lists" if len(cases) > _SHOWN else ""
-    known = f"{counted(row['size'], 'activity', 'activities')} ({_KNOWN[row['background']]})"
+    known = f"{count_phrase(row['size'], 'activity', 'activities')} ({_KNOWN[row['background']]})"
     return Text(f"{known} may single out (confidential): {', '.join(cases[:_SHOWN])}{more}", style="yellow")
 
 
@@ -165,10 +165,10 @@ def risk_lines(exposed: Exposure | None, results: Iterable[RiskResult], time: st
     lines = []
     if exposed is not None:
         persons = exposed.person is not None
-        own = own_path_in_words(exposed.people, exposed.alone, persons=persons)
+        own = own_path_sentence(exposed.people, exposed.alone, persons=persons)
         lines.append(Text(own, style="bold red" if exposed.alone else "bold green"))
         parts = ([row for row in exposed.results if row.with_start is known] for known in (False, True))
-        lines += [Text(found_in_words(rows, persons=persons)) for rows in parts if rows]
+        lines += [Text(found_sentence(rows, persons=persons)) for rows in parts if rows]
         if exposed.example is not None:
             lines.append(Text(like_who(exposed.example, persons=persons) + " (Confidential.)", style="yellow"))
         if exposed.without_start is not None:
@@ -190,7 +190,7 @@ def _activity_sentences(results: Sequence[RiskResult]) -> Iterator[str]:
     for background, done in outcomes.items():
         alike.setdefault(tuple(done), []).append(_KNOWN[background])
     for shared, known in alike.items():
-        yield said_once("An attacker who knows", f" ({'; '.join(known)})", shared)
+        yield knowledge_sentence("An attacker who knows", f" ({'; '.join(known)})", shared)
 
 
 def _outcome(found: RiskResult) -> str:
@@ -201,7 +201,7 @@ def _outcome(found: RiskResult) -> str:
         fewest = round(1 / found.worst_case) if found.worst_case else 2
         return f"singles out no case: {fewest:,} or more cases always fit"
     least = "" if found.exact else "at least "
-    return f"may single out {least}{found.unique:,} of {counted(found.cases, 'case')}"
+    return f"may single out {least}{found.unique:,} of {count_phrase(found.cases, 'case')}"
 
 
 def attack_lines(linked: Linkability | None, inferred: Inference | None, *, published: bool = False) -> list[Text]:
@@ -256,7 +256,7 @@ def _attack_group(
     title: str, known: str, control: Control, rows: Iterable[tuple[str, str, Success, Rate, bool]], note: str
 ) -> Group:
     numbers = ("people", "original", "release", _CONTROLS[control], "release beyond these")
-    table = listing(known, *numbers, right=numbers, title=title)
+    table = plain_table(known, *numbers, right=numbers, title=title)
     for name, people, success, beyond, more in rows:
         rates = (_rate(rate) for rate in (success.original, success.released, success.baseline))
         table.add_row(escape(name), people, *rates, _gain_text(beyond, more))
@@ -273,7 +273,7 @@ def _singling_out_group(result: SinglingOut) -> Group:
         _CONTROLS[result.control],
         "release beyond these",
     )
-    table = listing(*names, right=names, dim=("attack succeeds",), title="risk before and after")
+    table = plain_table(*names, right=names, dim=("attack succeeds",), title="risk before and after")
     for row in result.results:
         known = f"{row.size} and the start" if row.with_start else str(row.size)
         g, s = row.guessed, row.singled_out
@@ -312,7 +312,7 @@ def risk_table(results: Iterable[RiskResult]) -> Group:
     attribute = any(r.attribute_disclosure is not None for r in results)
     told = ("attribute disclosure",) if attribute else ()
     numbers = ("size", "candidates", "case disclosure", "trace disclosure", *told, "worst case", "unique")
-    table = listing("background", *numbers[:3], "", *numbers[3:], right=numbers)
+    table = plain_table("background", *numbers[:3], "", *numbers[3:], right=numbers)
     notes = []
     for r in results:
         about = "" if r.exact else "about "
@@ -363,7 +363,7 @@ def audit_view(result: AuditResult) -> Group:
         ]
     )
     names = ("attack tried", "seemed to show")
-    tried = listing(*names, right=names[1:], dim=names)
+    tried = plain_table(*names, right=names[1:], dim=names)
     for attack, seemed in sorted(result.tried, key=lambda found: -found[1])[:8]:
         tried.add_row(escape(attack), f"{seemed:.2f}")
     fine = result.audited_epsilon <= result.claim and not (result.white_box and result.white_box.faults)

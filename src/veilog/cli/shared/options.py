@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from veilog.cli.shared.paths import is_pipe
 from veilog.errors import ParameterError
-from veilog.logs.engines.engine import called
+from veilog.logs.engines.engine import engine_name
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
 from veilog.logs.input.source import DEFAULT_LIMIT, ReadOptions
@@ -40,7 +40,7 @@ WHOLE = Parameter(converter=_whole)
 """Annotation of options with whole numbers: ``Annotated[int | None, WHOLE, ...]``."""
 
 
-def quoted(path: Path) -> str:
+def quote_path(path: Path) -> str:
     """Return a file as a shell takes it; ``-`` stands for standard input or output."""
     return shlex.quote(str(path))
 
@@ -289,7 +289,9 @@ class Grouping:
     def needs_events(self, what: str) -> None:
         """Refuse an engine for work that needs more than variants."""
         if self.engine != "duckdb":
-            raise ParameterError("engine-without-events", parameter="engine", what=what, called=called(self.engine))
+            raise ParameterError(
+                "engine-without-events", parameter="engine", what=what, called=engine_name(self.engine)
+            )
 
 
 DEFAULT_GROUPING = Grouping()

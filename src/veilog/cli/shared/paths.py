@@ -39,7 +39,7 @@ def is_pipe(path: Path) -> bool:
     return path == _PIPE
 
 
-def in_words(path: Path, *, out: bool = False) -> str:
+def path_text(path: Path, *, out: bool = False) -> str:
     """Return the name of a log for messages."""
     return ("standard output" if out else "standard input") if is_pipe(path) else str(path)
 
@@ -53,7 +53,7 @@ def check_formats(arguments: Mapping[str, Any]) -> None:
         raise ParameterError("format-without-pipe", parameter="format")
 
 
-def received(format_: str | None, limit: int) -> Path:
+def input_file(format_: str | None, limit: int) -> Path:
     """Return a file with the content of standard input, in a log's format.
 
     It is removed when the command ends.
@@ -77,7 +77,7 @@ def received(format_: str | None, limit: int) -> Path:
     return place
 
 
-def outgoing(format_: str | None) -> Path:
+def output_file(format_: str | None) -> Path:
     """Return a file for output to standard output; :func:`send` sends it."""
     from veilog.logs.input.formats import SUFFIXES
 
@@ -97,7 +97,7 @@ def send(place: Path) -> None:
         raise OutputError("output-not-writable", reason=reason(error)) from error
 
 
-def without_folder(text: str) -> str:
+def hide_folder(text: str) -> str:
     """Return a message about kept files without their folder, an internal matter."""
     for folder in _folders:
         text = text.replace(f"{folder}/", "")
@@ -105,7 +105,7 @@ def without_folder(text: str) -> str:
 
 
 @contextmanager
-def cleared() -> Iterator[None]:
+def remove_at_end() -> Iterator[None]:
     """Remove at the end of the block what it kept."""
     try:
         yield

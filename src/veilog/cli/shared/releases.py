@@ -11,10 +11,10 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from veilog._language import counted
+from veilog._language import count_phrase
 from veilog._notebook import figure
 from veilog.charts import lasting
-from veilog.cli.shared.tables import key_values, listing
+from veilog.cli.shared.tables import key_values, plain_table
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations
@@ -62,7 +62,7 @@ def method_view(method: Method) -> Group:
         ("paper", method.paper or "none: our own method"),
         ("added by", method.package or ""),
     ]
-    parameters = listing("-p", "by default", "")
+    parameters = plain_table("-p", "by default", "")
     for p in method.parameters:
         parameters.add_row(Text(p.name, style="bold"), escape(figure(p.default)), escape(p.what))
     top = key_values([row for row in rows if row[1]], title=escape(method.name))
@@ -110,7 +110,7 @@ def guarantee_panel(guarantee: Guarantee, *, as_published: bool) -> Panel:
         lines.append(Text(f"Noise: {guarantee.numerics}."))
     lines.extend(Text(f"{c.only_if} ({c.code})", style="yellow") for c in guarantee.conditions)
     names = ("question", "for", "noise", "epsilon", "delta")
-    charges = listing(*names, dim=names)
+    charges = plain_table(*names, dim=names)
     shown = guarantee.charges[:8]
     for c in (charge.plain() for charge in shown):
         charges.add_row(c.question, escape(str(c.purpose)), str(c.mechanism), up(c.epsilon), up(c.delta))
@@ -130,7 +130,7 @@ def expected_view(expected: Expected, cost: Guarantee, more: Sequence[tuple[str,
     many = "" if sizes.activities is None else f", {sizes.activities:,} activities"
     rows: list[tuple[str, str | Text]] = [
         ("protection", Text(_protection(g), style=f"bold {_STRENGTH[g.strength]}")),
-        ("previewed on", f"{expected.twins} synthetic logs of {counted(sizes.cases, 'case')}{many}, "
+        ("previewed on", f"{expected.twins} synthetic logs of {count_phrase(sizes.cases, 'case')}{many}, "
                      f"{sizes.length:.3g} events each"),
         ("similarity", Text(str(expected.message), style="bold green" if expected.promising else "bold red")),
     ]  # fmt: skip
@@ -212,8 +212,8 @@ def _first(name: str, texts: Sequence[str], style: str, *, brief: bool = False) 
 
 
 def _sizes(variants: Variants) -> str:
-    kinds = f"{counted(variants.cases, 'case')}, {counted(len(variants), 'variant')}"
-    return f"{kinds}, {counted(variants.events, 'event')}"
+    kinds = f"{count_phrase(variants.cases, 'case')}, {count_phrase(len(variants), 'variant')}"
+    return f"{kinds}, {count_phrase(variants.events, 'event')}"
 
 
 def _protection(guarantee: Guarantee) -> str:
@@ -221,7 +221,7 @@ def _protection(guarantee: Guarantee) -> str:
     if not guarantee.proven:
         return f"none by differential privacy: {'; '.join(map(str, guarantee.reasons))}"
     given = " if its conditions hold" if guarantee.conditions else ""
-    most = "" if guarantee.holds_up_to is None else f" for a log of up to {counted(guarantee.holds_up_to, 'case')}"
+    most = "" if guarantee.holds_up_to is None else f" for a log of up to {count_phrase(guarantee.holds_up_to, 'case')}"
     return f"{guarantee.strength}{most}; {pair(guarantee.epsilon, guarantee.delta)} for one {guarantee.unit}{given}"
 
 
@@ -231,7 +231,7 @@ def _durations(found: CaseDurations) -> str:
     halves = f"half up to {lasting(new.median)}, of the original {lasting(old.median)}"
     means = f"on average {lasting(new.mean)}, of the original {lasting(old.mean)}"
     few = " (too few to estimate durations)" if new.cases < FEW else ""
-    return f"of {counted(new.cases, 'released case')}{few}: {halves}; {means}"
+    return f"of {count_phrase(new.cases, 'released case')}{few}: {halves}; {means}"
 
 
 def _confidential_lines(released: Release, log: str) -> list[str]:

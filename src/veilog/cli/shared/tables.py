@@ -27,7 +27,9 @@ def key_values(rows: Iterable[tuple[str, Any]], title: str | None = None) -> Tab
     return table
 
 
-def listing(*columns: str, right: Collection[str] = (), dim: Collection[str] = (), title: str | None = None) -> Table:
+def plain_table(
+    *columns: str, right: Collection[str] = (), dim: Collection[str] = (), title: str | None = None
+) -> Table:
     """Return a table without lines, with numbers to the right, and dim columns."""
     table = Table(box=None, padding=(0, 2, 0, 0), title=title, title_justify="left")
     for name in columns:

@@ -169,7 +169,7 @@ _AT_ONCE = 2.0
 
 
 @contextlib.contextmanager
-def at_once() -> Iterator[None]:
+def end_at_once() -> Iterator[None]:
     """Let SIGTERM and Ctrl-C end the process at once in this block, by the system.
 
     It is for imports. A native library that is loaded with too little memory may never come back to Python, which then
@@ -225,6 +225,6 @@ def stopped_by() -> int:
     return 128 + signals[-1] if signals else INTERRUPTED
 
 
-def at_a_terminal() -> bool:
+def is_terminal() -> bool:
     """Return True if a user is there to answer a question."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()

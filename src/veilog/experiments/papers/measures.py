@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from veilog.errors import ParameterError, VeilogError
-from veilog.experiments.experiment import EMPTY, MOST_RUNS, Cell, Given, Measured, Number, models, released, utility
+from veilog.experiments.experiment import EMPTY, MOST_RUNS, Cell, Given, Measured, Number, make_release, models, utility
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.anomalies import normal_share
@@ -62,7 +62,7 @@ def utilities(given: Given, cell: Cell) -> Measured:
     elif cell.get("variants"):
         made, known = _redraw_release(given, cell)
     else:
-        made = released(given, cell).variants
+        made = make_release(given, cell).variants
     if made.events == 0:
         return Measured({}, str(known.get("problem", EMPTY)))
     values, problem = utility(original, made) | known, None
@@ -84,11 +84,11 @@ def _redraw_release(given: Given, cell: Cell) -> tuple[Variants, dict[str, Any]]
     least, most = map(int, str(cell.get("variants")).split("-"))
     for attempt in range(_DRAWS):
         seeded = replace(cell, settings=settings, run=cell.run + attempt * MOST_RUNS)
-        found = sorted(released(given, seeded).variants.to_dict().items(), key=_length)
+        found = sorted(make_release(given, seeded).variants.to_dict().items(), key=_length)
         listed = {sequence: cases for sequence, cases in found if len(sequence) > 1}
         if least <= len(listed) <= most:
             made = Variants.from_sequences(listed.keys(), listed.values())
-            return made, {"similarity_by_place": by_place(in_the_file(given.log), listed)}
+            return made, {"similarity_by_place": similarity_by_place(variants_in_file(given.log), listed)}
     return Variants.from_dict({}), {"problem": f"none of {_DRAWS} draws had {least} to {most} variants"}
 
 
@@ -107,7 +107,7 @@ def _generate_as_published(given: Given, cell: Cell) -> tuple[Variants, dict[str
     made = Variants.from_arrays(columns.labels, columns.codes, columns.offsets, np.rint(counts / OVER).astype(np.int64))
     return made, {
         "similarity": relative_log_similarity(log.variants, all_of_them).value,
-        "similarity_by_place": by_place(in_the_file(log), listed),
+        "similarity_by_place": similarity_by_place(variants_in_file(log), listed),
     }
 
 
@@ -121,14 +121,14 @@ def drawn(trained: Trained, cases: int, seed: int) -> tuple[np.ndarray, Variants
     return counts, Variants.from_arrays(columns.labels, columns.codes, columns.offsets, counts), listed
 
 
-def in_the_file(log: EventLog) -> dict[tuple[str, ...], int]:
+def variants_in_file(log: EventLog) -> dict[tuple[str, ...], int]:
     """Return the cases of each variant, in the order of their first place in the file."""
     labels, codes = log.activity_codes
     names = np.array(labels, dtype=object)[codes]
     return dict(Counter(tuple(names[a:b]) for a, b in itertools.pairwise(log.offsets.tolist())))
 
 
-def by_place(original: Mapping[tuple[str, ...], int], made: Mapping[tuple[str, ...], int]) -> float:
+def similarity_by_place(original: Mapping[tuple[str, ...], int], made: Mapping[tuple[str, ...], int]) -> float:
     """Return relative log similarity as TraVaG's program computes it.
 
     Its library takes the variants at the same place of both lists for equal, and moves only the rest of their shares.
@@ -150,7 +150,7 @@ def directly_follows(given: Given, cell: Cell) -> Measured:
 
     It also has the lost variants. A release with epsilons has their mean, least and largest.
     """
-    release = released(given, cell)
+    release = make_release(given, cell)
     if release.variants.events == 0:
         return Measured({}, EMPTY)
     values: dict[str, Number] = {"frequency": frequency_emd(given.log, release.variants)}
@@ -170,7 +170,7 @@ def directly_follows(given: Given, cell: Cell) -> Measured:
 def file_to_file(given: Given, cell: Cell) -> Measured:
     """Return the minutes from reading a file to writing one, all of it, each time."""
     wall, used = time.perf_counter(), time.process_time()
-    release = released(Given(given.path, name=given.name), cell)
+    release = make_release(Given(given.path, name=given.name), cell)
     with tempfile.TemporaryDirectory() as folder:
         release.save(Path(folder) / "released.xes")
     return Measured({"minutes": (time.perf_counter() - wall) / 60, "cpu_minutes": (time.process_time() - used) / 60})
@@ -198,7 +198,7 @@ def disclosure(given: Given, cell: Cell) -> Measured:
 def suppression(given: Given, cell: Cell) -> Measured:
     """Return sizes, similarity and the paper's disclosure of TLKC's release or log."""
     original = given.log.variants
-    left = released(given, cell).variants if cell.method else original
+    left = make_release(given, cell).variants if cell.method else original
     if left.events == 0:
         return Measured({}, EMPTY)
     size = int(cell.get("l") or cell.get("size"))
@@ -221,7 +221,7 @@ def models_and_sizes(given: Given, cell: Cell) -> Measured:
     The models are discovered with the noise threshold of the paper and without one, as its authors' program does.
     """
     original = given.log.variants
-    made = released(given, cell).variants if cell.method else original
+    made = make_release(given, cell).variants if cell.method else original
     if made.events == 0:
         return Measured({"size_ratio": made.cases / original.cases}, EMPTY)
     values: dict[str, Number] = {

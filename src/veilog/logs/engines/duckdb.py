@@ -41,13 +41,13 @@ from veilog.logs.engines.engine import (
     Grouped,
     RowQuery,
     event_index,
-    given_key,
+    index_key,
     refuse_equals,
     refuse_life_cycle,
     refuse_ties,
     refuse_type,
-    settled,
-    spilling,
+    settle_counts,
+    spill_settings,
     sql_name,
     sql_text,
     timed_key,
@@ -59,7 +59,7 @@ from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, bytes_of, silent
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.logs.tables.events import RowFindings, blank, check_bad, check_names, check_spare, count_times
-from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.parquet import PARQUET, is_parquet, open_file
 from veilog.logs.tables.table_reader import Piece, pieces, table_reader_of
 from veilog.logs.variants import Variants
 from veilog.messages import Message
@@ -96,7 +96,7 @@ def load(
     case = "c, o" if state.nameless else "c"
     if state.indexed:
         _note_index(connection, f"FROM events {where} GROUP BY {case} HAVING bool_or(g IS NULL)", findings)
-    given = f", {given_key('g', 'a')} AS x" if state.indexed else ""
+    given = f", {index_key('g', 'a')} AS x" if state.indexed else ""
     events = f"SELECT {case}, {timed_key('coalesce(t, 0)', 'a')} AS k, t IS NULL AS m{given} FROM events {where}"
     start, end = connection.execute(f"SELECT min(t), max(t) FROM events {where}").fetchall()[0]
     return EventQuery(events, list(state.codes), True, state.empty_cases, case, start, end, state.indexed)
@@ -189,7 +189,7 @@ def _events(piece: Piece, state: _Loading, findings: Findings) -> pa.Table:
     state.epochs.update(times.epochs)
 
     encoded = as_dictionary(labels)
-    known = [state.codes.setdefault(label, len(state.codes)) for label in _used(encoded, keep)]
+    known = [state.codes.setdefault(label, len(state.codes)) for label in _used_labels(encoded, keep)]
     if len(state.codes) >= 1 << ACTIVITY_BITS:
         raise InputError("activities-too-many", path=findings.path, value=1 << ACTIVITY_BITS)
     position = np.arange(start, start + size)
@@ -207,7 +207,7 @@ def _events(piece: Piece, state: _Loading, findings: Findings) -> pa.Table:
     return (batch if keep.all() else batch.filter(pa.array(keep))).cast(_NO_EVENTS)
 
 
-def _used(encoded: Any, keep: Any) -> list[str]:
+def _used_labels(encoded: Any, keep: Any) -> list[str]:
     """Return the labels of a dictionary, in order; unused ones become the first kept."""
     labels = encoded.dictionary.to_pylist()
     used = np.zeros(len(labels), dtype=np.bool_)
@@ -249,7 +249,7 @@ class DuckFiles:
 @contextlib.contextmanager
 def connected(options: ReadOptions) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open a private DuckDB within its limit, without fetched extensions or leftovers."""
-    with spilling(options) as spill:
+    with spill_settings(options) as spill:
         config: dict[str, Any] = {
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
@@ -268,7 +268,7 @@ def connected(options: ReadOptions) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.execute("SET TimeZone = 'UTC'")
             yield connection
         except duckdb.Error as error:
-            raise _in_words(error, options) from error
+            raise _translate_error(error, options) from error
         except RuntimeError as error:
             if "Query interrupted" not in str(error):
                 raise
@@ -277,7 +277,7 @@ def connected(options: ReadOptions) -> Iterator[duckdb.DuckDBPyConnection]:
             connection.close()
 
 
-def _in_words(error: duckdb.Error, options: ReadOptions) -> InputError | ParameterError | EngineError:
+def _translate_error(error: duckdb.Error, options: ReadOptions) -> InputError | ParameterError | EngineError:
     reason = str(error).splitlines()[0]
     if _disk_is_full(error):
         return EngineError("engine-disk-full", reason=reason)
@@ -299,7 +299,7 @@ def _plain_parquet(
         return None
     if any(not is_parquet(file) or oddity(file, roles) or unlike(file, files[0]) for file in files):
         return None
-    schema, rows = opened(files[0]).schema_arrow, sum(PARQUET.rows(file) for file in files)
+    schema, rows = open_file(files[0]).schema_arrow, sum(PARQUET.rows(file) for file in files)
     stepped = roles.transition
     if EVENT_INDEX in schema.names or (stepped is not None and not is_text(plain_type(schema.field(stepped).type))):
         return None
@@ -310,7 +310,7 @@ def _plain_parquet(
     name = case if pa.types.is_integer(schema.field(roles.case).type) else f"{case}::VARCHAR"
     table = (
         f"SELECT {name} AS c, {sql_name(roles.activity)}::VARCHAR AS a, {time} AS t, {step} AS s, {ROW} AS i, "
-        f"{finer} AS finer, {unnamed(roles.case)} AS nameless FROM {rows_in(files)}"
+        f"{finer} AS finer, {is_unnamed(roles.case)} AS nameless FROM {rows_in(files)}"
     )
     found = connection.sql(
         "SELECT a, count(*) FILTER (WHERE nameless OR t IS NULL) AS faulty, min(t) AS low, max(t) AS high, "
@@ -326,14 +326,14 @@ def _plain_parquet(
         steps = connection.sql(f"SELECT a, s, count(*) FROM ({table}) GROUP BY a, s ORDER BY a, s").fetchall()
         Transitions.of(steps).done(findings, told_apart=False)
     count_times(findings, rows, naive=rows if kind.tz is None else 0, cut=pc.sum(found["finer"]).as_py())
-    key = timed_key("t", coded(connection, found.select(["a"])))
+    key = timed_key("t", label_places(connection, found.select(["a"])))
     return EventQuery(f"SELECT c, {key} AS k FROM ({table})", labels, start=low, end=high)
 
 
 def rows_in(files: Sequence[Source]) -> str:
     """Return a query of all columns and, of each row, how many come before it."""
     before = [0, *itertools.accumulate(PARQUET.rows(file) for file in files)][:-1]
-    columns = ", ".join(sql_name(name) for name in opened(files[0]).schema_arrow.names)
+    columns = ", ".join(sql_name(name) for name in open_file(files[0]).schema_arrow.names)
     # Wildcards stand for themselves in brackets.
     paths = ", ".join(sql_text(re.sub(r"([*?\[])", r"[\1]", str(file.path))) for file in files)
     place = "file_row_number" if len(files) == 1 else f"{before}[file_index::BIGINT + 1]::BIGINT + file_row_number"
@@ -345,7 +345,7 @@ def rows_in(files: Sequence[Source]) -> str:
 
 def oddity(file: Source, roles: Roles) -> Message | None:
     """Return what DuckDB reads here unlike our own reader; None for nothing."""
-    schema = opened(file).schema_arrow
+    schema = open_file(file).schema_arrow
     if PARQUET.notes(file).case_key is not None or PARQUET.notes(file).empty is not None:
         return Message("file-cases-need-index")
     if roles.clock is not None or roles.two_events or roles.takes_spare:
@@ -371,19 +371,19 @@ def oddity(file: Source, roles: Roles) -> Message | None:
 
 def unlike(file: Source, first: Source) -> Message | None:
     """Return how this file's columns differ from the first's; None if they do not."""
-    found, wanted = ({f.name: plain_type(f.type) for f in opened(one).schema_arrow} for one in (file, first))
+    found, wanted = ({f.name: plain_type(f.type) for f in open_file(one).schema_arrow} for one in (file, first))
     if found == wanted:
         return None
     names = sorted(found.keys() ^ wanted.keys()) or sorted(name for name in wanted if found[name] != wanted[name])
     return Message("columns-of-files-differ", name=names[0], file=first.path.name)
 
 
-def unnamed(column: str) -> str:
+def is_unnamed(column: str) -> str:
     """Return the SQL condition of a case or an activity without a name."""
     return f"coalesce({sql_name(column)}::VARCHAR, '') = ''"
 
 
-def coded(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
+def label_places(connection: duckdb.DuckDBPyConnection, labels: pa.Table) -> str:
     """Return the SQL for the places of the values of column ``a`` among these labels."""
     connection.register("labels", labels)
     connection.execute("CREATE TYPE activity AS ENUM (SELECT a FROM labels ORDER BY a)")
@@ -472,38 +472,40 @@ class DuckTable:
 
     def columns(self) -> list[str]:
         with connected(self.options) as connection:
-            return list(self._opened(connection).names)
+            return list(self._open_table(connection).names)
 
     def count(self) -> int:
         """Return the number of rows."""
         with connected(self.options) as connection:
-            self._opened(connection)
-            return int(_one(connection, "count(*)", f"FROM {self._name}")[0])
+            self._open_table(connection)
+            return int(_fetch_one(connection, "count(*)", f"FROM {self._name}")[0])
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
         with connected(self.options) as connection:
             progress("looking at the events", None)
-            schema = self._opened(connection)
+            schema = self._open_table(connection)
             kind = schema.field(roles.timestamp).type
             return group(
-                connection, self._keyed(connection, self._sound(connection, roles, findings), kind, findings), progress
+                connection,
+                self._event_query(connection, self._sound(connection, roles, findings), kind, findings),
+                progress,
             )
 
     def listed(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> RowQuery:
         """Return all columns of the rows that count, after all checks."""
         refuse_life_cycle(roles)
-        schema = self._opened(connection)
+        schema = self._open_table(connection)
         sound = self._sound(connection, roles, findings)
         if sound.alone or sound.index is not None or not sound.placed:
             same = f"SELECT c FROM ({sound.rows}) GROUP BY c, {'' if sound.alone else 't, '}i HAVING count(*) > 1"
-            refuse_equals(_one(connection, "count(*)", same)[0], sound.index, self._where)
+            refuse_equals(_fetch_one(connection, "count(*)", same)[0], sound.index, self._where)
         # A given index stands below the times, so veilog's own, which stands above them, must not be seen.
         names = [name for name in schema.names if name != EVENT_INDEX or sound.alone]
         case, activity = (sql_name(name) for name in (roles.case, roles.activity))
-        taken, _ = _taken(schema.field(roles.timestamp))
+        taken, _ = _time_columns(schema.field(roles.timestamp))
         position = self._position(connection, schema) if sound.placed else "0"
-        columns = (_by_characters(schema.field(name)) for name in names)
+        columns = (_binary_column(schema.field(name)) for name in names)
         relation = (
             f"(SELECT {', '.join(columns)}, {position} AS {ROW} FROM {self._name} WHERE "
             f"nullif({case}::VARCHAR, '') IS NOT NULL AND nullif({activity}::VARCHAR, '') IS NOT NULL "
@@ -512,7 +514,7 @@ class DuckTable:
         told_apart = sound.placed and sound.index is None
         return RowQuery(relation, pa.schema([schema.field(name) for name in names]), sound.found.rows, told_apart)
 
-    def _opened(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
+    def _open_table(self, connection: duckdb.DuckDBPyConnection) -> pa.Schema:
         """Attach the database, and return the columns of the table."""
         if not self.database.is_file():
             raise InputError("database-missing", path=self.database)
@@ -548,7 +550,7 @@ class DuckTable:
             refuse_type(activity.name, str(activity.type), "names of activities", where)
         if not (pa.types.is_timestamp(time.type) or pa.types.is_date(time.type)):
             refuse_type(time.name, str(time.type), "timestamps", where)
-        taken, finer = _taken(time)
+        taken, finer = _time_columns(time)
         return (
             f"SELECT nullif({sql_name(case.name)}::VARCHAR {_CHARACTERS}, '') AS c, "
             f"nullif({sql_name(activity.name)}::VARCHAR {_CHARACTERS}, '') AS a, {taken} AS t, "
@@ -577,20 +579,20 @@ class DuckTable:
 
     def _sound(self, connection: duckdb.DuckDBPyConnection, roles: Roles, findings: Findings) -> _Sound:
         """Return the rows with case, activity and time, or raise an error on their faults."""
-        schema = self._opened(connection)
+        schema = self._open_table(connection)
         rows, index = self._rows(connection, schema, roles), self._index(schema)
         whole = f"SELECT * FROM ({rows}) WHERE c IS NOT NULL AND a IS NOT NULL AND t IS NOT NULL"
-        found, dropped = settled(
+        found, dropped = settle_counts(
             lambda clean: _counts(connection, whole if clean else rows), findings, index, self._where
         )
         rows = whole if dropped else rows
         alone = index is not None and self.options.index is None  # veilog's own index stands above the times
         if found.unplaced or index is not None:
             ties = f"SELECT c FROM ({rows}) GROUP BY c, {'' if alone else 't, '}i HAVING min(a) <> max(a)"
-            refuse_ties(_one(connection, "count(*)", ties)[0], index, self._where)
+            refuse_ties(_fetch_one(connection, "count(*)", ties)[0], index, self._where)
         return _Sound(rows, found, index, alone)
 
-    def _keyed(
+    def _event_query(
         self, connection: duckdb.DuckDBPyConnection, sound: _Sound, kind: pa.DataType, findings: Findings
     ) -> EventQuery:
         """Return the query to group, with an event as one key."""
@@ -598,11 +600,11 @@ class DuckTable:
         found, position = sound.found, "0"
         count_times(findings, found.rows, naive=found.rows if naive else 0, cut=found.finer)
         if sound.placed:
-            least, most = _one(connection, "min(i), max(i)", sound.rows)
+            least, most = _fetch_one(connection, "min(i), max(i)", sound.rows)
             position = f"i - ({least})" if most - least < 1 << POSITION_BITS else "row_number() OVER (ORDER BY i)"
         labels = connection.sql(f"SELECT DISTINCT a FROM ({sound.rows}) ORDER BY a").to_arrow_table()
         placed = f"SELECT c, t, a, {position} AS i FROM ({sound.rows})"
-        key = timed_key("0" if sound.alone else "t", coded(connection, labels))
+        key = timed_key("0" if sound.alone else "t", label_places(connection, labels))
         return EventQuery(
             f"SELECT c, {key} AS k FROM ({placed})", labels["a"].to_pylist(), start=found.start, end=found.end
         )
@@ -626,7 +628,7 @@ class _Sound:
 
 def _counts(connection: duckdb.DuckDBPyConnection, rows: str) -> EventCounts:
     return EventCounts(
-        *_one(
+        *_fetch_one(
             connection,
             "count(*), count(*) FILTER (c IS NULL), count(*) FILTER (a IS NULL), count(*) FILTER (t IS NULL), "
             "count(*) FILTER (i IS NULL), count(*) FILTER (finer), min(t), max(t)",
@@ -635,7 +637,7 @@ def _counts(connection: duckdb.DuckDBPyConnection, rows: str) -> EventCounts:
     )
 
 
-def _taken(time: pa.Field) -> tuple[str, str]:
+def _time_columns(time: pa.Field) -> tuple[str, str]:
     """Return SQL for the microseconds of a column of times, and for which are cut.
 
     Microseconds are null where there are none, as for infinite times.
@@ -644,13 +646,13 @@ def _taken(time: pa.Field) -> tuple[str, str]:
     return micros(instant, time.type)
 
 
-def _by_characters(field: pa.Field) -> str:
+def _binary_column(field: pa.Field) -> str:
     """Return a column in which texts are the same only if their characters are."""
     name = sql_name(field.name)
     return f"{name}::VARCHAR {_CHARACTERS} AS {name}" if is_text(field.type) else name
 
 
-def _one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:
+def _fetch_one(connection: duckdb.DuckDBPyConnection, values: str, rows: str) -> Any:
     return connection.execute(f"SELECT {values} FROM ({rows})").fetchall()[0]
 
 

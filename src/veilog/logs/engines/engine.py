@@ -82,7 +82,7 @@ def timed_key(time: str, code: str) -> str:
     )
 
 
-def given_key(index: str, code: str) -> str:
+def index_key(index: str, code: str) -> str:
     """Return the key of an event whose explicit index stands before everything else."""
     return f"(({index}::HUGEINT + {1 << 63}) << 62) + (i::HUGEINT << {ACTIVITY_BITS}) + {code}::HUGEINT"
 
@@ -123,7 +123,7 @@ def temporary_folder(where: str | os.PathLike[str] | None) -> Path:
 
 
 @contextlib.contextmanager
-def spilling(options: ReadOptions) -> Iterator[Path]:
+def spill_settings(options: ReadOptions) -> Iterator[Path]:
     """Make a folder for what does not fit into memory, until the end of the block."""
     folder = temporary_folder(options.temp_directory)
     try:
@@ -155,7 +155,7 @@ class EventCounts:
         }
 
 
-def settled(
+def settle_counts(
     count: Callable[[bool], EventCounts], findings: Findings, index: str | None, path: str | None
 ) -> tuple[EventCounts, bool]:
     """Return the counts of the events that stay, and True if rows are left out.
@@ -237,7 +237,7 @@ def first_line(error: BaseException) -> str:
     return text if text.endswith(".") else text + "."
 
 
-def called(engine: str) -> str:
+def engine_name(engine: str) -> str:
     """Return an engine's name in messages: only the kind of a URL, for its password."""
     kind, colon, rest = engine.partition(":")
     return engine if kind == "duckdb" and not rest.startswith("//") else f"{kind}://..." if colon else engine

@@ -37,7 +37,7 @@ from veilog.logs.engines.engine import (
     refuse_life_cycle,
     refuse_ties,
     refuse_type,
-    settled,
+    settle_counts,
     sql_name,
 )
 from veilog.logs.eventlog import EVENT_INDEX, as_array, as_dictionary
@@ -70,7 +70,7 @@ def is_postgres(table: Any) -> bool:
 
 
 @contextlib.contextmanager
-def at_one_time(table: Any) -> Iterator[None]:
+def one_snapshot(table: Any) -> Iterator[None]:
     """Answer all queries of the block from one state of the tables, and write nothing.
 
     Writes of others do not change that state. A transaction of the user's own, in which a table given in Python may be,
@@ -96,7 +96,7 @@ def _not_again(record: logging.LogRecord) -> bool:
     return "error ignored" not in record.getMessage()
 
 
-def by_characters(table: Any, names: Iterable[str]) -> Any:
+def binary_columns(table: Any, names: Iterable[str]) -> Any:
     """Return columns of a table in which equal texts have equal characters.
 
     By a collation or a type of its own (citext, char) Postgres may take ``a`` and ``A`` for one. Types that Arrow does
@@ -122,13 +122,13 @@ def pieces(table: Any) -> Iterator[pa.RecordBatch]:
     """Yield an expression's rows in pieces: the driver makes Python objects of them."""
     backend, kind = table.get_backend(), table.schema().as_struct().to_pyarrow()
     query = backend.compile(table)
-    with at_one_time(table), backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
+    with one_snapshot(table), backend.con.cursor(name="veilog") as cursor:  # on the server, within the transaction
         cursor.execute(query)
         while rows := cursor.fetchmany(_ROWS):
             yield pa.RecordBatch.from_struct_array(pa.array(rows, type=kind))
 
 
-def in_words(error: Exception) -> VeilogError | None:
+def translate_error(error: Exception) -> VeilogError | None:
     """Return our error for one of Postgres or its driver; None for one of others."""
     if not type(error).__module__.startswith("psycopg"):
         return None
@@ -168,33 +168,33 @@ class IbisTable:
 
     def group(self, roles: Roles, findings: Findings, progress: Progress = silent) -> Grouped:
         refuse_life_cycle(roles)
-        with running(), one_state(self.table):
-            events, found = self._checked(roles, findings, progress)
+        with shorten_errors(), one_state(self.table):
+            events, found = self._check_events(roles, findings, progress)
             count_times(findings, found.rows, naive=found.rows if _is_naive(self.table, roles.timestamp) else 0)
             progress("grouping the events by case", None)
             if self.table.get_backend().name not in _TESTED:
                 _probe(events)
-            grouped = fetched(counted(events))
+            grouped = fetched(count_variants(events))
         progress("putting variants in order", None)
         return Grouped(_variants(grouped), found.start, found.end)
 
     def whole(self, roles: Roles, findings: Findings, progress: Progress = silent) -> pa.Table:
         """Return all columns in the order of events, unless there are too many rows."""
-        with running(), one_state(self.table):
+        with shorten_errors(), one_state(self.table):
             rows = int(fetched(self.table.aggregate(n=self.table.count()))["n"][0].as_py())
             if rows > _READ_WHOLE:
                 raise InputError("table-too-large", path=self.name, rows=rows, read_whole=_READ_WHOLE)
             apart = Findings(findings.policies, findings.path, findings.collect_all)  # reading the rows adds them
-            self._checked(roles, apart, progress)
+            self._check_events(roles, apart, progress)
             progress("fetching the events", None)
-            table = by_characters(self.table, self.columns()) if is_postgres(self.table) else self.table
+            table = binary_columns(self.table, self.columns()) if is_postgres(self.table) else self.table
             return fetched(table.order_by(self.order or roles.timestamp))
 
     def checked(self, roles: Roles, findings: Findings, progress: Progress = silent) -> int:
         """Return the number of events, if all columns are wanted; refuse rows in no order."""
         refuse_life_cycle(roles)
-        with running(), one_state(self.table):
-            events, found = self._checked(roles, findings, progress)
+        with shorten_errors(), one_state(self.table):
+            events, found = self._check_events(roles, findings, progress)
             same = events.group_by(["c", "t", "i"]).agg(n=events.count()).filter(lambda each: each.n > 1)
             refuse_equals(int(fetched(same.aggregate(n=same.count()))["n"][0].as_py()), self.order, self.name)
         return found.rows
@@ -204,18 +204,18 @@ class IbisTable:
         """Column that orders events."""
         return event_index(self.index, self.columns())
 
-    def _checked(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, EventCounts]:
+    def _check_events(self, roles: Roles, findings: Findings, progress: Progress) -> tuple[Any, EventCounts]:
         """Return checked events with columns c, t, i and a, and their counts."""
         progress("looking at the events", None)
         index = self.order
         alone = index == EVENT_INDEX and self.index is None
         names = [name for name in (roles.case, roles.activity, roles.timestamp, index) if name is not None]
-        table = by_characters(_held(self.table), names) if _collates(self.table) else self.table
+        table = binary_columns(_register_memory(self.table), names) if _collates(self.table) else self.table
         events = _columns(table, roles, index, alone, self.name)
         if not _collates(self.table):
             _check_spellings(events, {"c": roles.case, "a": roles.activity}, self.name)
         whole = events.filter(events.c.notnull() & events.a.notnull() & events.time.notnull())
-        found, dropped = settled(lambda clean: _counts(whole if clean else events), findings, index, self.name)
+        found, dropped = settle_counts(lambda clean: _counts(whole if clean else events), findings, index, self.name)
         events = whole if dropped else events
         if found.finer:
             raise InputError("times-finer-than-microsecond", path=self.name, found=found.finer)
@@ -251,14 +251,14 @@ def _collates(table: Any) -> bool:
     return is_postgres(table) or bool(table.get_backend().name == "duckdb")
 
 
-def _held(table: Any) -> Any:
+def _register_memory(table: Any) -> Any:
     """Return the table, with its data from this process put where SQL finds it."""
     if not is_postgres(table):
         fetched(table.limit(0))
     return table
 
 
-def counted(events: Any) -> Any:
+def count_variants(events: Any) -> Any:
     """Return the expression of variants ``v`` and their numbers of cases ``n``."""
     import ibis
 
@@ -284,8 +284,8 @@ def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str
     if index is not None and not table[index].type().is_integer():
         refuse_type(index, str(table[index].type()), "whole numbers", name)
     if case.type().is_string():
-        case = _by_bytes(case).nullif("")
-    activity = _by_bytes(activity).nullif("") if activity.type().is_string() else activity.cast("string")
+        case = _binary_column(case).nullif("")
+    activity = _binary_column(activity).nullif("") if activity.type().is_string() else activity.cast("string")
     finer = ibis.literal(False)
     if time.type().is_date():
         time = time.cast("timestamp")
@@ -299,7 +299,7 @@ def _columns(table: Any, roles: Roles, index: str | None, alone: bool, name: str
     )
 
 
-def _by_bytes(text: Any) -> Any:
+def _binary_column(text: Any) -> Any:
     """Return a column of texts without its collation, where no SQL of ours is needed."""
     kind = text.get_backend().name
     if kind in _UNORDERED:
@@ -378,7 +378,7 @@ def _probe(events: Any) -> None:
         )
         for case, second, position, activity in _PROBE
     ]
-    found = _variants(fetched(counted(ibis.union(*rows)))).to_dict()
+    found = _variants(fetched(count_variants(ibis.union(*rows)))).to_dict()
     if found != _PROBED:
         raise EngineError("engine-order-not-kept", name=events.get_backend().name, found=found)
 
@@ -395,7 +395,7 @@ def fetched(table: Any) -> pa.Table:
 
 def one_state(table: Any) -> contextlib.AbstractContextManager[None]:
     """Return a context in which the table stays as it was, if its engine can do that."""
-    return at_one_time(table) if is_postgres(table) else contextlib.nullcontext()
+    return one_snapshot(table) if is_postgres(table) else contextlib.nullcontext()
 
 
 def _variants(found: pa.Table) -> Variants:
@@ -416,18 +416,18 @@ def _is_naive(table: Any, column: str) -> bool:
 
 
 @contextlib.contextmanager
-def running() -> Iterator[None]:
+def shorten_errors() -> Iterator[None]:
     """Raise our own error, in one line, for any error of an engine."""
     try:
         yield
     except VeilogError:
         raise
     except Exception as error:  # every engine has a family of errors of its own
-        raise _in_words(error) from error
+        raise _translate_error(error) from error
 
 
-def _in_words(error: Exception) -> VeilogError:
-    known = in_words(error)
+def _translate_error(error: Exception) -> VeilogError:
+    known = translate_error(error)
     if known is not None:
         return known
     of_spark = type(error).__name__ in ("Py4JNetworkError", "Py4JError")
@@ -462,7 +462,7 @@ def connected(source: Source, name: str) -> Any:
             raise MissingExtraError(Message("engine-of-kind", kind=f"{kind}://..."), extra=_EXTRAS[kind]) from error
         raise EngineError("engine-ibis-incomplete", kind=kind) from error
     except Exception as error:  # every engine has a family of errors of its own
-        raise EngineError("engine-not-connected", kind=kind, without=_without(first_line(error), url)) from error
+        raise EngineError("engine-not-connected", kind=kind, without=_hide_password(first_line(error), url)) from error
     if kind in _EXTRAS:  # others may share what they connect to, as Spark does its session
         weakref.finalize(source, backend.disconnect)
     *database, table = name.split(".")
@@ -470,7 +470,7 @@ def connected(source: Source, name: str) -> Any:
         return backend.table(table, database=tuple(database) if len(database) > 1 else "".join(database) or None)
     except Exception as error:
         raise InputError(
-            "engine-table-missing", name=name, kind=kind, without=_without(first_line(error), url)
+            "engine-table-missing", name=name, kind=kind, without=_hide_password(first_line(error), url)
         ) from error
 
 
@@ -481,7 +481,7 @@ def _torn(url: str) -> bool:
     return "@" in rest and "@" not in host
 
 
-def _without(text: str, url: str) -> str:
+def _hide_password(text: str, url: str) -> str:
     """Return a message of an engine without the password that it may repeat."""
     login = url.partition("://")[2].rpartition("@")[0]
     options = [

@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from veilog._process import child_environment, machine_cores
 from veilog.errors import EngineError, InputError, MissingExtraError, ParameterError
-from veilog.logs.engines.engine import Grouped, first_line, refuse_life_cycle, spilling
-from veilog.logs.engines.ibis import IbisTable, running
+from veilog.logs.engines.engine import Grouped, first_line, refuse_life_cycle, spill_settings
+from veilog.logs.engines.ibis import IbisTable, shorten_errors
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.findings import Findings
 from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import DEFAULT_OPTIONS, Progress, ReadOptions, Source, bytes_of, silent
 from veilog.logs.tables.cells import plain_type
-from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.parquet import PARQUET, is_parquet, open_file
 from veilog.messages import Message
 
 _ROW_BITS = 40
@@ -61,18 +61,18 @@ class SparkFiles:
             tasks = max(rows // _EVENTS_A_TASK, 2 * spark.sparkContext.defaultParallelism)
             spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
             view = f"veilog_{secrets.token_hex(8)}"
-            with running():
+            with shorten_errors():
                 self._frame(spark, roles, schema).createOrReplaceTempView(view)
             try:
-                return self._grouped(spark, view, findings, progress)
+                return self._group_events(spark, view, findings, progress)
             finally:
                 with contextlib.suppress(Exception):  # a session that died has no views
                     spark.catalog.dropTempView(view)
 
-    def _grouped(self, spark: Any, view: str, findings: Findings, progress: Progress) -> Grouped:
+    def _group_events(self, spark: Any, view: str, findings: Findings, progress: Progress) -> Grouped:
         import ibis
 
-        with running():
+        with shorten_errors():
             table = ibis.pyspark.connect(spark).table(view)
         index = EVENT_INDEX if EVENT_INDEX in table.columns else "i"
         source = IbisTable(table, None if index == EVENT_INDEX else index, placed=True, name=str(self.paths[0].parent))
@@ -83,7 +83,7 @@ class SparkFiles:
         schemas, rows = [], 0
         wanted = [roles.case, roles.activity, roles.timestamp]
         for file in self.files:
-            path, schema, notes = file.path, opened(file).schema_arrow, PARQUET.notes(file)
+            path, schema, notes = file.path, open_file(file).schema_arrow, PARQUET.notes(file)
             rows += PARQUET.rows(file)
             if notes.case_key is not None or notes.empty is not None:
                 raise InputError("spark-file-needs-index", path=path)
@@ -107,7 +107,7 @@ class SparkFiles:
         files += [(re.sub("^file:/+", "file:/", name), place) for name, place in files]  # rows call their file so
         names, numbers = zip(*files, strict=True)
         places = F.broadcast(spark.createDataFrame(pa.table({"file": names, "place": pa.array(numbers, pa.int64())})))
-        case, activity, time = (quoted(name) for name in (roles.case, roles.activity, roles.timestamp))
+        case, activity, time = (quote_name(name) for name in (roles.case, roles.activity, roles.timestamp))
         kind = schema.field(roles.timestamp).type
         if pa.types.is_timestamp(kind) and kind.unit == "ns":  # read as a number, see the session
             moment = F.expr(f"timestamp_micros(({time} - pmod({time}, 1000)) div 1000)")
@@ -115,10 +115,10 @@ class SparkFiles:
             moment = F.col(time)
         columns = [F.col(case).alias("c"), F.col(activity).alias("a"), moment.alias("t")]
         if EVENT_INDEX in schema.names:
-            columns.append(F.col(quoted(EVENT_INDEX)).cast("long").alias(EVENT_INDEX))
+            columns.append(F.col(quote_name(EVENT_INDEX)).cast("long").alias(EVENT_INDEX))
         columns += [F.col("_metadata.file_path").alias("file"), F.col("_metadata.row_index").alias("row")]
         position = (F.shiftleft(F.col("place"), _ROW_BITS) + F.col("row")).alias("i")
-        kept = [F.col(quoted(name)) for name in frame.select(*columns).columns if name not in ("file", "row")]
+        kept = [F.col(quote_name(name)) for name in frame.select(*columns).columns if name not in ("file", "row")]
         return frame.select(*columns).join(places, "file").select(*kept, position)
 
     def _place(self, name: str) -> int:
@@ -134,7 +134,7 @@ def _no_text(files: tuple[Source, ...]) -> None:
             raise InputError("spark-text-not-read", path=file.path)
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return the name of a column as Spark takes it, whatever it contains."""
     return "`" + name.replace("`", "``") + "`"
 
@@ -149,13 +149,13 @@ def session(options: ReadOptions) -> Iterator[Any]:
         raise MissingExtraError(Message("engine-of-kind", kind="spark"), extra="spark") from error
     active = SparkSession.getActiveSession()
     if active is not None:
-        yield _settled(active.newSession())
+        yield _apply_settings(active.newSession())
         return
-    with spilling(options) as folder, _ctrl_c_as_before():
-        context = _started(options, folder)
+    with spill_settings(options) as folder, _ctrl_c_as_before():
+        context = _start_session(options, folder)
         logging.getLogger().addFilter(_not_of_java)
         try:
-            yield _settled(SparkSession(context))
+            yield _apply_settings(SparkSession(context))
         finally:
             with contextlib.suppress(Exception):  # Java may have died, which an error has reported
                 context.stop()
@@ -178,7 +178,7 @@ def _ctrl_c_as_before() -> Iterator[None]:
             signal.signal(signal.SIGINT, before)
 
 
-def _settled(spark: Any) -> Any:
+def _apply_settings(spark: Any) -> Any:
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     spark.conf.set("spark.sql.caseSensitive", "true")
     spark.conf.set("spark.sql.legacy.parquet.nanosAsLong", "true")
@@ -186,7 +186,7 @@ def _settled(spark: Any) -> Any:
     return spark
 
 
-def _started(options: ReadOptions, folder: Path) -> Any:
+def _start_session(options: ReadOptions, folder: Path) -> Any:
     """Start a silent Spark that listens to this machine alone."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway

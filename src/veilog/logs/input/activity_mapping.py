@@ -1,8 +1,8 @@
 """Coarser activities: a public list of each activity's group, applied on input.
 
 Every event is mapped by itself, so that logs that differ by one case still do. The list must not be made from the
-content of the log beyond its labels: a guarantee names it as a condition. :func:`proposed` makes a hierarchy from the
-labels' own structure, for the data owner to edit.
+content of the log beyond its labels: a guarantee names it as a condition. :func:`propose_mapping` makes a hierarchy
+from the labels' own structure, for the data owner to edit.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _lines(text: str) -> list[list[str]]:
     return comma
 
 
-def proposed(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def propose_mapping(labels: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return a hierarchy from the structure of the labels: groups, the finest first.
 
     Labels that begin with the same words or numbers belong together (``01_HOOFD_010`` and ``01_HOOFD_020``), the more

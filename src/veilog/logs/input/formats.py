@@ -146,7 +146,9 @@ def writer_of(target: Path, *, spreadsheet_safe: bool = False) -> Writer | None:
 def known_suffixes() -> tuple[str, ...]:
     """Return the suffixes of all logs that can be read, those of other packages last."""
     ours = (suffix for suffixes in _BY_SUFFIX for suffix in suffixes)
-    return tuple(dict.fromkeys((*ours, _ZIP, *(suffix for other in added() for suffix in other.value.suffixes))))
+    return tuple(
+        dict.fromkeys((*ours, _ZIP, *(suffix for other in plugin_readers() for suffix in other.value.suffixes)))
+    )
 
 
 def _place_of(suffix: str) -> str | None:
@@ -169,7 +171,7 @@ def _ours(source: Source) -> Reader | None:
 
 def _theirs(source: Source) -> AddOn | None:
     """Return the reader of another package that takes this log, if none of ours does."""
-    for other in () if _ours(source) is not None else added():
+    for other in () if _ours(source) is not None else plugin_readers():
         try:
             if other.value.recognises(source):
                 return other
@@ -234,7 +236,7 @@ def _check_kind(path: Path) -> None:
 
 
 @cache
-def added() -> tuple[AddOn, ...]:
+def plugin_readers() -> tuple[AddOn, ...]:
     """Return the readers of other packages; warn about those that cannot be loaded."""
     return add_ons(GROUP, Reader)
 

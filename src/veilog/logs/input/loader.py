@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from veilog.errors import InputError, ParameterError, meant
-from veilog.logs.engines.engine import Grouped, VariantSource, called
+from veilog.logs.engines.engine import Grouped, VariantSource, engine_name
 from veilog.logs.engines.ibis import IbisTable, connected
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
@@ -28,11 +28,11 @@ from veilog.logs.input.source import (
     is_ibis,
     silent,
 )
-from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, parted
+from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, split_metadata
 from veilog.logs.tables.table_reader import TableReader, note, table_reader_of, wide_table_error
 
 
-def asked_for(
+def requested_reading(
     source: Given, given: Mapping[str, Any], kind: type = ReadKeywords, *, collect_all: bool = False
 ) -> tuple[Source, ReadRequest]:
     """Return the source and the request for the arguments of :func:`veilog.read`."""
@@ -80,7 +80,7 @@ def whole(source: Source, asked: ReadRequest) -> EventLog:
         asked.options.mapping.note(log.activity_codes[0], asked.findings)
     noticed = [finding for finding in asked.findings.result() if finding not in before]
     told = () if reader.typed else (ATTRIBUTES_TOGETHER,)
-    metadata, earlier = parted(log.metadata)
+    metadata, earlier = split_metadata(log.metadata)
     every = asked.findings.policy("repeated-event") == "drop"  # then every attribute decides which events there are
     used = used_columns(taken, declared, metadata.classifiers)
     earlier = earlier.by((*used, *log.events.column_names) if every else used)
@@ -120,12 +120,12 @@ def check_memory(source: Source, columns: int) -> None:
         raise ParameterError(code, parameter="memory_limit", name=source.name, **sizes)
 
 
-def earlier_of(source: Source) -> Provenance:
+def earlier_provenance(source: Source) -> Provenance:
     """Return how the logs were read that a log's files came from, without their rows."""
     found = Provenance()
     for file in source.files() if source.name is not None else ():
         reader = table_reader_of(file)
-        found += Provenance() if reader is None else parted(reader.notes(file).metadata)[1]
+        found += Provenance() if reader is None else split_metadata(reader.notes(file).metadata)[1]
     return found
 
 
@@ -182,7 +182,7 @@ def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings
     return json.dumps({name: what for name, what in said.items() if what is not None}, sort_keys=True)
 
 
-def grouped(source: Source, asked: ReadRequest) -> Grouped:
+def group_variants(source: Source, asked: ReadRequest) -> Grouped:
     """Return the variants and the first and last time (:func:`veilog.read_variants`)."""
     engine = engine_of(source)
     if engine is None or needs_whole(source, asked.findings):
@@ -197,7 +197,7 @@ def grouped(source: Source, asked: ReadRequest) -> Grouped:
     # An engine elsewhere has no reader, so none of another package.
     here = source.name is not None and source.options.engine in ("duckdb", "spark")
     together = (*asked.findings.read_together(), *(not_ours(source) if here else ()))
-    before = earlier_of(source).by(used_columns(roles, asked.options)) if here else Provenance()
+    before = earlier_provenance(source).by(used_columns(roles, asked.options)) if here else Provenance()
     way = read_as(source, roles, asked.options, asked.findings, before)
     variants = before.of_variants(replace(result.variants, read_together=together, read_as=way))
     if asked.options.mapping is not None:
@@ -343,7 +343,7 @@ def _elsewhere(source: Source) -> VariantSource | None:
     if "://" in engine:
         return IbisTable(connected(source, source.name), options.index, name=source.name)
     raise ParameterError(
-        "engine-unknown", parameter="engine", called=called(engine), meant=meant(engine, ("duckdb", "spark"))
+        "engine-unknown", parameter="engine", called=engine_name(engine), meant=meant(engine, ("duckdb", "spark"))
     )
 
 

@@ -94,7 +94,7 @@ def _open_file(path: Path) -> BinaryIO:
     try:
         if stat.S_ISFIFO(path.stat().st_mode):
             begun, pipe = opened_pipe(path)
-            return resumed(begun, pipe)
+            return resume(begun, pipe)
         return cast(BinaryIO, io.BufferedReader(path.open("rb", buffering=0), _BUFFER))
     except FileNotFoundError:
         raise InputError("file-missing", path=path) from None
@@ -148,7 +148,7 @@ def check_unpacked(produced: int, packed: int, limit: int | None, path: Path) ->
         raise InputError("file-unpacks-like-bomb", path=path, ratio=_RATIO)
 
 
-def resumed(begun: bytes, rest: BinaryIO) -> BinaryIO:
+def resume(begun: bytes, rest: BinaryIO) -> BinaryIO:
     """Return a stream of these first bytes and then the rest of a file."""
     return cast(BinaryIO, io.BufferedReader(_Resumed(begun, rest), _BUFFER))
 
@@ -552,7 +552,7 @@ class Source:
         begun, stream, closing = self._begun
         self._begun = None
         closing.detach()
-        return resumed(begun, stream)
+        return resume(begun, stream)
 
 
 def _name_of(given: object) -> str | None:

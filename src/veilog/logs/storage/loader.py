@@ -27,29 +27,39 @@ import pyarrow as pa
 
 from veilog._typing import IntArray
 from veilog.errors import EngineError, InputError, ParameterError
-from veilog.logs.engines.duckdb import PLACE, DuckFiles, DuckTable, connected, micros, oddity, rows_in, unlike, unnamed
+from veilog.logs.engines.duckdb import (
+    PLACE,
+    DuckFiles,
+    DuckTable,
+    connected,
+    is_unnamed,
+    micros,
+    oddity,
+    rows_in,
+    unlike,
+)
 from veilog.logs.engines.engine import (
     ROW,
     EventCounts,
     RowQuery,
     VariantSource,
-    settled,
-    spilling,
+    settle_counts,
+    spill_settings,
     sql_name,
     sql_text,
 )
-from veilog.logs.engines.ibis import IbisTable, by_characters, fetched, is_postgres, one_state, pieces, running
+from veilog.logs.engines.ibis import IbisTable, binary_columns, fetched, is_postgres, one_state, pieces, shorten_errors
 from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.lifecycle import Transitions
 from veilog.logs.input.loader import (
-    asked_for,
     check_layout,
-    earlier_of,
+    earlier_provenance,
     engine_of,
     needs_whole,
     read_as,
+    requested_reading,
     roles_among,
     used_columns,
 )
@@ -57,8 +67,8 @@ from veilog.logs.input.roles import Roles
 from veilog.logs.input.source import EngineKeywords, Given, Progress, ReadOptions, Source, silent
 from veilog.logs.provenance import Provenance
 from veilog.logs.storage.stored_log import StoredLog, keep, misfit
-from veilog.logs.tables.events import in_cases, is_of_cases, log_from_table
-from veilog.logs.tables.parquet import PARQUET, is_parquet, opened
+from veilog.logs.tables.events import cases_phrase, is_of_cases, log_from_table
+from veilog.logs.tables.parquet import PARQUET, is_parquet, open_file
 from veilog.logs.tables.table_reader import LARGE, note
 
 _PIECE = 400_000
@@ -71,19 +81,19 @@ def counted(connection: duckdb.DuckDBPyConnection, relation: str, roles: Roles, 
     time = sql_name(roles.timestamp)
     first, last = (micros(f"{end}({time})", schema.field(roles.timestamp).type)[0] for end in ("min", "max"))
     found = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({unnamed(roles.case)}), count(*) FILTER ({unnamed(roles.activity)}), "
+        f"SELECT count(*), count(*) FILTER ({is_unnamed(roles.case)}), count(*) FILTER ({is_unnamed(roles.activity)}), "
         f"count(*) FILTER ({time} IS NULL), 0, 0, {first}, {last} FROM {relation}"
     )
     return EventCounts(*found.fetchall()[0])
 
 
-def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
+def sort_events(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles) -> Iterator[pa.Table]:
     """Yield the rows in whole cases, each in its order, cases by their first row.
 
-    :func:`placed` comes first: it makes the table of the cases' places. Columns of cases are not sorted with the rows,
-    but come from that table, a row for each case.
+    :func:`place_cases` comes first: it makes the table of the cases' places. Columns of cases are not sorted with the
+    rows, but come from that table, a row for each case.
     """
-    numbers = {name: number for number, name in enumerate(_of_cases(rows, roles))}
+    numbers = {name: number for number, name in enumerate(_case_columns(rows, roles))}
     sorted_ = [name for name in rows.schema.names if name != roles.case and name not in numbers]
     found = connection.sql(
         f"SELECT {', '.join(f'e.{sql_name(name)}' for name in sorted_)}, places.p AS {PLACE} "
@@ -101,19 +111,19 @@ def in_order(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles
             last = int(np.searchsorted(place, place[-1]))  # the case that may go on
             if last:
                 before = int(place[last - 1])
-                yield _typed(table.slice(0, last), cases.of(place[:last]), rows.schema)
+                yield _restore_types(table.slice(0, last), cases.of(place[:last]), rows.schema)
             waiting, size = [table.slice(last)], table.num_rows - last
     if size:
         table = pa.concat_tables(waiting)
-        yield _typed(table, cases.of(_places(table, before)), rows.schema)
+        yield _restore_types(table, cases.of(_places(table, before)), rows.schema)
 
 
-def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, findings: Findings) -> None:
+def place_cases(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, findings: Findings) -> None:
     """Make the table ``places`` with each case's place and ``case:...`` values.
 
     The values follow the same rule as in memory, with a finding where rows of a case differ.
     """
-    asked = _of_cases(rows, roles)
+    asked = _case_columns(rows, roles)
     case, time = (f"e.{sql_name(name)}" for name in (roles.case, roles.timestamp))  # a table may have a column c, too
     known = [
         f"min({column}) IS DISTINCT FROM max({column}) AS v{number}, arg_min({column}, (e.{ROW}, {time})) AS w{number}"
@@ -128,11 +138,11 @@ def placed(connection: duckdb.DuckDBPyConnection, rows: RowQuery, roles: Roles, 
         return
     counts = connection.execute(f"SELECT {', '.join(f'count_if(v{i})' for i in range(len(asked)))} FROM places")
     for number, (name, count) in enumerate(zip(asked, counts.fetchall()[0], strict=True)):
-        if count and findings.add("case-attribute-differs", in_cases(name, count), count=count) == "drop":
+        if count and findings.add("case-attribute-differs", cases_phrase(name, count), count=count) == "drop":
             connection.execute(f"UPDATE places SET w{number} = NULL WHERE v{number}")
 
 
-def _of_cases(rows: RowQuery, roles: Roles) -> list[str]:
+def _case_columns(rows: RowQuery, roles: Roles) -> list[str]:
     """Return the columns of cases, by their names, except those with a role."""
     used = {roles.case, roles.activity, roles.timestamp}
     return [name for name in rows.schema.names if is_of_cases(name) and name not in used]
@@ -154,31 +164,31 @@ class _CasePlaces:
         while size < len(starts):
             batch = next(self._coming, None)
             if batch is None:
-                raise _unsorted()
+                raise _unsorted_error()
             parts.append(pa.Table.from_batches([batch]))
             size += batch.num_rows
         here = pa.concat_tables([part for part in parts if part.num_rows])
         self._here = here.slice(len(starts))
         here = here.slice(0, len(starts)).combine_chunks()
         if not np.array_equal(here.column(0).to_numpy(), place[starts]):
-            raise _unsorted()
+            raise _unsorted_error()
         owner = pa.array(np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(place)))))
         return {name: column.take(owner) for name, column in zip(self.names, here.columns[1:], strict=True)}
 
 
 def _batches(found: duckdb.DuckDBPyRelation) -> Iterator[pa.RecordBatch]:
     """Yield the rows as they come; errors that pyarrow wraps are DuckDB's again."""
-    with _unwrapped():
+    with _unwrap_errors():
         reader = found.to_arrow_reader(_BATCH)
         batch = next(reader, None)
     while batch is not None:
         yield batch
-        with _unwrapped():
+        with _unwrap_errors():
             batch = next(reader, None)
 
 
 @contextlib.contextmanager
-def _unwrapped() -> Iterator[None]:
+def _unwrap_errors() -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -190,15 +200,15 @@ def _places(table: pa.Table, before: int) -> Any:
     """Return the places of the rows' cases; refuse those that are out of order."""
     place = table.column(PLACE).to_numpy()
     if place[0] <= before or bool((place[1:] < place[:-1]).any()):
-        raise _unsorted()
+        raise _unsorted_error()
     return place
 
 
-def _unsorted() -> EngineError:
+def _unsorted_error() -> EngineError:
     return EngineError("rows-not-sorted")
 
 
-def _typed(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+def _restore_types(table: pa.Table, of_cases: Mapping[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
     """Return the rows in the types of the source, which DuckDB need not keep."""
     columns: list[Any] = []
     for field in schema:
@@ -213,11 +223,11 @@ _INSTANT = pa.timestamp("us", "UTC")
 
 def count_of(there: IbisTable) -> int:
     """Return the number of rows of a table, which its engine counts."""
-    with running(), one_state(there.table):
+    with shorten_errors(), one_state(there.table):
         return int(fetched(there.table.aggregate(n=there.table.count()))["n"][0].as_py())
 
 
-def copied(there: IbisTable, options: ReadOptions, folder: Path, progress: Progress) -> DuckTable:
+def copy_rows(there: IbisTable, options: ReadOptions, folder: Path, progress: Progress) -> DuckTable:
     """Copy the table into a database in this folder: a view, as rows have no order."""
     names = [name.lower() for name in there.columns()]
     if len(set(names)) < len(names):
@@ -228,7 +238,7 @@ def copied(there: IbisTable, options: ReadOptions, folder: Path, progress: Progr
         connection.execute(f"ATTACH {sql_text(str(path))} AS here")
         with contextlib.closing(_batches_there(there)) as tables:
             for table in tables:
-                _put(connection, table, first=not done)
+                _put_table(connection, table, first=not done)
                 done += table.num_rows
                 progress(f"fetching the events: {done:,} of {rows:,}", min(1.0, done / max(rows, 1)))
         if not done:
@@ -238,7 +248,7 @@ def copied(there: IbisTable, options: ReadOptions, folder: Path, progress: Progr
     return DuckTable(path, "log", options, called=there.name or "the table")
 
 
-def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool) -> None:
+def _put_table(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool) -> None:
     connection.register("batch", table)
     connection.execute(f"{'CREATE TABLE here.rows AS' if first else 'INSERT INTO here.rows'} SELECT * FROM batch")
     connection.unregister("batch")
@@ -247,8 +257,8 @@ def _put(connection: duckdb.DuckDBPyConnection, table: pa.Table, *, first: bool)
 def _batches_there(there: IbisTable) -> Generator[pa.Table]:
     """Yield the rows, as many as are stored at once; an engine's errors have one line."""
     waiting: list[pa.RecordBatch] = []
-    with running(), one_state(there.table):
-        for batch in _streamed(there.table):
+    with shorten_errors(), one_state(there.table):
+        for batch in _stream_rows(there.table):
             waiting.append(batch)
             if sum(one.nbytes for one in waiting) >= _AT_ONCE:
                 yield pa.Table.from_batches(waiting)
@@ -257,22 +267,22 @@ def _batches_there(there: IbisTable) -> Generator[pa.Table]:
             yield pa.Table.from_batches(waiting)
 
 
-def _streamed(table: Any) -> Iterator[pa.RecordBatch]:
+def _stream_rows(table: Any) -> Iterator[pa.RecordBatch]:
     """Return the rows of a table as they come.
 
     They come from the engine itself where Ibis would fetch all of them at once, or fails.
     """
     backend = table.get_backend()
     if backend.name == "pyspark":
-        return _of_spark(table, backend.raw_sql(backend.compile(table)))
+        return _stream_spark_rows(table, backend.raw_sql(backend.compile(table)))
     if backend.name == "duckdb":
         return iter(backend.con.sql(backend.compile(table)).to_arrow_reader(_BATCH))
     if is_postgres(table):
-        return pieces(by_characters(table, table.columns))
+        return pieces(binary_columns(table, table.columns))
     return iter(table.to_pyarrow_batches(chunk_size=_BATCH))
 
 
-def _of_spark(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
+def _stream_spark_rows(table: Any, frame: Any) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a Spark DataFrame, one of its partitions after the other.
 
     ``toArrow`` would bring all at once. Instants come as numbers: as datetimes they would be in the time zone of this
@@ -298,10 +308,10 @@ def rows_of_file(
     connection: duckdb.DuckDBPyConnection, file: Source, roles: Roles, findings: Findings
 ) -> RowQuery | None:
     """Return the rows of a file; None where only :func:`veilog.read` understands them."""
-    schema, count = opened(file).schema_arrow, PARQUET.rows(file)
+    schema, count = open_file(file).schema_arrow, PARQUET.rows(file)
     if not count or oddity(file, roles) is not None or EVENT_INDEX in schema.names:
         return None
-    relation = _chosen(connection, rows_in([file]), roles, findings)
+    relation = _choose_rows(connection, rows_in([file]), roles, findings)
     gaps = counted(connection, relation, roles, schema).gaps
     return None if any(gaps.values()) else RowQuery(relation, schema, count)
 
@@ -322,18 +332,18 @@ def rows_of_files(
     count = sum(PARQUET.rows(file) for file in files)
     if not count:
         raise InputError("files-without-rows", path=files[0].path)
-    relation = _chosen(connection, rows_in(files), roles, findings)
-    missing = " OR ".join((unnamed(roles.case), unnamed(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
+    relation = _choose_rows(connection, rows_in(files), roles, findings)
+    missing = " OR ".join((is_unnamed(roles.case), is_unnamed(roles.activity), f"{sql_name(roles.timestamp)} IS NULL"))
     whole = f"(SELECT * FROM {relation} WHERE NOT ({missing}))"
-    schema, path = opened(files[0]).schema_arrow, str(files[0].path)
+    schema, path = open_file(files[0]).schema_arrow, str(files[0].path)
 
     def count_rows(clean: bool) -> EventCounts:
         return counted(connection, whole if clean else relation, roles, schema)
 
-    return RowQuery(whole if settled(count_rows, findings, None, path)[1] else relation, schema, count)
+    return RowQuery(whole if settle_counts(count_rows, findings, None, path)[1] else relation, schema, count)
 
 
-def _chosen(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:
+def _choose_rows(connection: duckdb.DuckDBPyConnection, rows: str, roles: Roles, findings: Findings) -> str:
     """Return the rows of the wanted transition, or all, and add the finding about it."""
     if roles.transition is None:
         return rows
@@ -372,10 +382,10 @@ def store(source: Given, *, where: Where = "here", **options: Unpack[EngineKeywo
         where ``policies`` declare so.
 
     """
-    return stored(*asked_for(source, options, EngineKeywords), where)
+    return store_log(*requested_reading(source, options, EngineKeywords), where)
 
 
-def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
+def store_log(source: Source, asked: ReadRequest, where: Where = "here") -> StoredLog | None:
     """Return the log of a source, kept in pieces by its own means; see :func:`store`."""
     if where not in ("here", "engine"):
         raise ParameterError("store-place-unknown", parameter="where", where=where)
@@ -388,7 +398,7 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
     if here:
         note(source, roles, findings)
     if where == "engine":
-        log: StoredLog | None = _in_engine(there, roles, asked)
+        log: StoredLog | None = _load_in_engine(there, roles, asked)
     else:
         with _rows(source, there, roles, asked) as (connection, rows):
             if rows is None:
@@ -398,7 +408,7 @@ def stored(source: Source, asked: ReadRequest, where: Where = "here") -> StoredL
         return None
     if log is None:
         raise misfit(source.name)
-    before = earlier_of(source).by(used_columns(roles, asked.options)) if here else Provenance()
+    before = earlier_provenance(source).by(used_columns(roles, asked.options)) if here else Provenance()
     way = read_as(source, roles, asked.options, findings, before)
     shape = before.of(replace(log.shape, mapped=(), read_together=findings.read_together(), read_as=way))
     if asked.options.mapping is not None:
@@ -415,7 +425,7 @@ def whole_of(source: Source, asked: ReadRequest, method: str) -> EventLog:
     count = _count(source, there)
     if count > LARGE:
         raise ParameterError("store-events-too-many", parameter="method", method=method, count=count, large=LARGE)
-    log = stored(source, asked)
+    log = store_log(source, asked)
     assert log is not None, "what is no single file is stored or refused"
     try:
         return replace(log.whole(), findings=log.findings)
@@ -432,12 +442,12 @@ def _engine(source: Source) -> VariantSource:
     raise ParameterError("engine-files-without-events", parameter="engine", engine=source.options.engine)
 
 
-def _in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
+def _load_in_engine(there: VariantSource, roles: Roles, asked: ReadRequest) -> StoredLog:
     if not isinstance(there, IbisTable) or there.table.get_backend().name != "pyspark":
         raise ParameterError("store-source-not-spark", parameter="where")
-    from veilog.logs.storage.spark import kept_by_spark
+    from veilog.logs.storage.spark import keep_on_spark
 
-    return kept_by_spark(there, roles, asked)
+    return keep_on_spark(there, roles, asked)
 
 
 def _count(source: Source, there: VariantSource) -> int:
@@ -456,8 +466,8 @@ def _rows(
     progress = asked.progress or silent
     with contextlib.ExitStack() as stack:
         if isinstance(there, IbisTable):
-            folder = stack.enter_context(spilling(source.options))
-            there = copied(there, source.options, folder, progress)
+            folder = stack.enter_context(spill_settings(source.options))
+            there = copy_rows(there, source.options, folder, progress)
         connection = stack.enter_context(connected(source.options))
         progress("looking at the events", None)
         if isinstance(there, DuckTable):
@@ -478,7 +488,7 @@ def _logs(
     what = f"sorting {'the events' if name is None else Path(name).name}"
     progress(what, None)
     chosen = replace(roles, transition=None)  # transitions of all events were handled before
-    placed(connection, rows, roles, asked.findings)
+    place_cases(connection, rows, roles, asked.findings)
 
     def made(table: pa.Table) -> EventLog:
         log = log_from_table(table, chosen, asked.findings, source=name)
@@ -487,7 +497,7 @@ def _logs(
     done = 0
     waiting: deque[Future[EventLog]] = deque()
     with ThreadPoolExecutor(1) as pool:  # makes a piece while DuckDB fetches the next and the last is written
-        for table in in_order(connection, rows, roles):
+        for table in sort_events(connection, rows, roles):
             waiting.append(pool.submit(made, table))
             if len(waiting) > 1:
                 yield waiting.popleft().result()

@@ -32,8 +32,8 @@ from pyarrow import ipc
 
 from veilog._version import __version__
 from veilog.errors import EngineError, InputError, VeilogError
-from veilog.logs.engines.ibis import IbisTable, running
-from veilog.logs.engines.spark import quoted
+from veilog.logs.engines.ibis import IbisTable, shorten_errors
+from veilog.logs.engines.spark import quote_name
 from veilog.logs.eventlog import EVENT_INDEX, TIMESTAMP_TYPE, EventLog
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping
@@ -155,21 +155,25 @@ class OnSpark:
         def asked() -> list[Any]:
             tasks = min(len(scope.held), cores(self._frame.sparkSession))
             found = (
-                self._cells(scope).coalesce(tasks).mapInArrow(partial(_combined, question.parts, combine), _AS_SPARK)
+                self._cells(scope)
+                .coalesce(tasks)
+                .mapInArrow(partial(_combine_findings, question.parts, combine), _AS_SPARK)
             )
             while tasks > _AT_ONCE:
                 tasks = -(-tasks // _AT_ONCE)
                 # By number: rows that are dealt out in turn may come twice where a lost worker is replaced.
-                found = found.repartition(tasks, "number").mapInArrow(partial(_combined, _answers, combine), _AS_SPARK)
+                found = found.repartition(tasks, "number").mapInArrow(
+                    partial(_combine_findings, _answers, combine), _AS_SPARK
+                )
             return list(found.collect())
 
-        parts = [answered(row["found"]) for row in by_workers(partial(self._one_by_one, asked))]
+        parts = [unpack_answer(row["found"]) for row in run_on_workers(partial(self._query_one_by_one, asked))]
         _check_once([number for pieces, _ in parts for number in pieces], scope)
         return combine([found for _, found in parts])
 
     def pieces(self, scope: Scope) -> Iterator[EventLog]:
         found = self._rows(_itself, scope, stream=True)
-        while (row := by_workers(partial(next, found, None))) is not None:
+        while (row := run_on_workers(partial(next, found, None))) is not None:
             yield row[1]
 
     def _rows(
@@ -181,11 +185,11 @@ class OnSpark:
         question = self._question(work, scope)
 
         def asked() -> Any:
-            found = self._cells(scope).mapInArrow(partial(_found_in_each, question), _AS_SPARK)
+            found = self._cells(scope).mapInArrow(partial(_query_pieces, question), _AS_SPARK)
             return found.toLocalIterator() if stream else found.collect()
 
-        for row in by_workers(partial(self._one_by_one, asked)):
-            yield int(row["number"]), answered(row["found"])
+        for row in run_on_workers(partial(self._query_one_by_one, asked)):
+            yield int(row["number"]), unpack_answer(row["found"])
 
     def _question(self, work: Callable[[EventLog, bool], T], scope: Scope) -> _Question[T]:
         pieces = {held.number: _Piece.of(held, *self._digests[held.number]) for held in scope.held}
@@ -198,7 +202,7 @@ class OnSpark:
             names += [column_of(kind, table.column_names.index(field.name)) for field in scope.columns(kind)]
         return self._frame.select(*names)
 
-    def _one_by_one(self, asked: Callable[[], Any]) -> Any:
+    def _query_one_by_one(self, asked: Callable[[], Any]) -> Any:
         """Run a query that gives workers a row at a time: pieces are large, and many."""
         settings = self._frame.sparkSession.conf
         before = settings.get(_BATCH)
@@ -249,7 +253,7 @@ def _row(number: int, found: object) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist([{"number": number, "found": pickle.dumps(found)}], schema=_FOUND)
 
 
-def _found_in_each(question: _Question[T], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _query_pieces(question: _Question[T], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     try:
         for number, found in question.found(_rows_of(batches)):
             yield _row(number, found)
@@ -258,10 +262,10 @@ def _found_in_each(question: _Question[T], batches: Iterable[pa.RecordBatch]) ->
 
 
 def _answers(rows: Iterable[Cells]) -> Iterator[tuple[list[int], Any]]:
-    return (answered(row["found"]) for row in rows)
+    return (unpack_answer(row["found"]) for row in rows)
 
 
-def _combined(
+def _combine_findings(
     parts: Callable[[Iterable[Cells]], Iterable[tuple[list[int], T]]],
     combine: Callable[[Iterable[T]], T],
     batches: Iterable[pa.RecordBatch],
@@ -284,7 +288,7 @@ def _combined(
 # What comes back ------------------------------------------------------------------------------------------------------
 
 
-def answered(cell: bytes) -> Any:
+def unpack_answer(cell: bytes) -> Any:
     """Return a worker's result, or raise the error that it met.
 
     An error that the worker raised itself would come with a trace around it.
@@ -305,20 +309,20 @@ def _check_once(numbers: list[int], scope: Scope) -> None:
         raise EngineError("spark-cases-miscounted")
 
 
-def by_workers(asked: Callable[[], T]) -> T:
+def run_on_workers(asked: Callable[[], T]) -> T:
     """Run something on Spark's workers, and hide their exceptions.
 
     These may quote the data. Only a fixed text replaces them here, without the error that it came from.
     """
     try:
-        with running():
+        with shorten_errors():
             return asked()
     except EngineError as error:
-        failure = _in_words(error)
+        failure = _translate_error(error)
     raise failure
 
 
-def _in_words(error: EngineError) -> EngineError:
+def _translate_error(error: EngineError) -> EngineError:
     trace = str(error.__cause__ or error)
     if "No module named 'veilog" in trace:
         return EngineError("spark-worker-without-veilog")
@@ -335,7 +339,7 @@ _PIECES_A_CORE = 2
 _NUMBER = "piece"
 
 
-def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredLog:
+def keep_on_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredLog:
     """Return the log of a table of Spark, kept there."""
     from pyspark.sql import functions as F
 
@@ -343,18 +347,18 @@ def kept_by_spark(there: IbisTable, roles: Roles, asked: ReadRequest) -> StoredL
     rows = there.checked(roles, asked.findings, progress)
     roles = replace(roles, transition=None)
     progress("sorting the events by case, in Spark", None)
-    with running():
+    with shorten_errors():
         frame, schema = _events(there, roles)
         spark = frame.sparkSession
         parts = max(-(-rows // _PIECE), min(_PIECES_A_CORE * cores(spark), -(-rows // _LEAST)))
-        case, order = (_named(schema, name) for name in (roles.case, there.order or roles.timestamp))
+        case, order = (_column_name(schema, name) for name in (roles.case, there.order or roles.timestamp))
         cases = int(frame.select(case).distinct().count())
         # The number of the task that makes a part would not do: one that makes what was lost may make several.
         numbered = frame.withColumn(_NUMBER, F.pmod(F.hash(case), F.lit(parts)).cast("long"))
         sorted_ = numbered.repartition(parts, case).sortWithinPartitions(case, order)
     maker = _Maker(roles, asked.findings.policies, there.name, asked.options.mapping, schema)
     maker = replace(maker, shape=maker.log(schema.empty_table()).shape)
-    log = _kept(sorted_, maker, parts, cases, asked.findings)
+    log = _keep_pieces(sorted_, maker, parts, cases, asked.findings)
     zoneless = any(finding.rule == "timestamp-without-zone" for finding in asked.findings.result())
     asked.findings.note_zones(told=not zoneless, missing=zoneless)  # its workers' columns are of one type
     return log
@@ -377,15 +381,15 @@ def _events(there: IbisTable, roles: Roles) -> tuple[Any, pa.Schema]:
     instants = {field.name for field in frame.schema if isinstance(field.dataType, TimestampType)}
     kinds = {field.name: field.type for field in there.table.schema().to_pyarrow()}
     schema = pa.schema([(name, TIMESTAMP_TYPE if name in instants else kinds[name]) for name in names])
-    case, activity, time = (F.col(quoted(name)) for name in (roles.case, roles.activity, roles.timestamp))
+    case, activity, time = (F.col(quote_name(name)) for name in (roles.case, roles.activity, roles.timestamp))
     sound = time.isNotNull()
     for name in (case, activity):
         sound = sound & name.isNotNull() & (name.cast("string") != "")
-    columns = [F.col(quoted(name)).alias(_named(schema, name)) for name in names]
+    columns = [F.col(quote_name(name)).alias(_column_name(schema, name)) for name in names]
     return frame.where(sound).select(*columns), schema
 
 
-def _named(schema: pa.Schema, name: str) -> str:
+def _column_name(schema: pa.Schema, name: str) -> str:
     return f"column_{schema.get_field_index(name)}"
 
 
@@ -433,7 +437,7 @@ class _Maker:
         return head | {"note": pickle.dumps(log.findings)} | cells
 
 
-def _made(maker: _Maker, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _make_pieces(maker: _Maker, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the piece of a part of the rows, or its error; nothing without rows."""
     rows = [batch for batch in batches if batch.num_rows]
     if not rows:
@@ -446,18 +450,18 @@ def _made(maker: _Maker, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Recor
     yield pa.RecordBatch.from_pylist([row], schema=pa.schema([("number", pa.int64()), ("cases", pa.int64()), *binary]))
 
 
-def _kept(sorted_: Any, maker: _Maker, parts: int, cases: int, findings: Findings) -> StoredLog:
+def _keep_pieces(sorted_: Any, maker: _Maker, parts: int, cases: int, findings: Findings) -> StoredLog:
     from pyspark.storagelevel import StorageLevel
 
     layout = ", ".join(f"{name} binary" for name in ("digest", "note", *maker.layout))
-    with running():
-        kept = sorted_.mapInArrow(partial(_made, maker), f"number long, cases long, {layout}")
+    with shorten_errors():
+        kept = sorted_.mapInArrow(partial(_make_pieces, maker), f"number long, cases long, {layout}")
         kept = kept.persist(StorageLevel.DISK_ONLY)
     try:
-        heads = by_workers(lambda: kept.select("number", "cases", "digest", "note").collect())
+        heads = run_on_workers(lambda: kept.select("number", "cases", "digest", "note").collect())
         sizes, digests = [0] * parts, {}
         for head in sorted(heads, key=lambda head: head["number"]):
-            for found in answered(head["note"]):
+            for found in unpack_answer(head["note"]):
                 findings.add(found.rule, found.example, count=found.count, advice=found.of_this_log)
             sizes[head["number"]] = head["cases"]
             digests[head["number"]] = (bytes(head["digest"]), head["cases"])

@@ -155,7 +155,9 @@ class StoredLog:
         """Yield the log, some whole cases at a time, with these attributes alone, or all."""
         for piece in self.keeper.pieces(self._scope(attributes)):
             events, cases = piece.events, piece.cases
-            yield replace(piece, events=_typed(events, self.shape.events), cases=_typed(cases, self.shape.cases))
+            yield replace(
+                piece, events=_cast_columns(events, self.shape.events), cases=_cast_columns(cases, self.shape.cases)
+            )
 
     def each(self, work: Callable[[EventLog, bool], T], attributes: Collection[str] | None = None) -> Iterator[T]:
         """Yield the result of each piece, in order; :class:`ChunkStore` limits ``work``."""
@@ -171,9 +173,9 @@ class StoredLog:
         return self.keeper.together(work, combine, self._scope(attributes))
 
     def _scope(self, attributes: Collection[str] | None) -> Scope:
-        return Scope(tuple(self._held()), self.shape, attributes)
+        return Scope(tuple(self._chunks_with_cases()), self.shape, attributes)
 
-    def _held(self) -> Iterator[Chunk]:
+    def _chunks_with_cases(self) -> Iterator[Chunk]:
         """Yield the pieces that have cases that count."""
         start = 0
         for number, size in enumerate(self.sizes):
@@ -212,7 +214,7 @@ class StoredLog:
 
     @cached_property
     def variants(self) -> Variants:
-        found = self.together(_variants_of, _merged, ())
+        found = self.together(_variants_of, _merge_variants, ())
         return replace(found, read_together=self.read_together, mapped=self.mapped, read_as=self.read_as)
 
 
@@ -227,7 +229,7 @@ def as_kept(table: pa.Table) -> pa.Table:
     Places are numbers, which are cheap.
     """
     table = table.unify_dictionaries().combine_chunks()
-    return pa.table([_listed(column) for column in table.columns], names=table.column_names)
+    return pa.table([_encode_texts(column) for column in table.columns], names=table.column_names)
 
 
 def piece_of(scope: Scope, columns: Callable[[Kind, list[str]], dict[str, pa.ChunkedArray]]) -> EventLog:
@@ -248,14 +250,14 @@ def misfit(name: str | None) -> InputError:
     return InputError("column-values-types-differ", path=name)
 
 
-def _typed(table: pa.Table, shape: pa.Table) -> pa.Table:
+def _cast_columns(table: pa.Table, shape: pa.Table) -> pa.Table:
     """Return the columns in the types of the log."""
     fields = [shape.schema.field(name) for name in table.column_names]
     columns = [column.cast(field.type) for column, field in zip(table.columns, fields, strict=True)]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, shape.schema.metadata))
 
 
-def _listed(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _encode_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return texts that repeat as narrow places in their list; other columns as is."""
     if not is_text(column.type) or not len(column):
         return column
@@ -270,17 +272,17 @@ def _variants_of(piece: EventLog, _first: bool) -> Variants:
     return piece.variants
 
 
-def _merged(found: Iterable[Variants]) -> Variants:
+def _merge_variants(found: Iterable[Variants]) -> Variants:
     """Return all cases of these together, joined some at a time, to hold few."""
     parts: list[Variants] = []
     for part in found:
         parts.append(part)
         if len(parts) == _MERGED:
-            parts = [_joined(parts)]
-    return parts[0] if len(parts) == 1 else _joined(parts)
+            parts = [_join_variants(parts)]
+    return parts[0] if len(parts) == 1 else _join_variants(parts)
 
 
-def _joined(parts: Sequence[Variants]) -> Variants:
+def _join_variants(parts: Sequence[Variants]) -> Variants:
     """Return all cases of these together."""
     labels = tuple(sorted({label for part in parts for label in part.labels}))
     place = {label: code for code, label in enumerate(labels)}
@@ -334,7 +336,7 @@ class _OnDisk:
 
     def _piece(self, held: Chunk, scope: Scope) -> EventLog:
         path = self._kept.path / str(held.number)
-        return held.of(piece_of(scope, lambda kind, names: _read(path.with_name(f"{path.name}-{kind}"), names)))
+        return held.of(piece_of(scope, lambda kind, names: _read_columns(path.with_name(f"{path.name}-{kind}"), names)))
 
 
 def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] | None = None) -> StoredLog | None:
@@ -344,7 +346,7 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] |
     """
     folder = Folder(temp_directory)
     try:
-        log = _kept(pieces, folder)
+        log = _keep_pieces(pieces, folder)
     except BaseException:  # on any failure the stored pieces go now, and not when Python ends
         folder.close()
         raise
@@ -353,7 +355,7 @@ def keep(pieces: Iterable[EventLog], *, temp_directory: str | os.PathLike[str] |
     return log
 
 
-def _kept(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
+def _keep_pieces(pieces: Iterable[EventLog], folder: Folder) -> StoredLog | None:
     shape = None
     sizes: list[int] = []
     for log in pieces:
@@ -374,30 +376,30 @@ def _write(table: pa.Table, path: Path) -> None:
     """Write numbers as they are in memory, to be mapped without unpacking; pack texts."""
     table = as_kept(table)
     texts = [field.name for field in table.schema if is_text(field.type)]
-    for names, kept, compression in ((texts, _packed(path), "lz4"), (None, _mapped(path), None)):
+    for names, kept, compression in ((texts, _packed_path(path), "lz4"), (None, _mapped_path(path), None)):
         part = table.select(names) if names is not None else table.drop_columns(texts)
         if part.num_columns:
             with ipc.new_file(kept, part.schema, options=ipc.IpcWriteOptions(compression=compression)) as file:
                 file.write_table(part)
 
 
-def _mapped(path: Path) -> Path:
+def _mapped_path(path: Path) -> Path:
     return path.with_name(f"{path.name}.arrow")
 
 
-def _packed(path: Path) -> Path:
+def _packed_path(path: Path) -> Path:
     return path.with_name(f"{path.name}-texts.arrow")
 
 
-def _read(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+def _read_columns(path: Path, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
     columns: dict[str, pa.ChunkedArray] = {}
-    if _mapped(path).exists():
-        with pa.memory_map(str(_mapped(path))) as file:
+    if _mapped_path(path).exists():
+        with pa.memory_map(str(_mapped_path(path))) as file:
             table = ipc.open_file(file).read_all()
         columns = {name: table.column(name) for name in names if name in table.column_names}
     packed = [name for name in names if name not in columns]
     if packed:
-        with pa.memory_map(str(_packed(path))) as file:
+        with pa.memory_map(str(_packed_path(path))) as file:
             fields = [ipc.open_file(file).schema.get_field_index(name) for name in packed]
             table = ipc.open_file(file, options=ipc.IpcReadOptions(included_fields=fields)).read_all()
         columns |= dict(zip(table.column_names, table.columns, strict=True))

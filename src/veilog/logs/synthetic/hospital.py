@@ -110,7 +110,7 @@ def hospital(cases: int, seed: int = 0) -> EventLog:
     )
 
 
-def started(log: EventLog, seed: int = 0, overlapping: Container[str] = ()) -> EventLog:
+def draw_starts(log: EventLog, seed: int = 0, overlapping: Container[str] = ()) -> EventLog:
     """Return the log with made-up starts of its events (``start_timestamp``).
 
     An activity takes one to thirty minutes, by its name. The logarithm of that time is normal with a deviation of a
@@ -313,10 +313,10 @@ def wide(cases: int, activities: int, mean_length: float, seed: int = 0) -> Even
     """
     code, offsets = _walks(cases, activities, mean_length, seed)
     source = f"simulated log, {cases} cases, {activities} activities, seed {seed}"
-    return with_times(_activity_names(activities), code, offsets, seed, source)
+    return add_times(_activity_names(activities), code, offsets, seed, source)
 
 
-def with_times(labels: tuple[str, ...], code: Int32Array, offsets: IntArray, seed: int, source: str) -> EventLog:
+def add_times(labels: tuple[str, ...], code: Int32Array, offsets: IntArray, seed: int, source: str) -> EventLog:
     """Return a log of cases with these activities and made-up times.
 
     Cases start at any time of a year and go on every few hours.

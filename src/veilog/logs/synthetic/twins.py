@@ -35,7 +35,7 @@ from veilog._plain import InJson, ToJson
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
-from veilog.logs.synthetic.hospital import with_times
+from veilog.logs.synthetic.hospital import add_times
 from veilog.logs.variants import Variants
 
 BINS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 19, 24, 30, 38, 48, 60, 80, 110, 150, 210, 300)
@@ -493,7 +493,7 @@ def log_of(variants: Variants, seed: int) -> EventLog:
     rng = np.random.default_rng([21, seed])
     rows = rng.permutation(np.repeat(np.arange(len(variants)), variants.counts))
     cases = variants.sequences.take(rows)
-    return with_times(variants.labels, cases.codes, cases.offsets, seed, f"made-up twin, seed {seed}")
+    return add_times(variants.labels, cases.codes, cases.offsets, seed, f"made-up twin, seed {seed}")
 
 
 def _names(number: int) -> tuple[str, ...]:

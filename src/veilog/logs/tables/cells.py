@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, IntArray
 from veilog.errors import InputError
-from veilog.logs.eventlog import LABEL_TYPE, TIMESTAMP_TYPE, listed
+from veilog.logs.eventlog import LABEL_TYPE, TIMESTAMP_TYPE, encode_texts
 from veilog.logs.findings import Findings
 from veilog.messages import Message
 
@@ -50,7 +50,7 @@ def text_column(column: Any, name: str, path: str | None) -> Any:
     return text if isinstance(text, pa.ChunkedArray) else pa.chunked_array([text])
 
 
-def rounded(column: Any) -> BoolArray:
+def inexact_names(column: Any) -> BoolArray:
     """Return True where a name is a float too large to be exact: several may be one."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -117,13 +117,13 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def without_views(table: pa.Table) -> pa.Table:
+def drop_views(table: pa.Table) -> pa.Table:
     """Return the table with plain columns instead of those that Arrow hardly handles.
 
     These are views of texts and bytes, also in dictionaries, runs of equal values, and UUIDs, which become text.
     """
     for place, member in enumerate(table.schema):
-        kind, column = _of_values(member.type), table.column(place)
+        kind, column = _value_type(member.type), table.column(place)
         if pa.types.is_run_end_encoded(member.type):
             column = pa.chunked_array([pc.run_end_decode(chunk) for chunk in column.chunks], member.type.value_type)
         if _is_uuid(member.type):
@@ -133,11 +133,11 @@ def without_views(table: pa.Table) -> pa.Table:
     return table
 
 
-def _of_values(kind: pa.DataType) -> pa.DataType:
+def _value_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_run_end_encoded(kind):
-        return _of_values(kind.value_type)
+        return _value_type(kind.value_type)
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _of_values(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, _value_type(kind.value_type), kind.ordered)
     if pa.types.is_string_view(kind) or _is_uuid(kind):
         return pa.string()
     return pa.binary() if pa.types.is_binary_view(kind) else kind
@@ -168,7 +168,7 @@ def plain_column(column: Any, name: str, findings: Findings) -> Any:
     """
     kind = column.type
     if pa.types.is_dictionary(kind) and is_text(kind.value_type):
-        return pa.chunked_array([listed(column).cast(LABEL_TYPE)])
+        return pa.chunked_array([encode_texts(column).cast(LABEL_TYPE)])
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)
         kind = column.type
@@ -225,7 +225,7 @@ _POINT_OR_COMMA = r"^-?[0-9]+[.,][0-9.,]*$"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:?[0-9]{2})$"
 
 
-def typed(column: Any, *, comma: bool = False) -> Any:
+def infer_type(column: Any, *, comma: bool = False) -> Any:
     """Return a column of text as the narrowest type that loses nothing, else as it is.
 
     With a ``comma`` before the decimals of numbers, points stand between thousands.
@@ -262,7 +262,7 @@ def _all_match(column: Any, pattern: str) -> bool:
     return True
 
 
-def written(column: Any) -> Any:
+def write_column(column: Any) -> Any:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return column.cast(kind.value_type)
@@ -304,9 +304,9 @@ def from_values(
     if kinds <= {str}:
         return _texts(plain, name), True
     numbers = float in kinds and kinds <= {int, float}
-    array = None if times and apart and numbers else _of_one_kind(plain, kinds)
+    array = None if times and apart and numbers else _cast_to_one_kind(plain, kinds)
     if array is None and not apart:
-        array = _of_another_kind(plain, kinds)
+        array = _cast_to_other_kind(plain, kinds)
     if array is not None:
         return array, True
     text = _texts([None if value is None else _text_of(value, times=times) for value in plain], name)
@@ -346,7 +346,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _of_one_kind(values: list[Any], kinds: set[type]) -> Any:
+def _cast_to_one_kind(values: list[Any], kinds: set[type]) -> Any:
     """Return the column if all values have a type that each has by itself, else None."""
     if kinds == {bool}:
         return pa.array(values, pa.bool_())
@@ -369,7 +369,7 @@ def _micros(value: datetime) -> int:
     return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
 
 
-def _of_another_kind(values: list[Any], kinds: set[type]) -> Any:
+def _cast_to_other_kind(values: list[Any], kinds: set[type]) -> Any:
     """Return the column of attributes whose type differs from that of their values.
 
     These are decimal numbers, and values for which Arrow has a type. None stands for other values.
@@ -551,7 +551,11 @@ def _parse_iso(text: Any) -> Times | None:
         with contextlib.suppress(pa.ArrowInvalid):
             pc.cast(first, kind)
             values = pc.cast(text, kind)
-            return _bounded(values, naive=True) if kind.tz is None else _bounded(values, offsets=_offsets(text))
+            return (
+                _times_in_range(values, naive=True)
+                if kind.tz is None
+                else _times_in_range(values, offsets=_offsets(text))
+            )
     return None
 
 
@@ -559,7 +563,7 @@ def convert_times(column: pa.Array, name: str, path: str | None) -> Times:
     """Return the times in an Arrow array of numbers, dates or timestamps."""
     kind = column.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        numbers = _converted(column)
+        numbers = _numbers_to_times(column)
         if numbers.known.any():
             return numbers
     if pa.types.is_date(kind):
@@ -582,7 +586,7 @@ def convert_times(column: pa.Array, name: str, path: str | None) -> Times:
     return Times(micros, known & ~outside, outside, naive=naive, cut=cut)
 
 
-def _bounded(values: Any, *, naive: bool = False, offsets: frozenset[int] = frozenset()) -> Times:
+def _times_in_range(values: Any, *, naive: bool = False, offsets: frozenset[int] = frozenset()) -> Times:
     known = pc.is_valid(values).to_numpy(zero_copy_only=False)
     micros = pc.fill_null(values.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     outside = (micros < _FIRST) | (micros > _LAST)
@@ -641,7 +645,7 @@ _UNITS = (("seconds", 10**8, 10**6), ("milliseconds", 10**11, 10**3), ("microsec
 _NANOSECONDS = 10**17
 
 
-def _converted(column: Any) -> Times:
+def _numbers_to_times(column: Any) -> Times:
     """Return the times of whole numbers or floats."""
     known = pc.is_valid(column).to_numpy(zero_copy_only=False)
     values = pc.fill_null(column, 0).to_numpy(zero_copy_only=False)

@@ -28,7 +28,7 @@ from veilog.logs.eventlog import EVENT_INDEX, EventLog
 from veilog.logs.findings import Note
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import MAX_VALUE, Source, consumed_fraction, suffix_of
-from veilog.logs.tables.cells import typed, written
+from veilog.logs.tables.cells import infer_type, write_column
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
 from veilog.logs.tables.table_reader import BATCH, Notes, TableReader, headed, is_wide, usual
 from veilog.messages import Message
@@ -105,7 +105,7 @@ class _Cut:
         return usual(self.columns)
 
 
-def sniffed(source: Source) -> Dialect:
+def sniff(source: Source) -> Dialect:
     """Return the encoding by the first bytes, and delimiter and columns by the header.
 
     The first delimiter wins that cuts the header into the most columns, or into columns with usual names. In a .tsv
@@ -350,7 +350,7 @@ class ValidatingStream(io.RawIOBase):
 
 def _batches(source: Source, asked: ReadRequest, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
     """Yield batches of text (these columns, or all): empty is null, ``""`` is text."""
-    dialect, path = source.once(sniffed), source.path
+    dialect, path = source.once(sniff), source.path
     with source.stream() as stream:
         checked = ValidatingStream(stream, dialect, path)
         try:
@@ -399,7 +399,7 @@ def _pick(batch: pa.RecordBatch, dialect: Dialect, columns: Sequence[str] | None
 
 def _explain(source: Source, error: Exception) -> None:
     """Raise an error that explains, with the line, why Arrow gave up."""
-    dialect, path = source.once(sniffed), source.path
+    dialect, path = source.once(sniff), source.path
     for line, row in _numbered_rows(source):
         if len(row) != len(dialect.columns):
             raise InputError(
@@ -419,7 +419,7 @@ def _explain(source: Source, error: Exception) -> None:
 
 def _line_of_row(source: Source, row: int) -> int | None:
     """Return the line on which a row (0 is the first after the header) starts."""
-    before = int(source.once(sniffed).headed)
+    before = int(source.once(sniff).headed)
     for number, (line, _) in enumerate(_numbered_rows(source)):
         if number == row + before:
             return line
@@ -428,7 +428,7 @@ def _line_of_row(source: Source, row: int) -> int | None:
 
 def _numbered_rows(source: Source) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows with their lines, slowly, for explanations, until csv is lost."""
-    dialect = source.once(sniffed)
+    dialect = source.once(sniff)
     with source.stream() as stream:
         checked = io.BufferedReader(ValidatingStream(stream, dialect, source.path))
         text = io.TextIOWrapper(checked, encoding="utf-8", newline="")
@@ -460,7 +460,7 @@ class _Text(TableReader):
         self._spreadsheet_safe = spreadsheet_safe
 
     def columns(self, source: Source) -> list[str]:
-        return list(source.once(sniffed).columns)
+        return list(source.once(sniff).columns)
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         parts = list(_batches(source, asked))
@@ -470,7 +470,7 @@ class _Text(TableReader):
             asked.progress("ordering events", None)
         plain = {EVENT_INDEX} | set(() if asked.roles is None else asked.roles.named)
         comma = asked.options.decimal == ","
-        made = (table[name] if name in plain else typed(table[name], comma=comma) for name in table.column_names)
+        made = (table[name] if name in plain else infer_type(table[name], comma=comma) for name in table.column_names)
         return pa.table(list(made), names=table.column_names)
 
     def batches(
@@ -480,12 +480,12 @@ class _Text(TableReader):
         yield from _batches(source, replace(asked, progress=None), columns)
 
     def notes(self, source: Source) -> Notes:
-        dialect = source.once(sniffed)
+        dialect = source.once(sniff)
         example = Message("example-header", n=dialect.line)
         return Notes(noticed=(Note("title-lines", example, 1, dialect.titles),) if dialect.titles else ())
 
     def in_pandas(self, source: Source) -> str:
-        dialect = source.once(sniffed)
+        dialect = source.once(sniff)
         with source.stream() as stream:
             _, foreign = _as_utf8(stream.read(_SAMPLE), "replace")
         encoding = _FALLBACK if foreign and dialect.encoding == "utf-8" else dialect.encoding
@@ -519,7 +519,7 @@ class _Text(TableReader):
             if not lossy:
                 check_flat(log, target)
             table = flat_table(log)
-            made = pa.table({name: written(table[name]) for name in table.column_names})
+            made = pa.table({name: write_column(table[name]) for name in table.column_names})
             if self._spreadsheet_safe:
                 safe = [_not_run(column) for column in made.columns]
                 made = pa.table(safe, names=[_RUN.sub(r"'\1", name) for name in made.column_names])

@@ -44,13 +44,13 @@ from veilog.logs.input.roles import Roles
 from veilog.logs.metadata import Metadata
 from veilog.logs.tables.cells import (
     Times,
+    drop_views,
+    inexact_names,
     is_text,
     plain_column,
     read_times,
-    rounded,
     text_column,
     whole_numbers,
-    without_views,
 )
 from veilog.messages import Message
 
@@ -224,7 +224,7 @@ class Origins:
         return self._line_of(int(np.concatenate(self._rows)[event]))
 
 
-def shaped(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Table, Roles, LineOf | None]:
+def shape_events(table: pa.Table, roles: Roles, line_of: LineOf | None) -> tuple[pa.Table, Roles, LineOf | None]:
     """Return the rows with one time column and one event each, their roles and lines."""
     if roles.clock is not None:
         date, time = (_text(table[name], name) for name in (roles.timestamp, roles.clock))
@@ -317,7 +317,7 @@ def log_from_table(
     ``case_key`` distinguishes cases of one name.
     """
     _check_text(table, source)
-    table, roles, line_of = shaped(without_views(table), roles, line_of)
+    table, roles, line_of = shape_events(drop_views(table), roles, line_of)
     if table.num_rows == 0:  # columns without a chunk are a case of their own everywhere
         table = pa.Table.from_arrays(
             [pa.chunked_array([pa.array([], field.type)]) for field in table.schema], schema=table.schema
@@ -385,7 +385,7 @@ def _check_rows(
         transitions = Transitions(roles.lifecycle)
         keep &= transitions.keep(labels, text_column(table[roles.transition], roles.transition, source))
         transitions.done(findings, told_apart=roles.transition in roles.classifier)
-    names, keep = check_names(names, labels, keep, rows, rounded(table[roles.case]), key)
+    names, keep = check_names(names, labels, keep, rows, inexact_names(table[roles.case]), key)
     if roles.classifier:
         labels = joined([text_column(table[name], name, source) for name in roles.classifier])
     times = read_times(table[roles.timestamp], roles.timestamp, source, roles.day_order)
@@ -477,13 +477,13 @@ def _case_values(
         row[case[known[::-1]]] = known[::-1]
         differing = _differing_cases(column, case, known, row)
         if several := len(differing):
-            policy = findings.add("case-attribute-differs", in_cases(name, several), count=several)
+            policy = findings.add("case-attribute-differs", cases_phrase(name, several), count=several)
             row[differing if policy == "drop" else []] = -1
         found[name] = column.take(pa.array(row, mask=row < 0))
     return found
 
 
-def in_cases(name: str, n: int) -> Message:
+def cases_phrase(name: str, n: int) -> Message:
     """Return the example of a column in which the rows of ``n`` cases differ."""
     return Message("example-column-in-cases", name=name, n=n)
 
@@ -551,7 +551,7 @@ def _assemble(columns: dict[str, Any]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
-def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
+def keep_empty_cases(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
     """Return the empty cases that stay by the rules, also for missing names, or None."""
     for rule in ("empty-trace", "case-without-name"):
         if empty is not None:
@@ -562,9 +562,9 @@ def kept_empty(empty: pa.Table | None, findings: Findings) -> pa.Table | None:
     return empty or None
 
 
-def with_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
+def add_empty_cases(log: EventLog, empty: pa.Table | None, findings: Findings) -> EventLog:
     """Put all cases at their ``case:index``, by the rules for empty, repeated ones."""
-    cases, empty = log.cases, kept_empty(empty, findings)
+    cases, empty = log.cases, keep_empty_cases(empty, findings)
     if empty is not None:
         cases = pa.concat_tables([cases, empty], promote_options="permissive")
     order = np.argsort(cases[CASE_INDEX].to_numpy(), kind="stable")

@@ -40,7 +40,7 @@ from veilog.logs.findings import Note
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.source import Source, check_stored, check_unpacked
 from veilog.logs.metadata import Attribute, Metadata, metadata_from, metadata_to
-from veilog.logs.tables.cells import number_of_time, written
+from veilog.logs.tables.cells import number_of_time, write_column
 from veilog.logs.tables.events import LineOf, check_flat, flat_table
 from veilog.logs.tables.table_reader import Notes, TableReader, header_among
 from veilog.messages import Message
@@ -571,7 +571,7 @@ def _written_cells(sheet: Any, name: str, column: pa.ChunkedArray, target: Path,
         values = iter(column.to_pylist())
         one = _number
     else:
-        values = iter(written(column).cast(pa.string()).to_pylist())
+        values = iter(write_column(column).cast(pa.string()).to_pylist())
         one = lambda value: _checked_text(sheet, value, lost)  # noqa: E731
     return (None if value is None else one(value) for value in values)
 

@@ -42,17 +42,17 @@ class _Parquet(TableReader):
     typed = True
 
     def columns(self, source: Source) -> list[str]:
-        return list(opened(source).schema_arrow.names)
+        return list(open_file(source).schema_arrow.names)
 
     def rows(self, source: Source) -> int:
-        return int(opened(source).metadata.num_rows)
+        return int(open_file(source).metadata.num_rows)
 
     def notes(self, source: Source) -> Notes:
         return source.once(_notes)
 
     def table(self, source: Source, asked: ReadRequest) -> pa.Table:
         try:
-            table = opened(source).read()
+            table = open_file(source).read()
             table.validate(full=True)  # text that is not UTF-8 would fail later, and worse
         except (pa.ArrowException, OSError) as error:
             raise InputError("parquet-data-not-readable", path=source.path, first_line=_first_line(error)) from error
@@ -61,7 +61,7 @@ class _Parquet(TableReader):
     def batches(
         self, source: Source, asked: ReadRequest, columns: Sequence[str] | None = None, size: int = BATCH
     ) -> Iterator[pa.RecordBatch]:
-        yield from opened(source).iter_batches(size, columns=None if columns is None else list(columns))
+        yield from open_file(source).iter_batches(size, columns=None if columns is None else list(columns))
 
     def in_pandas(self, source: Source) -> str:
         return f"pandas.read_parquet({str(source.path)!r})"
@@ -88,7 +88,7 @@ def is_parquet(source: Source) -> bool:
     return table_reader_of(source) is PARQUET and not source.zipped
 
 
-def opened(source: Source) -> pq.ParquetFile:
+def open_file(source: Source) -> pq.ParquetFile:
     """Return the file, opened once, or raise an :class:`InputError` with the reason."""
     return source.once(_open_parquet)
 
@@ -122,7 +122,7 @@ def _categories(metadata: pq.FileMetaData) -> list[str]:
 
 def _notes(source: Source) -> Notes:
     """Return the notes in the file's metadata; none for files of other programs."""
-    schema = opened(source).schema_arrow
+    schema = open_file(source).schema_arrow
     raw = (schema.metadata or {}).get(_KEY)
     if raw is None:
         return Notes()

@@ -29,17 +29,25 @@ from veilog.logs.tables.cells import (
     Evidence,
     Times,
     convert_times,
+    drop_views,
     gather_evidence,
+    inexact_names,
     is_text,
     parse_times,
     plain_type,
     read_times,
-    rounded,
     text_column,
     whole_numbers,
-    without_views,
 )
-from veilog.logs.tables.events import LineOf, Spare, kept_empty, log_from_table, shaped, spare_of, with_empty_cases
+from veilog.logs.tables.events import (
+    LineOf,
+    Spare,
+    add_empty_cases,
+    keep_empty_cases,
+    log_from_table,
+    shape_events,
+    spare_of,
+)
 
 BATCH = 1 << 17
 """Number of rows of a batch by default."""
@@ -124,7 +132,7 @@ class TableReader(ABC):
             metadata=notes.metadata,
             case_key=notes.case_key,
         )
-        return log if notes.case_key is None else with_empty_cases(log, notes.empty, asked.findings)
+        return log if notes.case_key is None else add_empty_cases(log, notes.empty, asked.findings)
 
 
 def note(source: Source, roles: Roles, findings: Findings) -> None:
@@ -236,12 +244,12 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
     indexed = EVENT_INDEX in names and EVENT_INDEX not in roles.named
     extra = [EVENT_INDEX] * indexed + ([] if notes.case_key is None else [notes.case_key])
     order = roles.day_order
-    empty = len(kept_empty(notes.empty, findings) or ())
+    empty = len(keep_empty_cases(notes.empty, findings) or ())
     line_of = reader.line_of(source)
     given = roles
     extra += [roles.spare] if roles.spare is not None else []
     for batch in reader.batches(source, ReadRequest(findings=findings), list(dict.fromkeys([*given.named, *extra]))):
-        batch, roles, line_of = _shaped(batch, given, line_of)
+        batch, roles, line_of = _shape_batch(batch, given, line_of)
         stamps = _plain(batch.column(roles.timestamp))
         if is_text(stamps.type) or pa.types.is_null(stamps.type):
             stamps = stamps.cast(pa.string())
@@ -259,11 +267,13 @@ def pieces(source: Source, roles: Roles, findings: Findings, *, alone: bool) -> 
         yield Piece(none, none, none, parse_times(none), empty_cases=empty)
 
 
-def _shaped(batch: pa.RecordBatch, roles: Roles, line_of: LineOf | None) -> tuple[pa.RecordBatch, Roles, LineOf | None]:
-    table = without_views(pa.Table.from_batches([batch]))
+def _shape_batch(
+    batch: pa.RecordBatch, roles: Roles, line_of: LineOf | None
+) -> tuple[pa.RecordBatch, Roles, LineOf | None]:
+    table = drop_views(pa.Table.from_batches([batch]))
     if roles.clock is None and not roles.two_events and table.schema == batch.schema:
         return batch, roles, line_of
-    table, roles, line_of = shaped(table, roles, line_of)
+    table, roles, line_of = shape_events(table, roles, line_of)
     return pa.RecordBatch.from_arrays(list(map(as_array, table.columns)), names=table.column_names), roles, line_of
 
 
@@ -286,7 +296,7 @@ def _piece(
         None if given is None else pa.array(given[0], pa.int64(), mask=~given[1]),
         None if roles.transition is None else text(roles.transition),
         joined([text(name) for name in roles.classifier]) if roles.classifier else None,
-        rounded(batch.column(roles.case)),
+        inexact_names(batch.column(roles.case)),
         **more,
     )
 
@@ -301,7 +311,7 @@ def _day_order(reader: TableReader, source: Source, roles: Roles) -> DayOrder:
     """Return the order of day and month by all dates, in a second pass over the file."""
     evidence = Evidence()
     for part in reader.batches(source, ReadRequest(findings=Findings(collect_all=True)), list(roles.named)):
-        batch, of_batch, _ = _shaped(part, roles, None)
+        batch, of_batch, _ = _shape_batch(part, roles, None)
         gather_evidence(_plain(batch.column(of_batch.timestamp)).cast(pa.string()), evidence)
     return evidence.order(str(source.path))
 

@@ -192,7 +192,7 @@ def strings(encoded: pa.DictionaryArray) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(from_numpy(indices), from_texts(list(labels)))
 
 
-def spread(values: pa.Array, rows: npt.NDArray[np.integer[Any]], size: int) -> pa.Array:
+def spread_values(values: pa.Array, rows: npt.NDArray[np.integer[Any]], size: int) -> pa.Array:
     """Return a column of ``size`` rows with ``values`` at ``rows`` and nulls else.
 
     ``rows`` are increasing.

@@ -31,7 +31,7 @@ from veilog.logs.input.quality_checks import check_width
 from veilog.logs.input.roles import classifier_keys
 from veilog.logs.input.source import DEFAULT_OPTIONS, ReadOptions, Source
 from veilog.logs.metadata import Metadata
-from veilog.logs.xes.columns import ColumnKey, name_columns, spread
+from veilog.logs.xes.columns import ColumnKey, name_columns, spread_values
 from veilog.logs.xes.scanner import XesBlock, XesReading, read_blocks, read_in_parts
 from veilog.logs.xes.values import (
     NO_ZONE,
@@ -168,7 +168,7 @@ class Assembler:
         for key, parts in self._case_columns.items():
             rows = np.concatenate([rows for _, rows, _ in parts])
             if len(rows):
-                result[key] = spread(_join([values for _, _, values in parts]), rows, self._cases)
+                result[key] = spread_values(_join([values for _, _, values in parts]), rows, self._cases)
         return result
 
     def _drop_repeated(self) -> None:

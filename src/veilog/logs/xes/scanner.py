@@ -42,7 +42,7 @@ from veilog.logs.xes.columns import (
     Placed,
     convert,
     place,
-    spread,
+    spread_values,
     strings,
 )
 from veilog.logs.xes.values import (
@@ -105,7 +105,7 @@ class CheckedParser:
         self.path = path
         self.parser = expat.ParserCreate()
         self.encoding: str | None = None
-        self.parser.XmlDeclHandler = self._declared
+        self.parser.XmlDeclHandler = self._read_declaration
         self.parser.StartDoctypeDeclHandler = self._doctype
         self.parser.EntityDeclHandler = self._entity
         self.parser.ExternalEntityRefHandler = self._external
@@ -148,7 +148,7 @@ class CheckedParser:
         line, column = self.parser.CurrentLineNumber, self.parser.CurrentColumnNumber + 1
         return InputError(code, path=self.path, line=line, column=column, **values)
 
-    def _declared(self, version: str, encoding: str | None, standalone: int) -> None:
+    def _read_declaration(self, version: str, encoding: str | None, standalone: int) -> None:
         self.encoding = encoding
 
     def _doctype(self, name: str, system: str | None, public: str | None, internal: int) -> None:
@@ -379,11 +379,11 @@ class Scanner:
         has_value = coded.column[: placed.size] >= 0
         rows = np.flatnonzero(has_value & placed.in_event)
         for key, owners, values in self._attributes(view, rows, placed.event_of, block, timed=True):
-            block.event_columns[key] = spread(values, owners, len(starts))
+            block.event_columns[key] = spread_values(values, owners, len(starts))
         rows = np.flatnonzero(has_value & placed.in_trace)
         for key, owners, values in self._attributes(view, rows, placed.case_of, block, timed=False):
             block.case_columns[key] = (owners.astype(np.int64), values)
-        self._nested(view, block)
+        self._scan_nested(view, block)
         self._odd(view, block)
         used = int(coded.edges[placed.size])
         block.lines = int(np.searchsorted(view.newlines, used))
@@ -448,7 +448,7 @@ class Scanner:
             block.notes.append(Note("duplicate-attribute", example, view.line(dropped[0]), len(dropped)))
         return [(key, g[kept[g]]) for key, g in named if kept[g].any()]
 
-    def _nested(self, view: _View, block: XesBlock) -> None:
+    def _scan_nested(self, view: _View, block: XesBlock) -> None:
         """Read nested attributes, lists, containers, and elements directly in the log."""
         p = view.placed
         name, delta = view.coded.name[: p.size], view.coded.delta[: p.size]

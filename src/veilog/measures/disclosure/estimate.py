@@ -79,13 +79,13 @@ class Matcher:
         keys = np.sort(variants.codes * np.int64(self._span) + self.place)
         beyond = np.iinfo(np.int64).max // 2
         self._keys = np.concatenate((keys, np.full(1, beyond)))
-        self._before = self._counted(variants)
+        self._before = self._count_pairs(variants)
         self._present: npt.NDArray[np.bool_] | None = None
         if len(variants.labels) * len(variants) <= _PRESENT:
             self._present = np.zeros((len(variants.labels), len(variants)), dtype=np.bool_)
             self._present[variants.codes, np.repeat(np.arange(len(variants)), variants.lengths)] = True
 
-    def _counted(self, variants: Variants) -> npt.NDArray[np.int32] | None:
+    def _count_pairs(self, variants: Variants) -> npt.NDArray[np.int32] | None:
         """Return the number of pairs before each possible one; None if these are too many."""
         activities = len(variants.labels)
         if not 0 < activities * self._span <= _COUNTED:
@@ -242,7 +242,7 @@ class _Multisets:
             j, at = left[rows], slot[rows]
             first = _bisect(self._h, j, at, end[rows], rng.random(len(rows)) * self._h[at, j])
             most = np.minimum(j, self._number[first - owners[rows]])
-            taken = self._how_many(first, j, most, rng)
+            taken = self._draw_count(first, j, most, rng)
             for i in range(int(taken.max())):
                 some = taken > i
                 out[rows[some], self._size - j[some] + i] = self._activity[first[some] - owners[rows[some]]]
@@ -251,7 +251,7 @@ class _Multisets:
             rows = rows[left[rows] > 0]
         return out
 
-    def _how_many(self, slot: IntArray, left: IntArray, most: IntArray, rng: np.random.Generator) -> IntArray:
+    def _draw_count(self, slot: IntArray, left: IntArray, most: IntArray, rng: np.random.Generator) -> IntArray:
         """Return how often an activity is taken: i in proportion to h(slot + 1, left - i)."""
         sums = np.zeros((len(slot), int(most.max()) + 1))
         for i in range(1, sums.shape[1]):
@@ -487,7 +487,9 @@ def uniqueness(
     for owner in np.flatnonzero((variants.counts == 1) & (variants.lengths > 0)).tolist():
         codes = variants.codes[variants.offsets[owner] : variants.offsets[owner + 1]].astype(np.int64)
         whole = len(codes) <= points
-        hits = _singled_out(matcher, _drawn(codes, points, 1 if whole else draws, background, rng), len(variants))
+        hits = _singled_out(
+            matcher, _draw_activities(codes, points, 1 if whole else draws, background, rng), len(variants)
+        )
         share = float(hits.mean())
         total += share
         if not whole:
@@ -501,7 +503,9 @@ def uniqueness(
     return Uniqueness(mean, interval, points, draws)
 
 
-def _drawn(codes: IntArray, points: int, draws: int, background: Points, rng: np.random.Generator) -> IntArray:
+def _draw_activities(
+    codes: IntArray, points: int, draws: int, background: Points, rng: np.random.Generator
+) -> IntArray:
     """Return the activities of randomly chosen events, one draw per row."""
     if len(codes) <= points:
         chosen = np.arange(len(codes))[None, :]

@@ -39,6 +39,7 @@ from veilog.measures.disclosure.estimate import Interval, estimate
 from veilog.measures.disclosure.patterns import CandidateSums, levels, single_activities
 from veilog.measures.disclosure.spaces import (
     Space,
+    add_times,
     cases_by_value,
     multiset_space,
     occurrences,
@@ -47,7 +48,6 @@ from veilog.measures.disclosure.spaces import (
     surprise,
     surprise_by_first_occurrences,
     variant_of_cases,
-    with_times,
 )
 from veilog.measures.measure import Progress
 from veilog.messages import OwnerMessage
@@ -273,7 +273,7 @@ L = TypeVar("L", EventLog, "EventLog | Variants")
 def _perspective(log: L, time: str | None, sensitive: str | None = None) -> L:
     """Return the log as the attacker sees it."""
     if isinstance(log, EventLog):
-        return log if time is None else with_times(log, time)
+        return log if time is None else add_times(log, time)
     for name, code in ((time, "times-of-variants"), (sensitive, "attributes-of-variants")):
         if name is not None:
             raise ParameterError(code, parameter="log")
@@ -302,7 +302,7 @@ class _Search:
         """Yield the exact results within the limit, and those of sizes that no trace has."""
         started = time_.perf_counter()
         largest = self.largest(kind)
-        yield from (self._undefined(kind, k, largest) for k in sizes if k > largest)
+        yield from (self._undefined_result(kind, k, largest) for k in sizes if k > largest)
         for level in self.levels(kind, sizes):
             now = time_.perf_counter()
             defined = level.weight > 0.0
@@ -322,7 +322,7 @@ class _Search:
             )
             started = now
 
-    def _undefined(self, kind: Background, size: int, largest: int) -> RiskResult:
+    def _undefined_result(self, kind: Background, size: int, largest: int) -> RiskResult:
         cases = self.variants.cases
         few = "too-few-activities" if kind == "set" else "too-few-events"
         reason = OwnerMessage(f"disclosure-of-{few if cases else 'no-cases'}", size=size, largest=largest)
@@ -474,7 +474,7 @@ def short_sequences(
     step = max(1, _CELLS // number)
     for start in range(0, len(variants), step):
         stop = min(start + step, len(variants))
-        sums += facts[:, start:stop] @ _contained(variants, start, stop, size).astype(np.float64)
+        sums += facts[:, start:stop] @ _find_subsequences(variants, start, stop, size).astype(np.float64)
         if report is not None and (start // step) % 16 == 0:
             report(start / len(variants))
     candidates = np.flatnonzero(sums[0])
@@ -502,7 +502,9 @@ def short_sequences(
     )
 
 
-def _contained(variants: Variants, start: int, stop: int, size: int) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+def _find_subsequences(
+    variants: Variants, start: int, stop: int, size: int
+) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
     """Return the sequences of this size in each variant from ``start`` up to ``stop``."""
     activities, lengths = len(variants.labels), variants.lengths[start:stop]
     # One table a size: variant, last activity, number of the sequence without it.

@@ -116,7 +116,7 @@ def levels(
         yield sums.level(size, work)
         ahead = following
         if keep is not None:
-            frontier = _concatenated(keep)
+            frontier = _concatenate(keep)
         else:
             below += 1
         if following == 0 and sums.candidates == 0:
@@ -323,7 +323,7 @@ def _grow(space: Space, weights: FloatArray, batch: _Batch) -> _Batch:
     return _Batch(states, np.append(first, len(key)), last, weight, ways, batch.size + 1)
 
 
-def _concatenated(batches: list[_Batch]) -> _Batch:
+def _concatenate(batches: list[_Batch]) -> _Batch:
     sizes = np.concatenate([np.diff(b.starts) for b in batches])
     starts = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])

@@ -25,7 +25,7 @@ Unit = Literal["seconds", "minutes", "hours", "days"]
 UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
-def with_times(log: EventLog, unit: str) -> EventLog:
+def add_times(log: EventLog, unit: str) -> EventLog:
     """Return the log with each activity's time in its name, cut to whole UTC units.
 
     An event without a time keeps its name, so that it reveals nothing more.

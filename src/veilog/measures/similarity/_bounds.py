@@ -211,7 +211,7 @@ def least_costs(
     chosen, back = np.unique(drawn, return_inverse=True)
     found: dict[CostKind, float] = {}
     rounding = 1e-6 * (1 + float(np.abs(values).max())) * float(a.sum())
-    for kind, least in _least(problem, chosen, values, kinds).items():
+    for kind, least in _least_distances(problem, chosen, values, kinds).items():
         if certain:
             value = float(a @ least)
         else:
@@ -240,7 +240,7 @@ def highest_mean(values: FloatArray, error: float) -> float:
     return high
 
 
-def _least(
+def _least_distances(
     problem: TransportProblem, rows: IntArray, prices: FloatArray, kinds: Sequence[CostKind]
 ) -> dict[CostKind, FloatArray]:
     """Return the least cost beyond the price of all columns, for each of these rows."""
@@ -283,7 +283,10 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
         whole, step = np.arange(len(rows)), max(1, _STRIP // len(columns))
         yield from ((whole[start : start + step], np.arange(len(columns))) for start in range(0, len(rows), step))
         return
-    own, others = _cut(rows, max(_BOX, len(rows) // _BOXES)), _cut(columns, max(_COLUMN_BOX, len(columns) // _BOXES))
+    own, others = (
+        _cut_into_boxes(rows, max(_BOX, len(rows) // _BOXES)),
+        _cut_into_boxes(columns, max(_COLUMN_BOX, len(columns) // _BOXES)),
+    )
     middles, centres = (
         np.stack([side[box].mean(axis=0) for box in boxes]) for side, boxes in ((rows, own), (columns, others))
     )
@@ -293,7 +296,7 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
         yield box, np.concatenate([others[k] for k in nearest.tolist()])
 
 
-def _cut(features: AnyFloatArray, size: int) -> list[IntArray]:
+def _cut_into_boxes(features: AnyFloatArray, size: int) -> list[IntArray]:
     """Return members of boxes up to this size; a larger box is halved at its widest."""
     found, open_ = [], [np.arange(len(features))]
     while open_:

@@ -23,7 +23,7 @@ from veilog.measures.similarity.distances import (
     edit_costs,
     edit_distances,
     present,
-    without_overlap,
+    remove_overlap,
 )
 from veilog.measures.similarity.transport import LARGEST_MASS, transport
 
@@ -91,7 +91,7 @@ def absolute_log_differences(
 ) -> list[LogDifference]:
     """Return the differences with these buffers, which share their distances."""
     rows, columns = as_strings(original.sequences, released.sequences)
-    a, b, matched = without_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())
+    a, b, matched = remove_overlap(rows, original.counts.tolist(), columns, released.counts.tolist())
     rows, a, columns, b = *present(rows, a), *present(columns, b)
     remaining = (len(rows), len(columns))
     if sum(a) > sum(b):

@@ -65,10 +65,10 @@ class EditDistances:
 def as_strings(a: Sequences, b: Sequences) -> tuple[Strings, Strings]:
     """Return both lists in one coding: activities are the same if their names are."""
     coding = {label: code for code, label in enumerate(dict.fromkeys(a.labels + b.labels))}
-    return _recoded(a, coding), _recoded(b, coding)
+    return _recode(a, coding), _recode(b, coding)
 
 
-def without_overlap(rows: Strings, a: list[int], columns: Strings, b: list[int]) -> tuple[list[int], list[int], int]:
+def remove_overlap(rows: Strings, a: list[int], columns: Strings, b: list[int]) -> tuple[list[int], list[int], int]:
     """Return both without min(a, b) of each equal pair, and the sum of these."""
     position = {s: j for j, s in enumerate(columns)}
     a, b, matched = list(a), list(b), 0
@@ -88,13 +88,13 @@ def present(strings: Strings, masses: list[int]) -> tuple[Strings, list[int]]:
     return [strings[i] for i in kept], [masses[i] for i in kept]
 
 
-def by_length(strings: Strings, masses: list[int]) -> tuple[Strings, list[int]]:
+def sort_by_length(strings: Strings, masses: list[int]) -> tuple[Strings, list[int]]:
     """Return both in the order of the lengths and then of the activities."""
     order = sorted(range(len(strings)), key=lambda i: (len(strings[i]), strings[i]))
     return [strings[i] for i in order], [masses[i] for i in order]
 
 
-def _recoded(sequences: Sequences, coding: dict[str, int]) -> Strings:
+def _recode(sequences: Sequences, coding: dict[str, int]) -> Strings:
     codes = np.array([coding[label] for label in sequences.labels], dtype="<u4")[sequences.codes]
     bounds = sequences.offsets.tolist()
     text: Any = codes.tolist()

@@ -25,11 +25,11 @@ from veilog.measures.similarity.distances import (
     EditDistances,
     Strings,
     as_strings,
-    by_length,
     edit_costs,
     edit_distances,
     present,
-    without_overlap,
+    remove_overlap,
+    sort_by_length,
 )
 from veilog.measures.similarity.transport import GAP, LARGEST_MASS, TransportPlan, transport
 
@@ -128,7 +128,7 @@ def _similarities(
     rows, columns = as_strings(original.sequences, released.sequences)
     a = [n * (whole // cases) for n in original.counts.tolist()]
     b = [n * (whole // released_cases) for n in released.counts.tolist()]
-    rest_a, rest_b, _ = without_overlap(rows, a, columns, b)
+    rest_a, rest_b, _ = remove_overlap(rows, a, columns, b)
     if sum(rest_a) == 0:
         return [Similarity(1.0, 0.0, 1.0, 1.0, 0.0, matching, 0, 0) for matching in matchings]
     rest = _Shares(*present(rows, rest_a), *present(columns, rest_b), whole)
@@ -166,7 +166,7 @@ def _optimum(
     if len(rows) < len(columns):
         # Distances are symmetric, and the search adds more arcs a round for rows than for columns.
         rows, a, columns, b = columns, b, rows, a
-    masses, targets, unit, slack = _in_units(a, b, shares.whole)
+    masses, targets, unit, slack = _to_units(a, b, shares.whole)
     distances = edit_distances(rows, columns, keep_bytes=memory, progress=progress)
     plan = transport(
         masses,
@@ -181,10 +181,10 @@ def _optimum(
     least = min(loss, max(Fraction(0), Fraction(plan.lower) * unit - slack))
     if float(most - least) > max(GAP, tolerance):
         raise SolverError("similarity-not-tight", most=float(most - least))
-    return _between(least, loss, most, matching, shares)
+    return _similarity_interval(least, loss, most, matching, shares)
 
 
-def _between(
+def _similarity_interval(
     least: Fraction,
     loss: Fraction,
     most: Fraction,
@@ -213,12 +213,12 @@ def _exact_by_rest(rest: _Shares, tolerance: float, memory: int, progress: Progr
 
     See :func:`_bounded_similarities`."""
     direct = _optimum(rest, "direct", tolerance, memory, progress)
-    masses, targets, unit, slack = _in_units(rest.a, rest.b, rest.whole)
+    masses, targets, unit, slack = _to_units(rest.a, rest.b, rest.whole)
     distances = edit_distances(rest.rows, rest.columns, keep_bytes=memory, progress=progress)
     plan = transport(masses, targets, edit_costs(distances, "metric"), scale=float(1 / unit), progress=progress)
     least = max(Fraction(0), Fraction(plan.lower) * unit - slack)
     most = Fraction(direct.loss) + Fraction(direct.gap)
-    return _between(min(least, most), most, most, "exact", rest, bounded=True)
+    return _similarity_interval(min(least, most), most, most, "exact", rest, bounded=True)
 
 
 def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matching, Similarity]:
@@ -231,24 +231,24 @@ def _bounded_similarities(rest: _Shares, progress: Progress | None) -> dict[Matc
     matches equal variants first: mass that goes i -> s and s -> j goes as cheaply i -> j with s -> s. So the optimum of
     the rest at costs m is at most the optimum of everything at costs m, which is at most that at costs d.
     """
-    sides = by_length(rest.rows, rest.a), by_length(rest.columns, rest.b)
+    sides = sort_by_length(rest.rows, rest.a), sort_by_length(rest.columns, rest.b)
     (rows, a), (columns, b) = sorted(sides, key=lambda side: (len(side[0]), side[0]))  # the shorter bids
-    masses, targets, unit, slack = _in_units(a, b, rest.whole)
+    masses, targets, unit, slack = _to_units(a, b, rest.whole)
     problem = TransportProblem(rows, columns, masses, targets, progress)
     flows, edits, prices = cheap_plan(problem)
     lengths, others = (np.array([len(s) for s in side]) for side in (rows, columns))
-    loss = _summed(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
+    loss = _sum_costs(flows.mass, edits, np.maximum(lengths[flows.rows], others[flows.columns])) * unit
     most = min(Fraction(1), loss + slack)
     found: dict[Matching, Similarity] = {}
     kinds: dict[Matching, CostKind] = {"direct": "normalised", "exact": "metric"}
     costs, certain = least_costs(problem, prices, [*kinds.values()])
     for matching, kind in kinds.items():
         least = min(most, max(Fraction(0), Fraction(costs[kind]) * unit - slack))
-        found[matching] = _between(least, most, most, matching, rest, bounded=True, certain=certain)
+        found[matching] = _similarity_interval(least, most, most, matching, rest, bounded=True, certain=certain)
     return found
 
 
-def _in_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArray, Fraction, Fraction]:
+def _to_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArray, Fraction, Fraction]:
     """Return shares as machine integers, the share of one, and the cost of rounding.
 
     Nothing, as long as the sum fits the solver after division by the greatest common divisor. Beyond that (logs of
@@ -260,7 +260,7 @@ def _in_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArra
         exact_a = np.array([m // factor for m in a], dtype=np.int64)
         exact_b = np.array([m // factor for m in b], dtype=np.int64)
         return exact_a, exact_b, Fraction(factor, whole), Fraction(0)
-    rounded_a, rounded_b = _apportioned(a, total), _apportioned(b, total)
+    rounded_a, rounded_b = _apportion(a, total), _apportion(b, total)
     moved = sum(
         abs(m * LARGEST_MASS - r * total)
         for masses, rounded in ((a, rounded_a), (b, rounded_b))
@@ -271,7 +271,7 @@ def _in_units(a: list[int], b: list[int], whole: int) -> tuple[IntArray, IntArra
     return np.array(rounded_a, dtype=np.int64), np.array(rounded_b, dtype=np.int64), unit, slack
 
 
-def _apportioned(masses: list[int], total: int) -> list[int]:
+def _apportion(masses: list[int], total: int) -> list[int]:
     """Positive integers in proportion to the masses with the sum ``LARGEST_MASS``."""
     rounded = [max(1, m * LARGEST_MASS // total) for m in masses]
     # The largest takes the difference: at most one for each mass, where it has 2**52 / len(masses) or more.
@@ -283,10 +283,10 @@ def _exact_loss(plan: TransportPlan, distances: EditDistances) -> Fraction:
     """Return the cost of a plan without rounding, equal for all optimal plans."""
     edits = distances.pairs(plan.rows, plan.columns)
     longer = np.maximum(np.maximum(distances.row_lengths[plan.rows], distances.column_lengths[plan.columns]), 1)
-    return _summed(plan.mass, edits, longer)
+    return _sum_costs(plan.mass, edits, longer)
 
 
-def _summed(mass: IntArray, edits: IntArray, longer: IntArray) -> Fraction:
+def _sum_costs(mass: IntArray, edits: IntArray, longer: IntArray) -> Fraction:
     sums: dict[int, int] = {}
     for m, distance, length in zip(mass.tolist(), edits.tolist(), longer.tolist(), strict=True):
         sums[length] = sums.get(length, 0) + m * distance
@@ -298,11 +298,11 @@ def _both(pair: Pair) -> tuple[Similarity, Similarity]:
     return relative_log_similarities(*pair.variants, most_pairs=most, progress=pair.progress)
 
 
-def _found(similarity: Similarity) -> Found:
+def _to_found(similarity: Similarity) -> Found:
     if not similarity.bounded:
         return Found(similarity.value)
     return Found.bounded(similarity.lower, similarity.upper, certain=similarity.certain)
 
 
-DIRECT = our_measure("relative_log_similarity", lambda pair: _found(pair.once(_both)[0]))
-EXACT = our_measure("relative_log_similarity_exact", lambda pair: _found(pair.once(_both)[1]))
+DIRECT = our_measure("relative_log_similarity", lambda pair: _to_found(pair.once(_both)[0]))
+EXACT = our_measure("relative_log_similarity_exact", lambda pair: _to_found(pair.once(_both)[1]))

@@ -38,14 +38,14 @@ from veilog.measures.singling_out.logs import (
     UNKNOWN,
     Fitting,
     Population,
+    activities_at,
     cases_of,
-    in_random_order,
-    known_in_order,
     population,
     ranges,
+    shuffle_places,
     starts_of,
 )
-from veilog.measures.singling_out.rates import Rate, rising, wilson
+from veilog.measures.singling_out.rates import Rate, monotone_rates, wilson
 from veilog.messages import Message, OwnerMessage
 
 SIZES = (1, 2, 3, 5, 10)
@@ -160,7 +160,7 @@ class _Drawn:
 
     def patterns(self, variants: Variants, size: int) -> IntArray:
         """Return the known activities of each case with ``size`` events, in their order."""
-        return known_in_order(variants, self.cases.variant, self.places[:, :size])
+        return activities_at(variants, self.cases.variant, self.places[:, :size])
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,19 +197,19 @@ class _Crowd:
                 which, variant = np.repeat(people, variants), np.tile(np.arange(variants), len(people))
                 number, others = self.log.variants.counts[variant], self.only[variant] != cases.owner[which]
             else:
-                which, variant, number, others = self._around(cases, reach)
+                which, variant, number, others = self._cases_around(cases, reach)
             for known, outcomes in zip(patterns, parts, strict=True):
                 fit = self.log.matcher.among(known, which, variant)
                 which, variant, number, others = which[fit], variant[fit], number[fit], others[fit]
                 foreign = np.bincount(which[others] - first, minlength=len(people))
-                counted = _counted(which - first, variant == cases.variant[which], number, len(people))
+                counted = _count_fits(which - first, variant == cases.variant[which], number, len(people))
                 outcomes.append(_Outcome(foreign == 0, counted.guessed()))
         return [
             _Outcome(*(np.concatenate([getattr(part, name) for part in found]) for name in ("found", "guessed")))
             for found in parts
         ]
 
-    def _around(self, cases: _Cases, reach: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
+    def _cases_around(self, cases: _Cases, reach: int) -> tuple[IntArray, IntArray, IntArray, BoolArray]:
         """Return the variants of the cases that started near each person's case.
 
         With each variant come the number of these cases, and True if some of them are another person's.
@@ -248,7 +248,7 @@ def exposure(
     variants = log if isinstance(log, Variants) else log.variants
     if not variants.events:
         raise ParameterError("attack-log-without-events", parameter="log")
-    why = _why_without_start(log)
+    why = _missing_start_reason(log)
     variant, start, owner = cases_of(log, variants, why is None, persons_of(log, person))
     owner = np.arange(len(variant)) if owner is None else owner
     everybody = population(variants, variant, start, why is None, owner)
@@ -258,13 +258,13 @@ def exposure(
     tried = sorted({*range(1, min(wanted[-1], SIZES[-1]) + 1), *wanted})
     most = min(attacks, max(_FEWEST, _WORK // max(1, len(variants))))
     cases = cases.rows(variants.lengths[variant] > 0)
-    drawn = _drawn(variants, cases, most, wanted[-1], rng)
+    drawn = _draw_cases(variants, cases, most, wanted[-1], rng)
     results: list[tuple[_Drawn, list[_Outcome], int | None]] = [(drawn, crowd.outcomes(drawn, tried, None), None)]
     if everybody.starts is not None:
         reach = int(hours * _HOUR)
         window = np.searchsorted(everybody.starts, everybody.starts + 2 * reach) - np.arange(len(everybody.starts))
         most = min(attacks, max(_FEWEST, int(_WORK // max(1.0, float(window.mean())))))
-        drawn = _drawn(variants, cases.rows(cases.start != UNKNOWN), most, wanted[-1], rng)
+        drawn = _draw_cases(variants, cases.rows(cases.start != UNKNOWN), most, wanted[-1], rng)
         results.append((drawn, crowd.outcomes(drawn, tried, reach), reach))
     return Exposure(
         people=len(np.unique(owner)),
@@ -278,7 +278,7 @@ def exposure(
     )
 
 
-def _why_without_start(log: EventLog | Variants) -> Reason | None:
+def _missing_start_reason(log: EventLog | Variants) -> Reason | None:
     if isinstance(log, Variants):
         return Message("starts-of-variants")
     try:
@@ -296,7 +296,7 @@ def _only_person(variants: Variants, variant: IntArray, owner: IntArray) -> IntA
     return np.where(least == largest, largest, -1).astype(np.int64)
 
 
-def _drawn(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.random.Generator) -> _Drawn:
+def _draw_cases(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.random.Generator) -> _Drawn:
     """Draw cases in random order, half with a path of one person; weigh people alike."""
     weight = cases.weight()
     kinds = [kind for kind in (np.flatnonzero(cases.apart), np.flatnonzero(~cases.apart)) if len(kind)]
@@ -310,12 +310,12 @@ def _drawn(variants: Variants, cases: _Cases, most: int, longest: int, rng: np.r
         else:  # where there are fewer people than attacks, everybody is attacked about equally often
             chosen.append(np.resize(rng.permutation(kind), number))
     who = rng.permutation(np.concatenate(chosen))
-    places = in_random_order(variants.lengths[cases.variant[who]], longest, rng)
+    places = shuffle_places(variants.lengths[cases.variant[who]], longest, rng)
     share = float(weight[cases.apart].sum() / weight.sum())
     return _Drawn(cases.rows(who), places, len(np.unique(cases.owner)), share)
 
 
-def _counted(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> Fitting:
+def _count_fits(which: IntArray, own: BoolArray, cases: IntArray, people: int) -> Fitting:
     """Return the cases that fit each person, from the rows of the variants that fit."""
     same = np.bincount(which[own], weights=cases[own], minlength=people).astype(np.int64)
     there, number = which[~own], cases[~own]
@@ -334,7 +334,7 @@ def _rows(
     guessed = [_estimate(one.guessed, apart, share, only_apart=False) for one in outcomes]
     return [
         ReidentificationRate(size, reach is not None, drawn.people, len(apart), *both)
-        for size, *both in zip(sizes, rising(found), rising(guessed), strict=True)
+        for size, *both in zip(sizes, monotone_rates(found), monotone_rates(guessed), strict=True)
     ]
 
 
@@ -367,11 +367,13 @@ def _example(
                     (told,) = crowd.outcomes_of(cases, [nothing], reach)
                     by_day = told.found
                 who = np.lexsort((cases.owner, cases.start, cases.variant, by_day))[:1]
-                return _least(crowd, cases.rows(who), drawn.patterns(crowd.log.variants, size)[found[who]], reach)
+                return _least_knowledge(
+                    crowd, cases.rows(who), drawn.patterns(crowd.log.variants, size)[found[who]], reach
+                )
     return None
 
 
-def _least(crowd: _Crowd, case: _Cases, pattern: IntArray, reach: int | None) -> Example:
+def _least_knowledge(crowd: _Crowd, case: _Cases, pattern: IntArray, reach: int | None) -> Example:
     """Return the knowledge of a case that is necessary to find its person.
 
     The day is tried first, then each event: a part is dropped if the person is found without it.

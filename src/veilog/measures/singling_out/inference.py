@@ -40,7 +40,7 @@ from veilog.measures.singling_out.rates import (
     Success,
     apart,
     mean_rate,
-    paired,
+    paired_gain,
     residual,
 )
 from veilog.measures.singling_out.targets import Rows, attributes_of, people_of, prefixes_of, rows_of
@@ -168,8 +168,8 @@ def _attributes(logs: Sequence[EventLog | Variants], owner: IntArray | None) -> 
     begun = [known[WITH_ATTRIBUTES][i][one.variant] for i, one in enumerate(people)]
     for place, name in enumerate(names):
         others = [np.delete(codes, place, axis=1) for codes in values]
-        agree = _agreeing(others)
-        both = _agreeing([np.column_stack([a, b]) for a, b in zip(agree, begun, strict=True)])
+        agree = _number_equal_rows(others)
+        both = _number_equal_rows([np.column_stack([a, b]) for a, b in zip(agree, begun, strict=True)])
         nothing = [np.zeros(len(one.variant), dtype=np.int64) for one in people]
         contexts = [[np.where(c < 0, -1, b), a, c, n] for a, b, c, n in zip(agree, both, begun, nothing, strict=True)]
         ones = [np.ones(len(n), dtype=np.int64) for n in nothing]
@@ -178,7 +178,7 @@ def _attributes(logs: Sequence[EventLog | Variants], owner: IntArray | None) -> 
         yield _result(name, WITH_ATTRIBUTES, len(names) - 1, asked)
 
 
-def _agreeing(tables: Sequence[IntArray]) -> list[IntArray]:
+def _number_equal_rows(tables: Sequence[IntArray]) -> list[IntArray]:
     """Return a number for each row, equal for equal rows of all tables."""
     number = np.zeros(sum(map(len, tables)), dtype=np.int64)
     together = np.concatenate(tables)
@@ -195,14 +195,14 @@ def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred 
     people = int(weight.sum())
     if not people or (len(whom) > 2 and not len(whom[2])):
         return None
-    made = _guessed(asked, 1, 0, whom[0])
+    made = _guess_chances(asked, 1, 0, whom[0])
     if len(whom) > 2:
-        of_control, there = _guessed(asked, 1, 2, whom[2]), asked.weight[2][whom[2]].astype(np.float64)
+        of_control, there = _guess_chances(asked, 1, 2, whom[2]), asked.weight[2][whom[2]].astype(np.float64)
         number = float(there.sum())
         baseline = mean_rate(of_control, there, number)
         gain = apart(mean_rate(made, weight, people, Z_BEYOND), mean_rate(of_control, there, number, Z_BEYOND))
     else:
-        either = [_guessed(asked, 0, 0, whom[0], others=True, known=known) for known in (True, False)]
+        either = [_guess_chances(asked, 0, 0, whom[0], others=True, known=known) for known in (True, False)]
         best = max(either, key=lambda values: round(float(values @ weight), 9))
         baseline = mean_rate(best, weight, people)
         trace = asked.trace[whom[0]]
@@ -210,22 +210,22 @@ def _result(secret: str, size: int, attributes: int, asked: _Asked) -> Inferred 
         # Whatever order the people are in.
         rows = np.lexsort((made - best, trace) if who is None else (made - best, who, trace))
         of_whom = None if who is None else who[rows]
-        gain = paired((made - best)[rows], (weight / weight.sum())[rows], trace[rows], people, of_whom)
+        gain = paired_gain((made - best)[rows], (weight / weight.sum())[rows], trace[rows], people, of_whom)
     return Inferred(
         secret=secret,
         size=size,
         attributes=attributes,
         people=people,
         guessed=Success(
-            mean_rate(_guessed(asked, 0, 0, whom[0]), weight, people), mean_rate(made, weight, people), baseline
+            mean_rate(_guess_chances(asked, 0, 0, whom[0]), weight, people), mean_rate(made, weight, people), baseline
         ),
-        naive=mean_rate(_guessed(asked, 1, 0, whom[0], known=False), weight, people),
+        naive=mean_rate(_guess_chances(asked, 1, 0, whom[0], known=False), weight, people),
         beyond=gain,
         residual=residual(gain, baseline),
     )
 
 
-def _guessed(
+def _guess_chances(
     asked: _Asked, log: int, people: int, whom: IntArray, *, others: bool = False, known: bool = True
 ) -> FloatArray:
     """Return the chance that each person's secret is guessed right with a log.
@@ -240,16 +240,16 @@ def _guessed(
         there = (context >= 0) & (secret >= 0)
         if others and asked.owner is not None:
             rows, owner = _Counted(context[there], secret[there], weight[there]), asked.owner
-            chance, seen, same = _without_their_others(rows, owner[there], asks, target, owner[whom])
+            chance, seen, same = _exclude_other_cases(rows, owner[there], asks, target, owner[whom])
         else:
-            chance, seen, same = _most_frequent(context[there], secret[there], weight[there], asks, target)
+            chance, seen, same = _most_frequent_values(context[there], secret[there], weight[there], asks, target)
         told = left & (asks >= 0) & (seen > (1 if others else 0))
         right[told] = np.where(same[told] > 1, chance[told], 0.0) if others else chance[told]
         left &= ~told
     return right
 
 
-def _most_frequent(
+def _most_frequent_values(
     context: IntArray, value: IntArray, weight: IntArray, asks: IntArray, target: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the chance, the context's cases and those with the right value per row.
@@ -283,10 +283,10 @@ class _Counted(NamedTuple):
     weight: IntArray
 
 
-def _without_their_others(
+def _exclude_other_cases(
     rows: _Counted, owner: IntArray, asks: IntArray, target: IntArray, person: IntArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the same as :func:`_most_frequent`, without the person's other cases.
+    """Return the same as :func:`_most_frequent_values`, without others of the person.
 
     One case of the person alone counts. It has the right value and is among the rows where anything is known. To find
     the most frequent value, the person has as many cases of the right value as the others who have it have on average.
@@ -305,7 +305,7 @@ def _without_their_others(
     own = np.bincount(place, weights=rows.weight)
     group, pair = held // len(pairs), held % len(pairs)
     left, there = count[pair] - own, np.searchsorted(contexts, groups // persons)
-    best, ties = _most_of_none(count, context, there, held)
+    best, ties = _most_frequent_of_others(count, context, there, held)
     row, other = ranges(np.searchsorted(group, group), np.searchsorted(group, group, side="right"))
     row, other = row[row != other], other[row != other]
     highest = best[group]
@@ -323,7 +323,7 @@ def _without_their_others(
     return found[0], found[1], found[2]
 
 
-def _most_of_none(
+def _most_frequent_of_others(
     count: FloatArray, context: IntArray, there: IntArray, held: IntArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return the most frequent value that is none of a person's, for each group.

@@ -45,7 +45,7 @@ from veilog.measures.singling_out.rates import (
     Success,
     apart,
     mean_rate,
-    paired,
+    paired_gain,
     residual,
 )
 from veilog.measures.singling_out.targets import Rows, attributes_of, people_of, rows_of, shared_codes
@@ -174,23 +174,23 @@ def linkability(
     if not (original if isinstance(original, Variants) else original.variants).cases:
         raise ParameterError("linking-without-cases", parameter="original")
     owner = None if control is not None else persons_of(original, person)
-    kinds = [(_by_activities(wanted[-1], owner, original, released, control, second), False)]
+    kinds = [(_group_by_activities(wanted[-1], owner, original, released, control, second), False)]
     with contextlib.suppress(ParameterError):  # then there are no lists of attributes
-        kinds.append((_with_attributes(kinds[0][0], owner, original, released, control), True))
+        kinds.append((_group_by_attributes(kinds[0][0], owner, original, released, control), True))
     if released is original:
         kinds = [(replace(logs, released=logs.original), of_attributes) for logs, of_attributes in kinds]
     results = [
         row
         for logs, of_attributes in kinds
         for size in wanted
-        for row in _linked(logs, of_attributes, size, people, seed)
+        for row in _link_lists(logs, of_attributes, size, people, seed)
     ]
     if not results:
         raise ParameterError("linking-people-too-few", parameter="original")
     return Linkability(tuple(results), "others' cases" if control is None else "held out", time.perf_counter() - began)
 
 
-def _by_activities(longest: int, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
+def _group_by_activities(longest: int, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
     """Return the logs with a group per variant, and per ``owner`` in the first log."""
     given = [log if isinstance(log, Variants) or log is None else log.variants for log in logs]
     codes = iter(shared_codes([log for log in given if log is not None]))
@@ -212,19 +212,19 @@ def _variants(log: Variants, rows: Rows, codes: IntArray, longest: int) -> _Held
     return _Held(log, heads, tails, rows.variant, nothing, rows.cases, rows.owner)
 
 
-def _with_attributes(plain: _Logs, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
+def _group_by_attributes(plain: _Logs, owner: IntArray | None, *logs: EventLog | Variants | None) -> _Logs:
     """Return the logs with a group per variant and attributes, but no second release."""
     given = [log for log in logs if log is not None]
     _, values = attributes_of(given)
     held = [one for one in (plain.original, plain.released, plain.control) if one is not None]
     grouped = [
-        _grouped(one, people_of(log).variant, v, None if i else owner)
+        _group_cases(one, people_of(log).variant, v, None if i else owner)
         for i, (one, log, v) in enumerate(zip(held, given, values, strict=True))
     ]
     return _Logs(grouped[0], grouped[1], grouped[2] if len(grouped) > 2 else None)
 
 
-def _grouped(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | None) -> _Held:
+def _group_cases(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | None) -> _Held:
     values = values[:, :_ATTRIBUTES]
     columns = [variant, values] if owner is None else [variant, values, owner]
     rows, cases = np.unique(np.column_stack(columns), axis=0, return_counts=True)
@@ -233,7 +233,7 @@ def _grouped(one: _Held, variant: IntArray, values: IntArray, owner: IntArray | 
     return replace(one, group=rows[:, 0], values=known, cases=cases.astype(np.int64), owner=whose)
 
 
-def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
+def _link_lists(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int) -> Iterator[Linked]:
     """Yield the outcome for lists of this size, by one release and, if given, by both."""
     groups = [logs.original, *([] if logs.control is None else [logs.control])]
     enough = min(one.people(of_attributes) for one in groups)
@@ -242,23 +242,23 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
     if number < 2:
         return
     rng = np.random.default_rng([seed, size, of_attributes])
-    lists = [_drawn(one, of_attributes, size, number, rng) for one in groups]
-    own, both = _matched(lists[0], [logs.original])
+    lists = [_draw_lists(one, of_attributes, size, number, rng) for one in groups]
+    own, both = _match_chances(lists[0], [logs.original])
     told, both = (
-        (own, both) if logs.original.owner is None else _by_others(lists[0], logs.original, logs.original.owner)
+        (own, both) if logs.original.owner is None else _match_by_others(lists[0], logs.original, logs.original.owner)
     )
     others = np.where(both > 1, told, 1 / number)
     weight = np.full(number, 1 / number)
     used = [[logs.released], *([] if logs.second is None else [[logs.released, logs.second]])]
     for releases in used:
         # If the log itself stands for the release, the match is known already.
-        made = own if releases == [logs.original] else _matched(lists[0], releases)[0]
+        made = own if releases == [logs.original] else _match_chances(lists[0], releases)[0]
         rate = mean_rate(made, weight, number)
         if logs.control is None:
             baseline = mean_rate(others, weight, number)
-            gain = paired(made - others, weight, lists[0].variant, number)
+            gain = paired_gain(made - others, weight, lists[0].variant, number)
         else:
-            of_control, _ = _matched(lists[1], releases)
+            of_control, _ = _match_chances(lists[1], releases)
             baseline = mean_rate(of_control, weight, number)
             gain = apart(mean_rate(made, weight, number, Z_BEYOND), mean_rate(of_control, weight, number, Z_BEYOND))
         yield Linked(
@@ -273,7 +273,7 @@ def _linked(logs: _Logs, of_attributes: bool, size: int, people: int, seed: int)
         )
 
 
-def _drawn(log: _Held, of_attributes: bool, size: int, number: int, rng: np.random.Generator) -> _Lists:
+def _draw_lists(log: _Held, of_attributes: bool, size: int, number: int, rng: np.random.Generator) -> _Lists:
     """Return two lists about people drawn from a log without repetition."""
     ends = np.cumsum(np.where(log.enough(of_attributes), log.cases, 0))
     if log.owner is None:
@@ -288,36 +288,36 @@ def _drawn(log: _Held, of_attributes: bool, size: int, number: int, rng: np.rand
     return _Lists(first, second, of_attributes, variant, group)
 
 
-def _matched(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray]:
+def _match_chances(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray]:
     """Return the chance of each row's match, and the cases that fit both its rows."""
-    both, one, other, cases = _seen(lists, logs)
+    both, one, other, cases = _count_fits(lists, logs)
     return _right(_score(both, np.outer(one, other) / max(1.0, cases))), np.diagonal(both).copy()
 
 
-def _by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatArray, FloatArray]:
+def _match_by_others(lists: _Lists, log: _Held, owner: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the same by the people's own log, without each person's other cases."""
-    both, one, other, cases = _seen(lists, [log])
+    both, one, other, cases = _count_fits(lists, [log])
     chance = np.zeros_like(both)
-    first, second = _said(lists, log)
+    first, second = _list_rows(lists, log)
     order = np.argsort(owner, kind="stable")
     low, high = (np.searchsorted(owner[order], owner[lists.group], side=side) for side in ("left", "right"))
     for i, group in enumerate(lists.group.tolist()):
         own = order[low[i] : high[i]]
         weight = (log.cases[own] - (own == group)).astype(np.float64)
-        a, b = weight * _fit(lists.first[i : i + 1], first[own])[0], _fit(lists.second, second[own])
+        a, b = weight * _rows_fit(lists.first[i : i + 1], first[own])[0], _rows_fit(lists.second, second[own])
         both[i] -= b @ a
         chance[i] = (one[i] - a.sum()) * (other - b @ weight) / max(1.0, cases - weight.sum())
     return _right(_score(both, chance)), np.diagonal(both).copy()
 
 
-def _seen(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+def _count_fits(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return how many cases fit both rows, each first, each second row, and all cases."""
     number = len(lists.first)
     both = np.zeros((number, number))
     one, other, cases = np.zeros(number), np.zeros(number), 0.0
     for log in logs:
-        first, second, weight = _merged(*_said(lists, log), log.cases)
-        a, b = _fit(lists.first, first), _fit(lists.second, second)
+        first, second, weight = _merge_groups(*_list_rows(lists, log), log.cases)
+        a, b = _rows_fit(lists.first, first), _rows_fit(lists.second, second)
         some = np.flatnonzero(a.any(axis=0) & b.any(axis=0))
         both += (a[:, some] * weight[some]) @ b[:, some].T.astype(np.float32)
         one, other = one + a @ weight, other + b @ weight
@@ -325,7 +325,7 @@ def _seen(lists: _Lists, logs: Sequence[_Held]) -> tuple[FloatArray, FloatArray,
     return both, one, other, cases
 
 
-def _said(lists: _Lists, log: _Held) -> tuple[Int32Array, Int32Array]:
+def _list_rows(lists: _Lists, log: _Held) -> tuple[Int32Array, Int32Array]:
     """Return the row that the cases of each group would have in either list."""
     first = log.heads[log.group, : lists.first.shape[1]]
     return first, log.values if lists.of_attributes else log.tails[log.group, : lists.second.shape[1]]
@@ -342,7 +342,9 @@ def _right(score: FloatArray) -> FloatArray:
     return np.asarray(np.diagonal(best) / best.sum(axis=1), dtype=np.float64)
 
 
-def _merged(first: Int32Array, second: Int32Array, cases: IntArray) -> tuple[Int32Array, Int32Array, Float32Array]:
+def _merge_groups(
+    first: Int32Array, second: Int32Array, cases: IntArray
+) -> tuple[Int32Array, Int32Array, Float32Array]:
     """Return groups of equal rows, with their cases (exact up to about 16 million)."""
     columns = np.column_stack([first, second]).astype(np.uint64)
     # Two different rows have the same sum with a chance of some 2**-62.
@@ -351,7 +353,7 @@ def _merged(first: Int32Array, second: Int32Array, cases: IntArray) -> tuple[Int
     return first[place], second[place], np.bincount(number, weights=cases).astype(np.float32)
 
 
-def _fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
+def _rows_fit(rows: Int32Array, groups: Int32Array) -> BoolArray:
     """Return for each row the groups that agree with it in all its entries."""
     table = np.ones((len(rows), len(groups)), dtype=np.bool_)
     for column in range(rows.shape[1]):

@@ -13,7 +13,7 @@ from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.estimate import Matcher
 from veilog.measures.disclosure.spaces import variant_of_cases
-from veilog.measures.durations import known_spans, timed
+from veilog.measures.durations import case_spans, timed
 from veilog.measures.measure import Reason
 from veilog.messages import OwnerMessage
 
@@ -130,7 +130,9 @@ def ranges(low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     return which, np.arange(len(which)) - np.repeat(np.cumsum(number) - number - low, number)
 
 
-def fitting(log: Population, table: Mask, which: IntArray, own: IntArray, less: Besides | None = None) -> Fitting:
+def fits_of_people(
+    log: Population, table: Mask, which: IntArray, own: IntArray, less: Besides | None = None
+) -> Fitting:
     """Return the cases that fit, whatever their start.
 
     ``own`` is the person's trace in this log, -1 where it has none. Cases of ``less`` do not count.
@@ -186,7 +188,7 @@ def near(
     return Fitting(same, others, highest, ties, None if person is None else people)
 
 
-def why_without_start(original: EventLog | Variants, released: EventLog | Variants) -> Reason | None:
+def missing_start_reason(original: EventLog | Variants, released: EventLog | Variants) -> Reason | None:
     """Return the reason why the starts of cases cannot be compared, or None."""
     first, last = [], []
     for log, name in ((original, "original"), (released, "released")):
@@ -204,7 +206,7 @@ def why_without_start(original: EventLog | Variants, released: EventLog | Varian
 
 def starts_of(log: EventLog) -> IntArray:
     """Return the earliest known time of each case in microseconds, or ``UNKNOWN``."""
-    cases, first, _ = known_spans(log)
+    cases, first, _ = case_spans(log)
     starts = np.full(log.number_of_cases, UNKNOWN, dtype=np.int64)
     starts[cases] = first
     return starts
@@ -249,7 +251,7 @@ def positions(lengths: IntArray, size: int, rng: np.random.Generator) -> IntArra
     return np.sort(chosen, axis=1)
 
 
-def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
+def shuffle_places(lengths: IntArray, most: int, rng: np.random.Generator) -> IntArray:
     """Return ``most`` positions in random order below each length; -1 after the last."""
     longest = int(lengths.max(initial=0))
     most = min(most, longest)
@@ -267,7 +269,7 @@ def in_random_order(lengths: IntArray, most: int, rng: np.random.Generator) -> I
     return found
 
 
-def known_in_order(variants: Variants, variant: IntArray, places: IntArray) -> IntArray:
+def activities_at(variants: Variants, variant: IntArray, places: IntArray) -> IntArray:
     """Return the activities at these places of these variants, in the order of events.
 
     A place of -1 means none. ``Matcher.ANY`` fills the row after the last activity.

@@ -47,7 +47,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from veilog._language import counted
+from veilog._language import count_phrase
 from veilog._typing import FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
@@ -62,10 +62,10 @@ from veilog.measures.singling_out.logs import (
     besides,
     cases_of,
     fits,
-    fitting,
+    fits_of_people,
+    missing_start_reason,
     near,
     population,
-    why_without_start,
 )
 from veilog.measures.singling_out.rates import (
     Z_BEYOND,
@@ -76,11 +76,11 @@ from veilog.measures.singling_out.rates import (
     apart,
     certain,
     mean_rate,
-    paired,
+    paired_gain,
     residual,
     wilson,
 )
-from veilog.measures.singling_out.targets import Attacks, AttackTargets, attackable, drawn
+from veilog.measures.singling_out.targets import Attacks, AttackTargets, attackable, draw_targets
 
 SIZES = (1, 2, 3, 5, 10)
 ATTACKS = 1_000
@@ -153,9 +153,9 @@ def singling_out(
     first, second = (log if isinstance(log, Variants) else log.variants for log in (original, released))
     if first.cases == 0:
         raise ParameterError("singling-without-cases", parameter="original")
-    why = why_without_start(original, released)
+    why = missing_start_reason(original, released)
     if why is None and control is not None:
-        why = why_without_start(control, released)
+        why = missing_start_reason(control, released)
     after = population(second, *cases_of(released, second, why is None)[:2], why is None)
     whom = attackable(original, second, why is None, None if control is not None else persons_of(original, person))
     held_out = None if control is None else attackable(control, second, why is None)
@@ -163,14 +163,16 @@ def singling_out(
     most = min(attacks, max(_FEWEST, _WORK // max(1, len(first), len(second))))
     results: list[Knowledge] = []
     for size in wanted:
-        chosen = drawn(whom, size, most, np.random.default_rng([seed, size]))
-        others = None if held_out is None else drawn(held_out, size, most, np.random.default_rng([seed, size, 1]))
+        chosen = draw_targets(whom, size, most, np.random.default_rng([seed, size]))
+        others = (
+            None if held_out is None else draw_targets(held_out, size, most, np.random.default_rng([seed, size, 1]))
+        )
         if chosen is not None and (held_out is None or others is not None):
             trial = _Trial(size, before, after, int(hours * _HOUR))
             against = None if held_out is None or others is None else trial.with_release(held_out, others)
             results += trial.outcome(whom, chosen, against)
     if not results:
-        raise ParameterError("singling-cases-too-short", parameter="original", events=counted(wanted[0], "event"))
+        raise ParameterError("singling-cases-too-short", parameter="original", events=count_phrase(wanted[0], "event"))
     kind: Control = "others' cases" if control is None else "held out"
     return SinglingOut(tuple(results), hours, why, kind, time.perf_counter() - began)
 
@@ -209,9 +211,9 @@ class _Trial:
 
     def with_release(self, whom: AttackTargets, attacks: Attacks) -> _Against:
         """Return the cases that fit these people in the release."""
-        return _Against(self._fitted(self.after, attacks, whom.recode, whom.counterpart), attacks)
+        return _Against(self._fit_people(self.after, attacks, whom.recode, whom.counterpart), attacks)
 
-    def _fitted(
+    def _fit_people(
         self,
         log: Population,
         attacks: Attacks,
@@ -222,7 +224,7 @@ class _Trial:
         patterns, which = np.unique(attacks.patterns, axis=0, return_inverse=True)
         which = which.ravel()
         table = fits(log, patterns if recode is None else recode[patterns])
-        ever = fitting(log, table, which, own[attacks.variant], less)
+        ever = fits_of_people(log, table, which, own[attacks.variant], less)
         known = np.flatnonzero(attacks.start != UNKNOWN)
         if self.before.starts is None or log.starts is None or not len(known):
             return _Fitted(ever, None, known)
@@ -238,15 +240,15 @@ class _Trial:
         if whom.owner is None or attacks.owner is None:
             return fitted
         less = besides(whom.variants, whom.variant, whom.owner, attacks.variant, attacks.owner)
-        return self._fitted(self.before, attacks, None, np.arange(len(whom.variants)), less)
+        return self._fit_people(self.before, attacks, None, np.arange(len(whom.variants)), less)
 
     def outcome(self, whom: AttackTargets, attacks: Attacks, against: _Against | None) -> list[Knowledge]:
         """Return the outcome without and, where possible, with knowledge of the start."""
-        a = self._fitted(self.before, attacks, None, np.arange(len(whom.variants)))
+        a = self._fit_people(self.before, attacks, None, np.arange(len(whom.variants)))
         b = self.with_release(whom, attacks).found
         o = self._from_others(whom, attacks, a)
         n = self.after.variants.cases
-        alone = _drawn_alone(o.ever, self.before.variants.cases - whom.besides(attacks, with_start=False), n)
+        alone = _lone_fit_chance(o.ever, self.before.variants.cases - whom.besides(attacks, with_start=False), n)
         guesses = a.ever.guessed(), b.ever.guessed(), o.ever.known_from_others().guessed()
         control = None
         if against is not None:
@@ -256,7 +258,7 @@ class _Trial:
             return out
         assert self.before.starts is not None and self.after.starts is not None  # noqa: PT018 - one fact
         some = attacks.rows(a.known)
-        alone = _drawn_alone(
+        alone = _lone_fit_chance(
             o.near, len(self.before.starts) - whom.besides(some, with_start=True), len(self.after.starts)
         )
         from_others = _Fitted(o.ever.known_from_others(), o.near.known_from_others(), a.known)
@@ -282,7 +284,7 @@ class _Trial:
         singled, guesses = ([_rate(values, attacks) for values in three] for three in (alone, guessed))
         weight = attacks.weight / attacks.weight.sum()
         if control is None:
-            beyond = paired(guessed[1] - guessed[2], weight, attacks.variant, attacks.people, attacks.owner)
+            beyond = paired_gain(guessed[1] - guessed[2], weight, attacks.variant, attacks.people, attacks.owner)
         else:
             others, *values = control
             singled[2], guesses[2] = (_rate(found, others) for found in values)
@@ -306,7 +308,7 @@ def _rate(values: FloatArray, attacks: Attacks) -> Rate:
     return certain(mean) if attacks.exact else wilson(mean, len(values))
 
 
-def _drawn_alone(found: Fitting, cases: int | IntArray, n: int) -> FloatArray:
+def _lone_fit_chance(found: Fitting, cases: int | IntArray, n: int) -> FloatArray:
     """Return the chance that one of n cases of others alone fits and has the trace."""
     same = found.same - 1
     others = np.maximum(1, cases - 1)

@@ -14,10 +14,10 @@ The residual is the part of the unknown under the control that the release revea
   not depend on the log at all, the two groups are exchangeable and the gain's mean is 0.
 - *others' cases*: the same people, attacked with the cases of all others of the original. The interval is that of
   pairs. It is clustered by traces, and by people where some have several cases and the log identifies them (see
-  :func:`paired`). This control needs no one held out. It estimates what an attacker could know without the person: at
-  least what the same guess gets from all other cases. If the log identifies persons, others' cases are those of other
-  people, and the person's other cases do not count as known. If it does not, a case stands for a person. The gain then
-  comes out too small where people have several cases that are alike.
+  :func:`paired_gain`). This control needs no one held out. It estimates what an attacker could know without the person:
+  at least what the same guess gets from all other cases. If the log identifies persons, others' cases are those of
+  other people, and the person's other cases do not count as known. If it does not, a case stands for a person. The gain
+  then comes out too small where people have several cases that are alike.
 
 Intervals of shares are at 95 %, those of gains and residuals at 99.5 %. One kind of knowledge wrongly blames a release
 that reveals nothing in 1 of 400 comparisons, and one of ten kinds does so in 1 of 40.
@@ -86,7 +86,9 @@ def mean_rate(values: FloatArray, weight: FloatArray, people: float, z: float = 
     return wilson(min(1.0, max(0.0, mean)), people, z)
 
 
-def paired(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int, person: IntArray | None = None) -> Rate:
+def paired_gain(
+    gain: FloatArray, weight: FloatArray, trace: IntArray, people: int, person: IntArray | None = None
+) -> Rate:
     """Return the mean gain over the baseline and its interval at 99.5 %.
 
     The people attacked are a sample, and their weights add up to 1. One accident of the release wins or loses all
@@ -100,18 +102,18 @@ def paired(gain: FloatArray, weight: FloatArray, trace: IntArray, people: int, p
     """
     mean = max(-1.0, min(1.0, float(gain @ weight)))
     off = weight * (gain - mean)
-    spread, number = _spread(trace, off), min(people, len(gain))
+    spread, number = _cluster_variance(trace, off), min(people, len(gain))
     if person is not None:
         who = np.unique(person, return_inverse=True)[1]
         both = np.unique(who * (int(trace.max()) + 1) + trace, return_inverse=True)[1]
-        of_people = _spread(who, off)
-        spread = max(spread, of_people, spread + of_people - _spread(both, off))
+        of_people = _cluster_variance(who, off)
+        spread = max(spread, of_people, spread + of_people - _cluster_variance(both, off))
         number = min(number, int(who.max()) + 1)
     reach = Z_BEYOND * math.sqrt(spread + 1 / number**2)
     return Rate(mean, max(-1.0, mean - reach), min(1.0, mean + reach))
 
 
-def _spread(cluster: IntArray, off: FloatArray) -> float:
+def _cluster_variance(cluster: IntArray, off: FloatArray) -> float:
     """Return the sum of squares of each cluster's summed deviations."""
     together = np.bincount(cluster, weights=off)
     return float(together @ together)
@@ -145,7 +147,7 @@ class Attack:
         return self.beyond.low > 1e-9
 
 
-def rising(rates: Sequence[Rate]) -> list[Rate]:
+def monotone_rates(rates: Sequence[Rate]) -> list[Rate]:
     """Return estimates of shares that cannot fall, so that they do not fall.
 
     Each becomes the largest of itself and all before it, and so do the ends of its interval. The intervals cover no

@@ -14,10 +14,10 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.disclosure.spaces import variant_of_cases
-from veilog.measures.persons import column_of, parted
+from veilog.measures.persons import column_of, split_persons
 from veilog.measures.similarity.distances import as_strings
 from veilog.measures.singling_out.logs import UNKNOWN, cases_of, positions
-from veilog.measures.use_cases.attributes import ComparedAttribute, compared
+from veilog.measures.use_cases.attributes import ComparedAttribute, compare_attributes
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +105,7 @@ def attackable(
     )
 
 
-def drawn(whom: AttackTargets, size: int, most: int, rng: np.random.Generator) -> Attacks | None:
+def draw_targets(whom: AttackTargets, size: int, most: int, rng: np.random.Generator) -> Attacks | None:
     """Return the attacks on people who have more than ``size`` events, or None.
 
     All possible attacks are returned if there are no more than ``most`` of them; else ``most`` are drawn at random.
@@ -188,7 +188,7 @@ def halves(
     random, half = np.random.default_rng([seed, cases]), (cases + 1) // 2
     column = column_of(log, person)
     if isinstance(log, EventLog) and column is not None:
-        first, second = parted(log, column, half, random)
+        first, second = split_persons(log, column, half, random)
         return log.only(first), log.only(second)
     chosen = [np.sort(part) for part in np.split(random.permutation(cases), [half])]
     if isinstance(log, EventLog):
@@ -249,17 +249,19 @@ def attributes_of(logs: Sequence[EventLog | Variants]) -> tuple[list[str], list[
     if len(whole) < len(logs):
         raise ParameterError("inference-of-variants")
     first = whole[0]
-    sides = [{a.name: a for a in compared(log, first) if a.of_cases and a.used is not None} for log in whole[1:]]
+    sides = [
+        {a.name: a for a in compare_attributes(log, first) if a.of_cases and a.used is not None} for log in whole[1:]
+    ]
     names = [name for name in sides[0] if all(name in side for side in sides)]
     own = {name: sides[0][name].codes[0] for name in names}
     names = sorted(names, key=lambda name: (-round(_variety(own[name]), 9), name))[:MOST_ATTRIBUTES]
     if not names:
         raise ParameterError("inference-without-attribute")
-    columns = [[own[name] for name in names], *([_used(side[name]) for name in names] for side in sides)]
+    columns = [[own[name] for name in names], *([_used_values(side[name]) for name in names] for side in sides)]
     return names, [np.column_stack(column).astype(np.int64) for column in columns]
 
 
-def _used(attribute: ComparedAttribute) -> IntArray:
+def _used_values(attribute: ComparedAttribute) -> IntArray:
     codes = attribute.codes[1]
     assert codes is not None, "only attributes that the log has were taken"
     return codes

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
-from veilog._language import counted, dated, quoted
+from veilog._language import count_phrase, format_date, quoted
 from veilog._language import percent as in_percent
 from veilog.measures.singling_out.identification import Example, ReidentificationRate
 from veilog.measures.singling_out.inference import END, Inference, Inferred
@@ -25,27 +25,27 @@ _PUBLISHED = "-published"
 A = TypeVar("A", bound=Attack)
 
 
-def in_words(result: SinglingOut) -> str:
+def result_sentence(result: SinglingOut) -> str:
     """Return two sentences about the knowledge with the largest gain.
 
     If none gains more than chance, they describe the knowledge with which the original reveals most.
     """
-    row, against = _most(result), _AGAINST[result.control]
-    said = OwnerMessage(f"attack-guesses-{against}", known=known_of(row), **_shares(row.guessed))
+    row, against = _best_knowledge(result), _AGAINST[result.control]
+    said = OwnerMessage(f"attack-guesses-{against}", known=person_knowledge(row), **_shares(row.guessed))
     return f"{said} {_conclusion(row, against)}"
 
 
 def briefly_in_words(result: SinglingOut) -> str:
     """Return the conclusion in one sentence; only the terminal prints it, in English."""
-    row, against = _most(result), _AGAINST[result.control]
+    row, against = _best_knowledge(result), _AGAINST[result.control]
     concluded = _conclusion(row, against)
     if concluded.code != f"attack-more-{against}":
         return str(concluded)
     return str(OwnerMessage(f"attack-briefly-{against}", **_shares(row.guessed)))
 
 
-def _most(result: SinglingOut) -> Knowledge:
-    return _telling(result.results) or max(result.results, key=lambda row: row.guessed.original.value)
+def _best_knowledge(result: SinglingOut) -> Knowledge:
+    return _strongest_attack(result.results) or max(result.results, key=lambda row: row.guessed.original.value)
 
 
 def linked_in_words(result: Linkability, *, published: bool = False) -> str:
@@ -54,7 +54,7 @@ def linked_in_words(result: Linkability, *, published: bool = False) -> str:
     If none gains more than chance, they describe the lists that the original links best. ``published`` means that the
     log itself stands for the release.
     """
-    row = _telling(result.results) or max(result.results, key=lambda row: row.linked.original.value)
+    row = _strongest_attack(result.results) or max(result.results, key=lambda row: row.linked.original.value)
     against = _AGAINST[result.control]
     said = OwnerMessage(
         f"attack-matches{_PUBLISHED if published else f'-{against}'}",
@@ -72,7 +72,7 @@ def inferred_in_words(result: Inference, *, published: bool = False) -> str:
     If none gains more than chance, they describe the secret that the original reveals most beyond the baseline.
     ``published`` means that the log itself stands for the release.
     """
-    row = _telling(result.results) or max(
+    row = _strongest_attack(result.results) or max(
         result.results, key=lambda row: row.guessed.original.value - row.guessed.baseline.value
     )
     against = _AGAINST[result.control]
@@ -94,7 +94,7 @@ def _shares(rate: Success) -> dict[str, str]:
     }
 
 
-def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
+def own_path_sentence(cases: int, alone: int, *, persons: bool = False) -> str:
     """Return the exact number of cases, or ``persons``, with a path of their own."""
     if cases == 1:
         return str(OwnerMessage("path-of-one-case"))
@@ -105,14 +105,16 @@ def own_path_in_words(cases: int, alone: int, *, persons: bool = False) -> str:
     return str(OwnerMessage(code, share=share, cases=cases, alone=alone))
 
 
-def found_in_words(rows: Sequence[ReidentificationRate], *, persons: bool = False) -> str:
+def found_sentence(rows: Sequence[ReidentificationRate], *, persons: bool = False) -> str:
     """Return how many cases, or ``persons``, an attacker finds, with the interval.
 
     ``rows`` are those with a known start, or those without it. The sentence states their common parts once.
     """
     day = " and the day it started" if rows[0].with_start else ""
     unit = "person" if persons else "case"
-    return said_once("An attacker who knows", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True)
+    return knowledge_sentence(
+        "An attacker who knows", day, [(row.size, _finds(row, unit)) for row in rows], ordered=True
+    )
 
 
 def _finds(row: ReidentificationRate, unit: str) -> str:
@@ -120,7 +122,7 @@ def _finds(row: ReidentificationRate, unit: str) -> str:
     high = math.ceil(row.found.high * row.people - 1e-9)
     if not high:
         return str(OwnerMessage("found-none", others="people" if unit == "person" else "cases"))
-    people = counted(row.people, unit)
+    people = count_phrase(row.people, unit)
     if not found:
         return str(OwnerMessage("found-hardly", high=high, people=people))
     guessed = {f"guessed{end}": percent(getattr(row.guessed, name)) for end, name in _ENDS.items()}
@@ -130,7 +132,7 @@ def _finds(row: ReidentificationRate, unit: str) -> str:
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
 
 
-def said_once(who: str, more: str, done: Sequence[tuple[int, str]], *, ordered: bool = False) -> str:
+def knowledge_sentence(who: str, more: str, done: Sequence[tuple[int, str]], *, ordered: bool = False) -> str:
     """Return one sentence about attackers who know these numbers of activities.
 
     They know the activities' order if ``ordered``, and ``more``. Sizes with the same outcome share it, and later parts
@@ -157,7 +159,7 @@ def like_who(example: Example, *, persons: bool = False) -> str:
         str(OwnerMessage("example-later", activity=quoted(name))) if place else quoted(name)
         for place, name in enumerate(example.activities)
     )
-    day = "" if example.day is None else dated(example.day)
+    day = "" if example.day is None else format_date(example.day)
     when = "" if not example.with_start else "-of-day-with-path" if path else "-of-day"
     found = OwnerMessage(f"example-{'person' if persons else 'case'}{when}", day=day, path=path, n=example.events)
     if example.with_start or example.day is None:
@@ -165,7 +167,7 @@ def like_who(example: Example, *, persons: bool = False) -> str:
     return f"{found} {OwnerMessage('example-started', day=day)}"
 
 
-def known_of(row: Knowledge) -> str:
+def person_knowledge(row: Knowledge) -> str:
     """Return the attacker's knowledge of a person in words."""
     code = f"known-event{_s(row.size)}{'-and-start' if row.with_start else ''}"
     return str(OwnerMessage(code, n=row.size))
@@ -197,7 +199,7 @@ def percent(share: Rate | float) -> str:
     return in_percent(f"{100 * value:.3g}")
 
 
-def _telling(rows: tuple[A, ...]) -> A | None:
+def _strongest_attack(rows: tuple[A, ...]) -> A | None:
     """Return the attack with the largest gain among those that gain more than chance."""
     return max((row for row in rows if row.more), key=lambda row: row.beyond.value, default=None)
 

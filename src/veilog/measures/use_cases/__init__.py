@@ -24,7 +24,7 @@ USE_CASES = Registry(UseCase, "veilog.use_cases", {name: facts["at"] for name, f
 """Registry in the order in which use cases are judged; packages add theirs by entry points of this group."""
 
 
-def named(names: Sequence[str] | str) -> tuple[str, ...]:
+def use_cases_by_name(names: Sequence[str] | str) -> tuple[str, ...]:
     """Return these names of use cases, with ``all`` every one.
 
     Raises:
@@ -49,7 +49,7 @@ def named(names: Sequence[str] | str) -> tuple[str, ...]:
 
 def judge(pair: Pair, names: Sequence[str], asked: UseCaseOptions | None = None) -> dict[str, Assessment]:
     """Return the assessments of a release for these use cases."""
-    wanted = named(names)
+    wanted = use_cases_by_name(names)
     if not wanted:
         return {}
     from veilog.measures.use_cases.sides import Splits  # not before there is something to judge

@@ -74,7 +74,7 @@ class ComparedAttribute:
         both = (self.judged, self.used)
         if self.ordered:
             ends = _ends(self.judged.array[np.isfinite(self.judged.array)])
-            first, second = (None if values is None else _cut(values, ends) for values in both)
+            first, second = (None if values is None else _bin_numbers(values, ends) for values in both)
             size = len(ends) + 1
         else:
             first, second = (None if values is None else values.array for values in both)
@@ -83,15 +83,15 @@ class ComparedAttribute:
         return first, second, size
 
 
-def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[ComparedAttribute, ...]:
+def compare_attributes(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[ComparedAttribute, ...]:
     """Return the attributes to compare, without the column of a ``person``.
 
     Raises:
         ParameterError: When the judged log has no such attribute.
 
     """
-    left_out = _left_out(judged, person)
-    found = (*_of_cases(used, judged, left_out), *_of_events(used, judged, left_out))
+    left_out = _excluded_columns(judged, person)
+    found = (*_compare_case_attributes(used, judged, left_out), *_compare_event_attributes(used, judged, left_out))
     if not found:
         raise ParameterError("use-case-without-attributes", parameter="original")
     return found
@@ -99,7 +99,7 @@ def compared(used: EventLog, judged: EventLog, person: str | None = None) -> tup
 
 def not_kept(used: EventLog, judged: EventLog, person: str | None = None) -> tuple[str, ...]:
     """Return the names of the compared attributes that the used log does not have."""
-    left_out = _left_out(judged, person)
+    left_out = _excluded_columns(judged, person)
     kinds = (("case:", judged.cases, used.cases), ("", judged.events, used.events))
     return tuple(
         prefix + field.name
@@ -107,22 +107,22 @@ def not_kept(used: EventLog, judged: EventLog, person: str | None = None) -> tup
         for field in of_judged.schema
         if field.name not in left_out
         and _is_compared(field, of_judged.column(field.name))
-        and _found(field, of_judged, of_used) is None
+        and _matching_field(field, of_judged, of_used) is None
     )
 
 
-def _left_out(judged: EventLog, person: str | None) -> set[str]:
+def _excluded_columns(judged: EventLog, person: str | None) -> set[str]:
     """Return the columns that are no attributes, with those that name persons."""
     return _NO_ATTRIBUTES | (set() if person is None else {*columns_of_persons(judged, person)})
 
 
-def _of_cases(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
+def _compare_case_attributes(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
     for field in judged.cases.schema:
         if field.name not in left_out and _is_compared(field, judged.cases.column(field.name)):
             yield _attribute(f"case:{field.name}", field, judged.cases, used.cases, of_cases=True)
 
 
-def _of_events(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
+def _compare_event_attributes(used: EventLog, judged: EventLog, left_out: set[str]) -> Iterator[ComparedAttribute]:
     for field in judged.events.schema:
         if field.name not in left_out and _is_compared(field, judged.events.column(field.name)):
             found = _attribute(field.name, field, judged.events, used.events, of_cases=False)
@@ -145,7 +145,7 @@ def _is_compared(field: pa.Field, column: pa.ChunkedArray) -> bool:
 
 
 def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, of_cases: bool) -> ComparedAttribute:
-    ordered, found = _is_ordered(field_type(field)), _found(field, judged, used)
+    ordered, found = _is_ordered(field_type(field)), _matching_field(field, judged, used)
     labels: dict[str, int] = {}
     columns = (judged.column(field.name), None if found is None else used.column(found.name))
     first, second = (
@@ -156,7 +156,7 @@ def _attribute(name: str, field: pa.Field, judged: pa.Table, used: pa.Table, *, 
     return ComparedAttribute(name, of_cases, ordered, first, second)
 
 
-def _found(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
+def _matching_field(field: pa.Field, judged: pa.Table, used: pa.Table) -> pa.Field | None:
     """Return the field of the used log for this one, or None.
 
     It is None where the used log has text for numbers. A life cycle of one transition is None, too, because every event
@@ -221,13 +221,13 @@ def _ends(values: FloatArray) -> FloatArray:
     return np.asarray(ends[last & (after > 0)])
 
 
-def _cut(values: Values, ends: FloatArray) -> IntArray:
+def _bin_numbers(values: Values, ends: FloatArray) -> IntArray:
     """Return the part of every number (outside of all: the nearest), -1 if unknown."""
     return np.where(values.known, np.searchsorted(ends, values.array), -1)
 
 
 def _has_one_value_a_case(values: Values, log: EventLog) -> bool:
-    case, array = _known_by_case(values, log)
+    case, array = _values_by_case(values, log)
     if not len(case):
         return False
     same = case[1:] == case[:-1]
@@ -237,7 +237,7 @@ def _has_one_value_a_case(values: Values, log: EventLog) -> bool:
 
 
 def _first_known(values: Values, log: EventLog) -> Values:
-    case, array = _known_by_case(values, log)
+    case, array = _values_by_case(values, log)
     missing = np.nan if array.dtype == np.float64 else -1
     found = np.full(log.number_of_cases, missing, dtype=array.dtype)
     first = np.concatenate(([True], case[1:] != case[:-1])) if len(case) else np.zeros(0, dtype=np.bool_)
@@ -245,7 +245,7 @@ def _first_known(values: Values, log: EventLog) -> Values:
     return Values(found)
 
 
-def _known_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
+def _values_by_case(values: Values, log: EventLog) -> tuple[IntArray, AnyArray]:
     """Return the cases of the events where the value is known, and the values there."""
     return log.events.column(CASE_INDEX).to_numpy()[values.known], values.array[values.known]
 
@@ -388,7 +388,7 @@ def marginals(used: EventLog, judged: EventLog, person: str | None = None) -> di
 
     The names of attributes of cases have ``case:`` before them.
     """
-    found = ((each.name, marginal(each.used, each.judged)) for each in compared(used, judged, person))
+    found = ((each.name, marginal(each.used, each.judged)) for each in compare_attributes(used, judged, person))
     return {name: value for name, value in found if value is not None}
 
 
@@ -401,13 +401,13 @@ class _OfAttributes(UseCase):
             return found
         original, released = sides.pair.whole
         person = asked.column
-        reasons = _lacking(not_kept(released, original, person))
+        reasons = _missing_messages(not_kept(released, original, person))
         if person:
             reasons += (Message("attribute-of-persons", name=person),)
         return replace(found, reasons=reasons)
 
 
-def without(original: EventLog, released: EventLog, person: str | bool = True) -> Assessment | None:
+def no_attributes(original: EventLog, released: EventLog, person: str | bool = True) -> Assessment | None:
     """Return the result for a release without attributes, without computing anything.
 
     It is None where the original has none, either. The person of a case is no attribute here: see
@@ -415,10 +415,10 @@ def without(original: EventLog, released: EventLog, person: str | bool = True) -
     """
     names = not_kept(released, original, column_of(original, person))
     none = Message("attributes-not-in-release")
-    return Assessment(ATTRIBUTES, reasons=(none, *_lacking(names))) if names else None
+    return Assessment(ATTRIBUTES, reasons=(none, *_missing_messages(names))) if names else None
 
 
-def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
+def _missing_messages(names: Sequence[str]) -> tuple[Message, ...]:
     if not names:
         return ()
     code = "attributes-not-kept-more" if len(names) > NAMED else "attributes-not-kept"
@@ -427,7 +427,7 @@ def _lacking(names: Sequence[str]) -> tuple[Message, ...]:
 
 def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
     original, released = Pair(judged, used).whole
-    attributes = compared(released, original, asked.column)
+    attributes = compare_attributes(released, original, asked.column)
     own = Activities(released, original)
     alone = [_Like((each,), marginal(each.used, each.judged)) for each in attributes]
     return {
@@ -484,7 +484,7 @@ class Activities:
         self.codes = codes[1]
         self.rows = [_rows(each, self.size) for each in codes]
         self.ends = [_case_ends(each, log.offsets) for each, log in zip(codes, (used, judged), strict=True)]
-        held = [_held(each, log, self.size) for each, log in zip(codes, (used, judged), strict=True)]
+        held = [_count_presence(each, log, self.size) for each, log in zip(codes, (used, judged), strict=True)]
         share = np.bincount(held[1].activity, minlength=self.size) / held[1].cases
         varying = (share >= VARYING[0]) & (share <= VARYING[1])
         self.varying = int(varying.sum())
@@ -535,7 +535,7 @@ def _case_ends(codes: IntArray, offsets: IntArray) -> IntArray:
     return found
 
 
-def _held(codes: IntArray, log: EventLog, size: int) -> Presence:
+def _count_presence(codes: IntArray, log: EventLog, size: int) -> Presence:
     pairs = np.sort(log.events.column(CASE_INDEX).to_numpy() * size + codes)
     pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]
     return Presence(log.number_of_cases, pairs // size, pairs % size)
@@ -594,9 +594,9 @@ def _gap_scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, f
 def _gaps(used: EventLog, judged: EventLog, person: str | None) -> Iterator[tuple[FloatArray, FloatArray]]:
     """Yield the gaps of both logs for each attribute of cases that both have."""
     numbers: dict[str, int] = {}
-    theirs, ours = _having(judged, numbers), _having(used, numbers)
+    theirs, ours = _case_activities(judged, numbers), _case_activities(used, numbers)
     found = False
-    for attribute in compared(used, judged, person):
+    for attribute in compare_attributes(used, judged, person):
         group_judged, group_used, size = attribute.codes
         if not attribute.of_cases or group_used is None:
             continue
@@ -608,7 +608,7 @@ def _gaps(used: EventLog, judged: EventLog, person: str | None) -> Iterator[tupl
         raise ParameterError("groups-none-in-both", parameter="released")
 
 
-def _having(log: EventLog, numbers: dict[str, int]) -> tuple[IntArray, IntArray]:
+def _case_activities(log: EventLog, numbers: dict[str, int]) -> tuple[IntArray, IntArray]:
     """Return each case once with each of its activities, by their numbers."""
     labels, codes = log.activity_codes
     number = np.array([numbers.setdefault(label, len(numbers)) for label in labels], dtype=np.int64)

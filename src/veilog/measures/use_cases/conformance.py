@@ -71,7 +71,7 @@ def _score(used: Log, judged: Log, asked: UseCaseOptions) -> dict[str, float | N
     assert isinstance(used, Variants)
     assert isinstance(judged, Variants)
     if asked.model is None:
-        rules = mined(judged)
+        rules = mine_constraints(judged)
         if not rules:
             raise ParameterError("conformance-without-model", parameter="model")
         return {"rules": support_error(rules, used, judged)}
@@ -139,7 +139,7 @@ def _support(active: BoolArray, kept: BoolArray, counts: IntArray) -> Support:
     return Support(active, kept | ~active, int(counts[active].sum()), int(counts[active & kept].sum()))
 
 
-def mined(variants: Variants) -> list[Constraint]:
+def mine_constraints(variants: Variants) -> list[Constraint]:
     """Return the nearly always valid responses and precedences of frequent activities."""
     places = _Places(variants)
     cases = {name: int(variants.counts[places.count(name) > 0].sum()) for name in variants.labels}
@@ -169,9 +169,9 @@ class _Places:
         self._variants = len(variants)
         self._owner = np.repeat(np.arange(len(variants)), variants.lengths)
         self._position = np.arange(len(variants.codes)) - np.repeat(variants.offsets[:-1], variants.lengths)
-        self.of = cache(self._of)
+        self.of = cache(self._positions_of)
 
-    def _of(self, name: str) -> tuple[IntArray, IntArray, IntArray]:
+    def _positions_of(self, name: str) -> tuple[IntArray, IntArray, IntArray]:
         """Return the first and last position and the number of occurrences of an activity."""
         rows = np.flatnonzero(self._codes == self._numbers.get(name, -1))
         first, last = np.full(self._variants, -1, dtype=np.int64), np.full(self._variants, -1, dtype=np.int64)
@@ -260,7 +260,7 @@ class Acceptor:
         for label in sequence:
             assert state is not None
             if (state, label) not in self._steps:
-                self._steps[state, label] = self._after(state, label)
+                self._steps[state, label] = self._next_state(state, label)
             state = self._steps[state, label]
             if state is None:
                 return None
@@ -269,12 +269,12 @@ class Acceptor:
             self._ends[state] = self._is_end(state)
         return self._ends[state]
 
-    def _after(self, state: int, label: str) -> int | None:
+    def _next_state(self, state: int, label: str) -> int | None:
         wanted = self._labelled.get(label, [])
         found: set[Places] = set()
         try:
-            for marking in self._explored(self._states[state], lambda held: wanted):
-                found.update(after for one in wanted if (after := _fired(one, marking)) is not None)
+            for marking in self._explore(self._states[state], lambda held: wanted):
+                found.update(after for one in wanted if (after := _fire(one, marking)) is not None)
         except _TooManyError:
             return None
         reached = frozenset(found)
@@ -285,20 +285,20 @@ class Acceptor:
 
     def _is_end(self, state: int) -> bool | None:
         try:
-            return any(marking in self._net.final for marking in self._explored(self._states[state], self._ending))
+            return any(marking in self._net.final for marking in self._explore(self._states[state], self._final_steps))
         except _TooManyError:
             return None
 
-    def _ending(self, held: Counter[int]) -> list[Transition]:
+    def _final_steps(self, held: Counter[int]) -> list[Transition]:
         """Return steps of which one has to be taken on any way to each final marking."""
         found: list[Transition] = []
         for final in self._net.final:
             wanted = Counter(final)
             lacking, left = wanted - held, held - wanted
-            found += self._fewest(lacking, self._feeding) if lacking else self._fewest(left, self._taking)
+            found += self._fewest_steps(lacking, self._feeding) if lacking else self._fewest_steps(left, self._taking)
         return found
 
-    def _explored(
+    def _explore(
         self, markings: Iterable[Places], wanted: Callable[[Counter[int]], list[Transition]]
     ) -> Iterator[Places]:
         """Yield these markings and all that silent steps towards the wanted ones lead to."""
@@ -311,19 +311,19 @@ class Acceptor:
                 raise _TooManyError
             yield marking
             held = Counter(marking)
-            for step in self._helping(held, wanted(held)):
-                after = _fired(step, marking)
+            for step in self._helping_steps(held, wanted(held)):
+                after = _fire(step, marking)
                 if after is not None and after not in known:
                     known.add(after)
                     waiting.append(after)
 
-    def _helping(self, held: Counter[int], wanted: list[Transition]) -> list[Transition]:
+    def _helping_steps(self, held: Counter[int], wanted: list[Transition]) -> list[Transition]:
         """Return the silent steps that wanted ones, or these, wait for or compete with."""
         waiting, found = list(wanted), dict.fromkeys(wanted)
         while waiting:
             step = waiting.pop()
             if lacking := Counter(step.inputs) - held:
-                more = self._fewest(lacking, self._feeding)
+                more = self._fewest_steps(lacking, self._feeding)
             else:
                 more = [other for place in set(step.inputs) for other in self._taking.get(place, ())]
             new = [step for step in more if step not in found]
@@ -332,12 +332,12 @@ class Acceptor:
         return [step for step in found if step.label is None]
 
     @staticmethod
-    def _fewest(places: Iterable[int], steps: dict[int, list[Transition]]) -> list[Transition]:
+    def _fewest_steps(places: Iterable[int], steps: dict[int, list[Transition]]) -> list[Transition]:
         """Return the steps of the place with the fewest; each place needs one of its own."""
         return min((steps.get(place, []) for place in sorted(places)), key=len, default=[])
 
 
-def _fired(step: Transition, marking: Places) -> Places | None:
+def _fire(step: Transition, marking: Places) -> Places | None:
     """Return the marking after a step, as places of tokens; None if it is not enabled."""
     left = list(marking)
     for place in step.inputs:

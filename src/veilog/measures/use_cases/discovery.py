@@ -51,12 +51,12 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
     }
     if all(found.fitness is None for found in models.values()):
         raise ParameterError(models[""].not_computed["fitness"], parameter="released")
-    numbers = {name: number for which, found in models.items() for name, number in _of(found, which).items()}
-    aligned = _aligned(used, judged) if asked.alignments else {}
-    return {**numbers, "kept": _kept(used, judged), **aligned}
+    numbers = {name: number for which, found in models.items() for name, number in _quality_of(found, which).items()}
+    aligned = _align_models(used, judged) if asked.alignments else {}
+    return {**numbers, "kept": _shared_events(used, judged), **aligned}
 
 
-def _kept(used: Log, judged: Log) -> float | None:
+def _shared_events(used: Log, judged: Log) -> float | None:
     """Return the share of the judged events whose activity is also in the other log."""
     known, found = (log if isinstance(log, Variants) else log.variants for log in (used, judged))
     events = np.repeat(found.counts, found.lengths)
@@ -64,7 +64,7 @@ def _kept(used: Log, judged: Log) -> float | None:
     return float(events[kept].sum() / events.sum()) if len(events) else None
 
 
-def _aligned(used: Log, judged: Log) -> dict[str, float | None]:
+def _align_models(used: Log, judged: Log) -> dict[str, float | None]:
     """Return the fitness by alignments of each model; None where the time was over."""
     check_alignments()
     used, judged = (log if isinstance(log, Variants) else log.variants for log in (used, judged))
@@ -79,7 +79,7 @@ def _aligned(used: Log, judged: Log) -> dict[str, float | None]:
     return found
 
 
-def _of(quality: ModelQuality, which: str) -> dict[str, float | None]:
+def _quality_of(quality: ModelQuality, which: str) -> dict[str, float | None]:
     return {f"fitness{which}": quality.fitness, f"precision{which}": quality.precision}
 
 

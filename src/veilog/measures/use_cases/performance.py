@@ -35,7 +35,7 @@ import pyarrow.compute as pc
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START, TIMESTAMP_TYPE, EventLog
-from veilog.measures.durations import Spans, emd, inside_cases, known_times, mean_steps, spans, timed
+from veilog.measures.durations import Spans, case_times, emd, mean_steps, spans, timed, within_cases
 from veilog.measures.measure import Log
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
@@ -86,8 +86,8 @@ class _Timed:
 
 def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float | None]:
     labels: dict[str, int] = {}
-    b = _read(timed(judged, "original"), "original", labels)
-    a = _read(timed(used, "released"), "released", labels)
+    b = _read_times(timed(judged, "original"), "original", labels)
+    a = _read_times(timed(used, "released"), "released", labels)
     shared = a.spans.first.min() <= b.spans.last.max() and b.spans.first.min() <= a.spans.last.max()
     starts = (0, 0) if shared else (int(a.spans.first.min()) // _HOUR, int(b.spans.first.min()) // _HOUR)
     lasting_a, lasting_b = a.lasting, b.lasting
@@ -108,11 +108,11 @@ def _scores(used: Log, judged: Log, asked: UseCaseOptions) -> Mapping[str, float
     }
 
 
-def _read(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
+def _read_times(log: EventLog, name: str, labels: dict[str, int]) -> _Timed:
     """Return a log's activities and times; new activities get the next numbers."""
     own, codes = log.activity_codes
     number = np.array([labels.setdefault(label, len(labels)) for label in own], dtype=np.int64)
-    times, known = known_times(log)
+    times, known = case_times(log)
     return _Timed(
         codes=number[codes],
         offsets=log.offsets,
@@ -216,7 +216,7 @@ def _work(log: _Timed, labels: int) -> tuple[tuple[IntArray, FloatArray], tuple[
 
 def _followers(log: _Timed) -> IntArray:
     """Return the events that follow another in their case, both with known times."""
-    known = log.known[:-1] & log.known[1:] & inside_cases(log.offsets, len(log.codes))
+    known = log.known[:-1] & log.known[1:] & within_cases(log.offsets, len(log.codes))
     return np.flatnonzero(known) + 1
 
 

@@ -15,9 +15,9 @@ from veilog._typing import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import TIMESTAMP, EventLog
 from veilog.logs.variants import Variants
-from veilog.measures.durations import known_spans, known_times, timed
+from veilog.measures.durations import case_spans, case_times, timed
 from veilog.measures.measure import Log
-from veilog.measures.persons import in_order
+from veilog.measures.persons import case_order
 from veilog.measures.use_cases.use_case import UseCase, UseCaseOptions, facts_of
 
 # All prefixes of the cases of a log, in columns: the facts known of each, and the facts yet to come.
@@ -77,7 +77,7 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
     """
     if by_case and isinstance(log, EventLog):
         names, numbers = log.activity_codes
-        offsets, counts, order = log.offsets, np.ones(log.number_of_cases, dtype=np.int64), in_order(log)
+        offsets, counts, order = log.offsets, np.ones(log.number_of_cases, dtype=np.int64), case_order(log)
     else:
         variants = log if isinstance(log, Variants) else log.variants
         names, numbers = list(variants.labels), variants.codes.astype(np.int64)
@@ -102,9 +102,9 @@ def prefixes(log: Log, labels: Mapping[str, int], *, by_case: bool, times: bool)
 
 def _clock(log: Log, case: IntArray, event: IntArray, length: IntArray) -> tuple[FloatArray, FloatArray]:
     assert isinstance(log, EventLog)
-    micros, known = known_times(log)
+    micros, known = case_times(log)
     first, last = np.zeros((2, log.number_of_cases), dtype=np.int64)
-    cases, first_known, last_known = known_spans(log)
+    cases, first_known, last_known = case_spans(log)
     first[cases], last[cases] = first_known, last_known
     elapsed, remaining = np.full(len(case), np.nan), np.full(len(case), np.nan)
     rows = np.flatnonzero(length)
@@ -201,7 +201,9 @@ class NGram:
         self._weight = used.weight
 
     def classes(self, targets: IntArray, rows: IntArray) -> IntArray:
-        return self._backed_off(_most_frequent, targets, targets >= 0, np.full(len(rows), -1, dtype=np.int64), rows)
+        return self._backed_off(
+            _most_frequent_targets, targets, targets >= 0, np.full(len(rows), -1, dtype=np.int64), rows
+        )
 
     def amounts(self, targets: FloatArray, rows: IntArray) -> FloatArray:
         return self._backed_off(_medians, targets, ~np.isnan(targets), np.full(len(rows), np.nan), rows)
@@ -218,7 +220,9 @@ class NGram:
         return found
 
 
-def _most_frequent(context: IntArray, target: IntArray, weight: IntArray, size: int) -> tuple[IntArray, IntArray]:
+def _most_frequent_targets(
+    context: IntArray, target: IntArray, weight: IntArray, size: int
+) -> tuple[IntArray, IntArray]:
     """Return the most frequent target and the number of observations of every context."""
     kinds = int(target.max(initial=0)) + 1
     keys, place = np.unique(context * kinds + target, return_inverse=True)

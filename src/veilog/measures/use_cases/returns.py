@@ -24,7 +24,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Repeated, Sequences
-from veilog.measures.durations import known_times
+from veilog.measures.durations import case_times
 from veilog.measures.measure import Log, Pair
 from veilog.measures.persons import has_column, numbered
 from veilog.measures.use_cases.sides import SEED
@@ -73,7 +73,7 @@ class _Visits:
     def of(log: EventLog, column: str, rule: CellRule, labels: tuple[str, ...], days: float) -> _Visits:
         """Return the cases of a log."""
         owner = numbered(log, column)
-        times, known = known_times(log)
+        times, known = case_times(log)
         going = np.flatnonzero(np.diff(log.offsets))
         starts, ends = np.zeros((2, len(owner)), dtype=np.int64)
         starts[going], ends[going] = times[log.offsets[going]], times[log.offsets[going + 1] - 1]

@@ -17,7 +17,7 @@ from veilog.errors import ParameterError
 from veilog.logs.eventlog import EventLog
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Log, Needs, Pair
-from veilog.measures.persons import column_of, in_order, parted
+from veilog.measures.persons import case_order, column_of, split_persons
 from veilog.privacy.persons import columns_of_persons
 
 SEED = 1
@@ -57,7 +57,7 @@ class Splits:
         from_log = whole or (self.person is not None and not isinstance(self.pair.original, Variants))
         found = self._parts(side, released, held_out=held_out, draw=draw, from_log=from_log)
         used, judged = (log if whole or isinstance(log, Variants) else log.variants for log in found)
-        return (_listed(used) if side == "unprotected" else used), judged
+        return (_list_variants(used) if side == "unprotected" else used), judged
 
     def _parts(self, side: str, released: Log, *, held_out: bool, draw: int, from_log: bool) -> tuple[Log, Log]:
         original = self.pair.original if from_log else self.pair.variants[0]
@@ -93,17 +93,17 @@ def split(log: Log, share: float, seed: int = SEED, *, person: str | None = None
         taken = generator.multivariate_hypergeometric(log.counts, size, method="marginals")
         return log.with_counts(taken), log.with_counts(log.counts - taken)
     if person is not None:
-        first, second = parted(log, person, size, generator)
+        first, second = split_persons(log, person, size, generator)
         return log.only(first), log.only(second)
-    mixed = generator.permutation(in_order(log))
+    mixed = generator.permutation(case_order(log))
     return log.only(np.sort(mixed[:size])), log.only(np.sort(mixed[size:]))
 
 
-def _listed(log: Log) -> Log:
+def _list_variants(log: Log) -> Log:
     """Return every variant once; a whole log keeps one case of each."""
     if isinstance(log, Variants):
         return log.with_counts(np.ones_like(log.counts))
-    order = np.random.default_rng(SEED).permutation(in_order(log))
+    order = np.random.default_rng(SEED).permutation(case_order(log))
     return log.only(np.sort(_first_of_each_variant(log, order)))
 
 

@@ -214,7 +214,7 @@ class Assessment:
         if chief is None:
             reason = self.reason or Message("use-case-without-yardstick")
             return str(Message("use-case-not-judged", use_case=title, reason=reason))
-        return str(OwnerMessage(f"use-case-{chief.grade}", use_case=title, kept=_kept(chief)))
+        return str(OwnerMessage(f"use-case-{chief.grade}", use_case=title, kept=_kept_text(chief)))
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -243,7 +243,7 @@ class Assessment:
                 "title": judged.aspect.heading,
                 **dict.fromkeys(("value", "low", "high"), judged.value),
                 "better": judged.aspect.better,
-                "meaning": judged.aspect.explanation if judged.share is None else _kept(judged),
+                "meaning": judged.aspect.explanation if judged.share is None else _kept_text(judged),
             }
 
     def to_json(self) -> dict[str, Any]:
@@ -260,7 +260,7 @@ def capital(title: str) -> str:
     return title[0].upper() + title[1:]
 
 
-def _kept(chief: MetricResult) -> str:
+def _kept_text(chief: MetricResult) -> str:
     """Return in words how much is kept of the number that decides the verdict."""
     share, values = chief.share or 0.0, dict[str, Any]()
     if chief.aspect.better == "higher":
@@ -296,7 +296,7 @@ class UseCase:
     def judged(self, sides: Splits, asked: UseCaseOptions) -> Assessment:
         """Return the assessment of a release; a :class:`VeilogError` becomes its reason."""
         try:
-            numbers = {side: self._side(side, sides, asked) for side in self._wanted(asked)}
+            numbers = {side: self._side(side, sides, asked) for side in self._choose_scores(asked)}
         except VeilogError as error:
             return Assessment(self, reasons=(error.with_traceback(None),))
         found = {
@@ -306,7 +306,7 @@ class UseCase:
         }
         return Assessment(self, found)
 
-    def _wanted(self, asked: UseCaseOptions) -> tuple[str, ...]:
+    def _choose_scores(self, asked: UseCaseOptions) -> tuple[str, ...]:
         if not asked.chief_only:
             return tuple(_SIDES)
         held_against = {aspect.yardstick for aspect in self.aspects if aspect.chief}
@@ -315,7 +315,8 @@ class UseCase:
     def _side(self, side: str, sides: Splits, asked: UseCaseOptions) -> Mapping[str, float | None]:
         draws = range(self.halvings if side == "sample" else 1)
         scored = [
-            self._scored(*sides.of(side, self.needs, held_out=self.held_out, draw=draw), asked, side) for draw in draws
+            self._score_side(*sides.of(side, self.needs, held_out=self.held_out, draw=draw), asked, side)
+            for draw in draws
         ]
         found = {
             aspect.name: [number for one in scored if (number := one.get(aspect.name)) is not None]
@@ -324,7 +325,7 @@ class UseCase:
         asked_for = {name for one in scored for name in one}
         return {name: _mean(known) for name, known in found.items() if name in asked_for}
 
-    def _scored(self, used: Log, judged: Log, asked: UseCaseOptions, side: str) -> Mapping[str, float | None]:
+    def _score_side(self, used: Log, judged: Log, asked: UseCaseOptions, side: str) -> Mapping[str, float | None]:
         asked.progress(f"{self.title}: {_SIDES[side]}", None)
         if side == "value":
             return self.score(used, judged, asked)

@@ -180,7 +180,7 @@ def eventless(variants: Variants, owner: npt.NDArray[np.integer], details: Detai
     return pa.table({ACTIVITY: names, **{k: column.take(rows) for k, column in columns.items()}, CASE_INDEX: rows})
 
 
-def assembled(details: Details, metadata: Metadata, *, before: int = 0) -> EventLog:
+def assemble_log(details: Details, metadata: Metadata, *, before: int = 0) -> EventLog:
     """Return the release as an event log with fresh case names.
 
     Without times its events are an hour apart from 1970 on. Where it is a piece of a larger release, its names go on

@@ -190,17 +190,17 @@ def kind_shares(looks: Sequence[Look], usual: FloatArray, kinds: Kinds) -> Float
     where steps are independent.
     """
     found = row_shares(looks, usual, kinds.shares, kinds.profiles)
-    return fitted_kinds(found, usual, kinds, [look.cell for look in looks])
+    return fit_kinds(found, usual, kinds, [look.cell for look in looks])
 
 
-def fitted_kinds(found: FloatArray, usual: FloatArray, kinds: Kinds, cells: Sequence[IntArray] = ()) -> FloatArray:
+def fit_kinds(found: FloatArray, usual: FloatArray, kinds: Kinds, cells: Sequence[IntArray] = ()) -> FloatArray:
     """Return shares of columns in each kind that have the sums of those ``found``.
 
     The sums are with each entry of profiles, and in each cell (iterative proportional fitting).
     """
     margins = [(kinds.profiles[:, i] > 0).astype(np.int64) for i in np.flatnonzero(kinds.profiles.any(axis=0))]
     margins += cells
-    sums_of = [summing(margin, int(margin.max(initial=0)) + 1) for margin in margins]
+    sums_of = [summing_matrix(margin, int(margin.max(initial=0)) + 1) for margin in margins]
     each = kinds.shares[:, None]
     wanted = [as_shares(sums @ (each * found), usual) * (sums @ each) for sums in sums_of]
     fitted = each * usual
@@ -211,7 +211,7 @@ def fitted_kinds(found: FloatArray, usual: FloatArray, kinds: Kinds, cells: Sequ
     return as_shares(fitted, usual)
 
 
-def summing(margin: IntArray, number: int) -> csr_array:
+def summing_matrix(margin: IntArray, number: int) -> csr_array:
     """Return the matrix that adds up rows of a table with the same value of a margin.
 
     The margin has so many values. The matrix adds in the order of rows, and in one thread: small products of dense
@@ -233,7 +233,7 @@ def row_shares(
     Both are weighed by how likely they make the answer.
     """
     starts = [np.repeat(usual[None], len(shares), axis=0), *([] if prior is None else [prior])]
-    explained = [_explained(looks, usual, shares, profiles, start) for start in starts]
+    explained = [_explain_shares(looks, usual, shares, profiles, start) for start in starts]
     weights = np.array([log_likely for _, log_likely in explained])
     weights = np.exp(weights - weights.max())
     return np.asarray(
@@ -241,7 +241,7 @@ def row_shares(
     )
 
 
-def _explained(
+def _explain_shares(
     looks: Sequence[Look], usual: FloatArray, shares: FloatArray, profiles: FloatArray, start: FloatArray
 ) -> tuple[FloatArray, float]:
     """Return likely shares of columns in each kind, and the answer's log-likelihood.

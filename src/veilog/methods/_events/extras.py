@@ -15,17 +15,17 @@ from veilog.logs.variants import Repeated, Variants
 from veilog.messages import Message
 from veilog.methods._events.assemble import Details, Wanted, released_cases
 from veilog.methods._events.attributes.domains import Chosen, choose
-from veilog.methods._events.attributes.synthesis import AttributesModel, ReleasedColumns, asked_attributes
+from veilog.methods._events.attributes.synthesis import AttributesModel, ReleasedColumns, query_attributes
 from veilog.methods._events.persons import PersonsModel, asked_persons, table_of
 from veilog.methods._events.times.prior import PriorTimes
-from veilog.methods._events.times.processing import ProcessingModel, asked_processing
-from veilog.methods._events.times.timestamps import TimesModel, asked_times
+from veilog.methods._events.times.processing import ProcessingModel, query_processing
+from veilog.methods._events.times.timestamps import TimesModel, query_times
 from veilog.methods.method import with_a_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.domain import Window
 from veilog.privacy.mechanisms.noise import generator
 from veilog.rules.rules import ReleaseRules
-from veilog.rules.times import obeying
+from veilog.rules.times import obeying_times
 
 TIMES_OF_DELTA = Fraction(1, 10)
 """Part of a delta for times, where something else needs delta, too."""
@@ -70,7 +70,7 @@ class DetailsDrawing:
         columns = ReleasedColumns({}, {}) if self.attributes is None else self.attributes.of(cases, times, rng)
         columns = replace(columns, events={**starts, **columns.events})
         if self.rules is not None and self.rules.attributes:
-            columns = _obeying(columns, cases, times, self.rules, rng)
+            columns = _obey_rules(columns, cases, times, self.rules, rng)
         return Details(cases, times, columns)
 
     def linked(self, details: Details, rng: np.random.Generator) -> Details:
@@ -81,7 +81,7 @@ class DetailsDrawing:
 
     def moved(self, cases: Repeated, times: IntArray, begun: IntArray | None) -> tuple[IntArray, dict[str, pa.Array]]:
         """Return times as rules have them, and the starts of events under their name."""
-        moved = obeying(self.rules.times, cases, times) if self.rules and self.rules.times else times
+        moved = obeying_times(self.rules.times, cases, times) if self.rules and self.rules.times else times
         if begun is None:
             return moved, {}
         return moved, {START: pa.array(begun + moved - times, pa.int64()).cast(TIMESTAMP_TYPE)}
@@ -98,7 +98,7 @@ def delta_shared_out(delta: Fraction, others: int, times: bool) -> tuple[Fractio
     return (delta - for_times) / max(1, others), for_times
 
 
-def enriched(
+def enrich(
     curator: Curator,
     wanted: Wanted,
     epsilon: Fraction,
@@ -140,18 +140,18 @@ def enriched(
     if wanted.times and cases.events == 0:
         remark(Message("extras-without-events"))
     elif wanted.times:
-        drawing, times, starts = _timed(curator, wanted, epsilon, delta_times, cases, remark, drawing, known)
+        drawing, times, starts = _add_times(curator, wanted, epsilon, delta_times, cases, remark, drawing, known)
     after_times = asked()
     columns = ReleasedColumns({}, {})
     if found and len(cases):
         calendar = wanted.window is not None or curator.domain.window is not None
         public = PriorTimes(prior, curator.domain) if prior else None
-        attributes = asked_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=public)
+        attributes = query_attributes(curator, rest, cases, found, times, remark, calendar=calendar, prior=public)
         drawing, columns = replace(drawing, attributes=attributes), attributes.columns
         _remark_dates(found, remark, calendar=calendar)
     columns = replace(columns, events={**starts, **columns.events})
     if rules is not None and rules.attributes:
-        columns = _obeying(columns, cases, times, rules, generator(curator.randomness))
+        columns = _obey_rules(columns, cases, times, rules, generator(curator.randomness))
     after_attributes = asked()
     if wanted.persons and len(cases):
         rng, share = generator(curator.randomness), epsilon * wanted.persons
@@ -169,7 +169,7 @@ def enriched(
     )
 
 
-def _obeying(
+def _obey_rules(
     columns: ReleasedColumns, cases: Repeated, times: IntArray | None, rules: ReleaseRules, rng: np.random.Generator
 ) -> ReleasedColumns:
     """Return the columns with values redrawn where they break a rule."""
@@ -195,7 +195,7 @@ def _attributes(
     return choose(curator, wanted.attributes, share, delta, remark, dated=dated)
 
 
-def _timed(
+def _add_times(
     curator: Curator,
     wanted: Wanted,
     epsilon: Fraction,
@@ -209,13 +209,13 @@ def _timed(
     window = _window(curator, wanted)
     budget, for_starts = epsilon * wanted.times, wanted.of_starts
     rest, rules = 1 - for_starts, () if drawn.rules is None else drawn.rules.times
-    model = asked_times(
+    model = query_times(
         curator, budget * rest, cases, window=window, delta=delta * rest, remark=remark, rules=rules, prior=prior
     )
     times, begun, processing = model.times, None, None
     if wanted.processing:
         rng = generator(curator.randomness)
-        processing = asked_processing(curator, budget * for_starts, delta * for_starts, cases, remark, prior)
+        processing = query_processing(curator, budget * for_starts, delta * for_starts, cases, remark, prior)
         times, begun = processing.of(cases, times, rng)
     drawn = replace(drawn, times=model, processing=processing)
     moved, starts = drawn.moved(cases, times, begun)

@@ -62,14 +62,14 @@ def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: boo
     tail_of = min(TAIL, TAIL_NOISES * scale / max(float(noisy.sum()), 1.0))
     start = int(np.searchsorted(np.cumsum(least_squares(noisy)), 1 - tail_of))
     start = len(noisy) - (len(noisy) - start) // merged * merged
-    reached, _ = _falling(np.cumsum(noisy[:start])[::-1])
+    reached, _ = _fit_falling(np.cumsum(noisy[:start])[::-1])
     body, tail = np.diff(reached[::-1], prepend=0.0), noisy[start:].reshape(-1, merged).sum(axis=1)
     places = [(0, end) for end in range(len(tail) + 1)]
     places += [(rise, end) for end in range(2, len(tail) + 1) for rise in range(1, end)]
     fits, unlikely = np.zeros((len(places), len(tail))), np.zeros(len(places))
     for row, (rise, end) in enumerate(places):
-        fits[row, :rise], before = _falling(tail[:rise])
-        fits[row, rise:end], after = _falling(tail[rise:end])
+        fits[row, :rise], before = _fit_falling(tail[:rise])
+        fits[row, rise:end], after = _fit_falling(tail[rise:end])
         away = np.abs(tail - fits[row]) / (scale * merged**0.5)
         # The noise of a sum of bins is nearly a Gaussian's.
         law = away**2 / 4 if gaussian or merged > 1 else away
@@ -79,7 +79,7 @@ def likely(noisy: FloatArray, scale: float, an_octave: int = 1, *, gaussian: boo
     return np.concatenate([body, np.repeat(weights @ fits / weights.sum(), merged) / merged])
 
 
-def _falling(noisy: FloatArray) -> tuple[FloatArray, int]:
+def _fit_falling(noisy: FloatArray) -> tuple[FloatArray, int]:
     """Return the nearest numbers that never rise or go below 0, and steps above 0."""
     steps: list[tuple[float, int]] = []
     for count in noisy.tolist():
@@ -121,7 +121,7 @@ def present(noisy: FloatArray, scale: FloatArray, total: float) -> FloatArray:
     return _medians(places, chance / chance.sum(axis=1, keepdims=True))
 
 
-def in_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatArray:
+def fit_steps(noisy: FloatArray, scale: FloatArray, widths: FloatArray) -> FloatArray:
     """Return typical counts of a histogram in steps given noisy ones, the medians.
 
     A bin is as dense as the one before it, or about so, by a factor with a logarithm of mean size 1. Or it begins anew.

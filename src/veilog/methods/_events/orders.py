@@ -45,7 +45,7 @@ class CaseBlock:
         return np.repeat(np.arange(len(self.sequences)), self.sequences.lengths)
 
 
-def in_blocks(work: Callable[[CaseBlock], None], cases: Repeated, rng: np.random.Generator) -> None:
+def run_in_blocks(work: Callable[[CaseBlock], None], cases: Repeated, rng: np.random.Generator) -> None:
     """Do the work for all cases, block by block, some of them at a time.
 
     Cases are in random order, so each block is a sample of all. Up to ``BLOCK_EVENTS`` events are one block and draw
@@ -68,7 +68,7 @@ def in_blocks(work: Callable[[CaseBlock], None], cases: Repeated, rng: np.random
             pass
 
 
-def by_row(rows: IntArray, numbers: FloatArray) -> IntArray:
+def sort_in_rows(rows: IntArray, numbers: FloatArray) -> IntArray:
     """Return ``np.lexsort((numbers, rows))`` for rows from 0 on and numbers in [0, 1).
 
     Row, leading bits of the number and place are one integer, so that integers are sorted and nothing is moved along.
@@ -92,7 +92,7 @@ def by_row(rows: IntArray, numbers: FloatArray) -> IntArray:
     return order
 
 
-def counted(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
+def count_numbers(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
     """Return ``np.unique`` with inverse and counts, for numbers from 0 up to ``size``."""
     if size > _MOST_EMPTY * len(numbers):
         return np.unique(numbers, return_inverse=True, return_counts=True)
@@ -101,7 +101,7 @@ def counted(numbers: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]
     return np.flatnonzero(there), (np.cumsum(there) - 1)[numbers], counts[there]
 
 
-def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
+def pick_bins(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
     """Return a bin for each row number and number in [0, 1), from its row of ``q``."""
     reached = np.cumsum(q, axis=1)
     wanted, width = u * reached[rows, -1], q.shape[1]
@@ -114,9 +114,9 @@ def picked(q: FloatArray, rows: IntArray, u: FloatArray) -> IntArray:
     return np.asarray(np.minimum(found, width - 1))
 
 
-def spread(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
+def spread_evenly(u: FloatArray, rows: IntArray, rng: np.random.Generator) -> FloatArray:
     """Return numbers in the same order in each row, one in each of n equal parts."""
-    order = by_row(rows, u)
+    order = sort_in_rows(rows, u)
     number = np.bincount(rows)
     row = rows[order]
     rank = np.empty(len(rows))

@@ -18,7 +18,7 @@ from veilog.methods._events.assemble import Wanted
 from veilog.methods._events.attributes.synthesis import ReleasedColumns
 from veilog.methods._events.cells import CellRule, Kinds, Look, as_shares, fit_margins, kind_shares
 from veilog.methods._events.fits import least_squares
-from veilog.methods._events.orders import picked
+from veilog.methods._events.orders import pick_bins
 from veilog.methods.method import advised
 from veilog.privacy import histories
 from veilog.privacy.case_functions import Triples
@@ -521,7 +521,7 @@ class _Chains:
     def drawn(self, chances: FloatArray) -> tuple[IntArray, IntArray]:
         """Return the case that follows each case, and the bin of the gap; -1 for none."""
         found, order = self._found, self._order
-        next_kind = picked(found.following, found.kind, self._draws[1])
+        next_kind = pick_bins(found.following, found.kind, self._draws[1])
         edges, again = (found.edges * _SECOND).tolist(), found.again.tolist()
         reached = np.cumsum(chances, axis=1).tolist()
         ordinal = [0] * len(order)

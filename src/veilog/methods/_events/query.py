@@ -12,8 +12,8 @@ from veilog.errors import ParameterError, meant
 from veilog.logs.eventlog import EventLog
 from veilog.logs.metadata import Metadata
 from veilog.logs.variants import Variants
-from veilog.methods._events.assemble import Wanted, assembled
-from veilog.methods._events.extras import delta_shared_out, enriched
+from veilog.methods._events.assemble import Wanted, assemble_log
+from veilog.methods._events.extras import delta_shared_out, enrich
 from veilog.methods._events.times.calendar import check as check_window
 from veilog.methods.method import Method, OfVariants, Request
 from veilog.methods.registry import METHODS
@@ -137,7 +137,7 @@ def released_log(
         raise ParameterError("query-delta-not-needed", parameter="delta")
     each, for_times = delta_shared_out(request.delta, others, times)
     for_flow, for_values = each * spends_delta, each * open_values
-    made = enriched(
+    made = enrich(
         curator,
         wanted,
         request.epsilon,
@@ -146,4 +146,4 @@ def released_log(
         lambda epsilon: variants_at(replace(request, epsilon=epsilon, delta=for_flow)),
         request.remark,
     )
-    return assembled(made.details, Metadata())
+    return assemble_log(made.details, Metadata())

@@ -16,7 +16,7 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.messages import Message
-from veilog.methods._prefix_tree.expand import TreeBudget, TreePrior, projected
+from veilog.methods._prefix_tree.expand import TreeBudget, TreePrior, project_counts
 from veilog.methods._prefix_tree.tree import (
     Noise,
     NoisyPrefixTree,
@@ -25,7 +25,7 @@ from veilog.methods._prefix_tree.tree import (
     noise_threshold,
     to_variants,
 )
-from veilog.methods._relations import added
+from veilog.methods._relations import add_answers
 from veilog.methods.method import Request
 from veilog.methods.thresholds import remark_cases
 from veilog.privacy.curator import Curator
@@ -198,7 +198,7 @@ def _variants_with_prior(
     counts = np.concatenate(here)
     kept = np.concatenate([[True], *(level.uncounted for level in tree.levels if level.uncounted is not None)])
     numbers = np.where(counts > threshold, counts, 0.0)
-    numbers[kept] = projected(counts[kept], float(counts[kept].sum()))
+    numbers[kept] = project_counts(counts[kept], float(counts[kept].sum()))
     here, stops = _values_by_level(tree, numbers), _values_by_level(tree, prior.shares(tree))
     below = _sums_below(tree, stops)
     released = _released_cases(tree, here, settings)
@@ -218,7 +218,7 @@ def _variants_with_prior(
     ended = to_variants(tree, [n - stopped for n, stopped in zip(others[1:], open_, strict=True)])
     unknown = to_variants(tree, open_)
     unknown = prior.continued(unknown, rng) if settings.rest == "stop" else unknown
-    return added([prior.drawn(tree, np.concatenate(of_prior), rng), ended, unknown])
+    return add_answers([prior.drawn(tree, np.concatenate(of_prior), rng), ended, unknown])
 
 
 def _sums_below(tree: NoisyPrefixTree, values: list[FloatArray]) -> list[FloatArray]:

@@ -404,7 +404,7 @@ class TreePrior:
         return Variants.from_dict(found)
 
 
-def projected(counts: FloatArray, total: float) -> FloatArray:
+def project_counts(counts: FloatArray, total: float) -> FloatArray:
     """Return the numbers nearest to these that are not negative and add up to a total."""
     if total <= 0:
         return np.zeros(len(counts))

@@ -30,13 +30,13 @@ from veilog.logs.variants import Variants
 from veilog.messages import Message
 from veilog.methods.benchmark_facts import wins_against
 from veilog.methods.evolve.constants import DEFAULTS, Constants, usual_length
-from veilog.methods.evolve.doubt import Prior, imagined
+from veilog.methods.evolve.doubt import Prior, imagine_pool
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.prior import voted_from_prior
 from veilog.methods.evolve.prototypes import Counted, fit_of_counts, next_generation
-from veilog.methods.evolve.real_variants import RealVariants, only_real_variants, with_real
-from veilog.methods.evolve.relations import ProcessSketch, sketched
-from veilog.methods.evolve.synthesis import Round, drawn, medoids_of, release_of, remark, remark_real, voted
+from veilog.methods.evolve.real_variants import RealVariants, insert_real, only_real_variants
+from veilog.methods.evolve.relations import ProcessSketch, sketch_process
+from veilog.methods.evolve.synthesis import Round, draw_traces, medoids_of, query_votes, release_of, remark, remark_real
 from veilog.methods.evolve.traces import Traces
 from veilog.methods.method import DeltaOptional, Request, advised, as_asked, our_method
 from veilog.methods.settings import LargestLog, Range, Settings
@@ -107,20 +107,20 @@ def evolve(
             raise ParameterError("evolve-real-without-share", parameter="only_real")
         return only_real_variants(curator, request, constants, real_share)
     rng = generator(curator.randomness)
-    plan, real = _opened(curator, request, constants, real_share)
+    plan, real = _plan_release(curator, request, constants, real_share)
     found = voted_from_prior(curator, request, plan, settings.rounds, rng) if request.prior is not None else None
     if found is None:
-        sketch = sketched(curator, plan, real, rng, request.rules)
-        found = (sketch, *_voted(curator, request, plan, sketch, settings.rounds, rng))
+        sketch = sketch_process(curator, plan, real, rng, request.rules)
+        found = (sketch, *_vote(curator, request, plan, sketch, settings.rounds, rng))
     sketch, pool, p, asked = found
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
     remark(request, plan, sketch.shortened, bool(aims))
     synthetic, *others = release_of(activities, sketch, pool, p, asked[-1], plan, rng, aims)
-    for name, other in zip(_beside(settings), others, strict=True):
-        request.beside(name, other if real is None else _with_found(other, real))
+    for name, other in zip(_settings_remarks(settings), others, strict=True):
+        request.beside(name, other if real is None else _merge_found(other, real))
     if real is None:
         return synthetic
-    together = _with_found(synthetic, real)
+    together = _merge_found(synthetic, real)
     remark_real(request, together, real)
     return together
 
@@ -132,7 +132,7 @@ def _longest(asked: int | None, declared: int | None, usual: int) -> int:
     return min(asked or _LONGEST, declared)
 
 
-def _voted(
+def _vote(
     curator: Curator,
     request: Request,
     plan: EvolvePlan,
@@ -155,11 +155,11 @@ def _voted(
                 pool, likely = known.kept_in(pool, likely)
             prior = Prior(likely)
             cells = [before.cells(pool) for before in asked]
-            p = _fitted(prior, pool, cells, asked, plan, known)
-        chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
-        asked.append(voted(curator, plan, chosen, sketch.shortened, e, number + 1))
+            p = _fit_votes(prior, pool, cells, asked, plan, known)
+        chosen = medoids_of(*draw_traces(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), known)
+        asked.append(query_votes(curator, plan, chosen, sketch.shortened, e, number + 1))
         cells.append(asked[-1].cells(pool))
-        p = _fitted(prior, pool, cells, asked, plan, known)
+        p = _fit_votes(prior, pool, cells, asked, plan, known)
     return pool, p, asked
 
 
@@ -171,7 +171,7 @@ def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generato
         pool, likely = known.pool(walks, chain, plan.imagined(known.cases.sum()), constants, rng)
         prior = Prior(likely)
     else:
-        pool, prior = imagined(chain, sketch.doubt, shortened.max_length, shortened.room, constants, rng)
+        pool, prior = imagine_pool(chain, sketch.doubt, shortened.max_length, shortened.room, constants, rng)
     if sketch.chain.rules is None:
         return pool, prior
     # Walks that found no end in time may break a rule.
@@ -179,11 +179,11 @@ def _first_pool(plan: EvolvePlan, sketch: ProcessSketch, rng: np.random.Generato
     return (pool.take(rows), prior.take(rows)) if len(rows) else (chain.shortest(shortened.room), Prior(np.ones(1)))
 
 
-def _with_found(synthetic: Variants, real: Variants) -> Variants:
+def _merge_found(synthetic: Variants, real: Variants) -> Variants:
     """Return the release with the real variants; its own counts of these come first."""
     found = synthetic.to_dict()
     counts = [found.get(sequence, count) for sequence, count in zip(real.sequences, real.counts.tolist(), strict=True)]
-    return with_real(synthetic, real.with_counts(counts))
+    return insert_real(synthetic, real.with_counts(counts))
 
 
 def _refuse(epsilon: Fraction, activities: tuple[str, ...], settings: Constants) -> None:
@@ -207,7 +207,7 @@ def _refuse(epsilon: Fraction, activities: tuple[str, ...], settings: Constants)
         )
 
 
-def _opened(
+def _plan_release(
     curator: Curator, request: Request, settings: Constants, real_share: float | None
 ) -> tuple[EvolvePlan, Variants | None]:
     """Return a plan by the noisy number of cases and, with a delta, real variants."""
@@ -233,7 +233,7 @@ def _opened(
     return plan, real
 
 
-def _fitted(
+def _fit_votes(
     prior: Prior, pool: Traces, cells: list[IntArray], asked: list[Round], plan: EvolvePlan, known: RealVariants | None
 ) -> FloatArray:
     """Return the pool's distribution that explains all votes and any anchoring counts."""
@@ -247,7 +247,7 @@ def _fitted(
     return fit_of_counts(prior.usual, found, plan.estimates[0], plan.trust, sweeps)
 
 
-def _beside(settings: EvolveSettings) -> tuple[str, ...]:
+def _settings_remarks(settings: EvolveSettings) -> tuple[str, ...]:
     return () if settings.only_real else _AIMS[settings.for_][1:]
 
 
@@ -261,6 +261,6 @@ EVOLVE = our_method(
         of_use=lambda settings: settings.real_share is None or settings.real_share > 0,
         buys="frequent real variants can be added",
     ),
-    beside=_beside,
+    beside=_settings_remarks,
     needs=lambda settings: frozenset({"activities"}),
 )

@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants, usual_length
-from veilog.methods.evolve.traces import PAD, Traces, joined, widened
+from veilog.methods.evolve.traces import PAD, Traces, join_traces, widen
 from veilog.rules.automata import Automata
 
 Triples = tuple[IntArray, IntArray, IntArray]
@@ -118,7 +118,7 @@ class Chain:
             missing -= len(traces)
             if missing == 0:
                 break
-        return joined(parts)
+        return join_traces(parts)
 
     def _walk(self, number: int, max_length: int, room: int, rng: np.random.Generator) -> tuple[Traces, BoolArray]:
         end = self.size
@@ -143,7 +143,7 @@ class Chain:
             table = tables.take(state if self.second is None else before * (end + 1) + state, axis=1)
             if bound:
                 open_ = None if self.rules is None or kept is None else self.rules.open(kept).T
-                table = _without_those_had(table, first.T[:, state], had[:, alive], open_)
+                table = _sums_of_open(table, first.T[:, state], had[:, alive], open_)
             draw = rng.random(len(alive)) * table[-1]
             following = np.minimum((table <= draw).sum(axis=0), end)
             stuck = table[-1] <= 0
@@ -159,13 +159,13 @@ class Chain:
                 lengths[alive] = max_length
                 break
             if step == codes.shape[1]:
-                codes = widened(codes, min(max_length, 2 * step))
+                codes = widen(codes, min(max_length, 2 * step))
             codes[alive, step] = state
             had[state, alive] = once[state]
         return Traces(codes[:, : max(room, int(lengths.max(initial=0)))], lengths), ended
 
 
-def _without_those_had(weights: FloatArray, first: FloatArray, had: BoolArray, open_: BoolArray | None) -> FloatArray:
+def _sums_of_open(weights: FloatArray, first: FloatArray, had: BoolArray, open_: BoolArray | None) -> FloatArray:
     """Return the sums of weights down columns, without what cannot come again.
 
     Activities that rules do not leave ``open_`` have weight 0, too. Where nothing is left, the weights are those of the
@@ -253,19 +253,19 @@ def clean(noisy: FloatArray, b: float, cases: float, low: bool, settings: Consta
     size = len(noisy) - 1
     noisy = noisy.copy()
     noisy[size, size] = -np.inf  # empty traces are not sampled
-    flow, kept = _standing_out(noisy, b, settings)
+    flow, kept = _significant_flow(noisy, b, settings)
     support = kept | (noisy >= b)
     answered = float(noisy.sum(where=np.isfinite(noisy)))
     if low or flow.sum() < settings.covered_from * answered:
         most = 0.97 * settings.contribution * cases
-        optimum = _averaged(noisy, b, most, settings, rng) if low else _least_absolute(noisy, b, most)
+        optimum = _mean_flow(noisy, b, most, settings, rng) if low else _fit_flow(noisy, b, most)
         if optimum is not None:
             flow = (flow + optimum) / 2
             support |= optimum > 0
     return Chain(flow, support)
 
 
-def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[FloatArray, BoolArray]:
+def _significant_flow(noisy: FloatArray, b: float, settings: Constants) -> tuple[FloatArray, BoolArray]:
     """Return the balanced flow of cells that noise would hardly reach, and their mask."""
     threshold = min(settings.theta * b * np.log(len(noisy)), noisy.max() / 3)
     threshold = max(threshold, 1e-9)
@@ -275,10 +275,10 @@ def _standing_out(noisy: FloatArray, b: float, settings: Constants) -> tuple[Flo
     floor = 0.2 * threshold
     flow = np.where(kept, np.maximum(noisy - b, floor), 0.0)
     connect(kept, noisy, flow, b, settings)
-    return _balanced(flow, kept, floor), kept
+    return _balance_flow(flow, kept, floor), kept
 
 
-def _averaged(
+def _mean_flow(
     noisy: FloatArray, b: float, most: float, settings: Constants, rng: np.random.Generator
 ) -> FloatArray | None:
     """Return the mean of the linear programs' flows for perturbed answers.
@@ -290,9 +290,9 @@ def _averaged(
     cells = int((noisy > 0.3 * b).sum())
     number = min(settings.perturbed, _MOST_WORK // max(cells, 1))
     if number < 2:
-        return _least_absolute(noisy, b, most)
+        return _fit_flow(noisy, b, most)
     scale = settings.perturbed_by * b
-    optima = (_least_absolute(noisy + rng.laplace(0.0, scale, noisy.shape), b, most) for _ in range(number))
+    optima = (_fit_flow(noisy + rng.laplace(0.0, scale, noisy.shape), b, most) for _ in range(number))
     found = [flow for flow in optima if flow is not None]
     return np.mean(found, axis=0) if found else None
 
@@ -316,7 +316,7 @@ def _repair(kept: BoolArray, noisy: FloatArray, b: float, *, into_end: bool) -> 
         kept[(best, size) if into_end else (size, best)] = True
 
 
-def _balanced(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
+def _balance_flow(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray:
     """Return the nearest balanced flow, in squares; start and end are one state here."""
     x, y = np.nonzero(kept)
     incidence = _incidence(x, y, len(flow))
@@ -334,7 +334,7 @@ def _incidence(x: IntArray, y: IntArray, states: int) -> sparse.csr_array:
     return sparse.csr_array((values, (np.concatenate([x, y]), np.tile(np.arange(len(x)), 2))), shape=(states, len(x)))
 
 
-def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
+def _fit_flow(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
     """Return the flow M nearest to the noisy answers N, by a linear program.
 
     M minimises ``sum |N - M| + b/2 sum min(M, N)/N`` over cells N > .3 b, with a total of at most ``most``. The program
@@ -365,7 +365,7 @@ def _least_absolute(noisy: FloatArray, b: float, most: float) -> FloatArray | No
     return flow if flow[n - 1].sum() > 0 else None
 
 
-def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
+def limit_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants) -> Chain:
     """Return the chain with memory: activities that hardly repeat occur at most once.
 
     The ``noisy`` numbers of cases decide, with an exception. An activity may occur more often than there are cases to
@@ -384,10 +384,10 @@ def with_repeats(chain: Chain, noisy: FloatArray, b: float, settings: Constants)
     flow[itself, itself] = 0.0
     support[itself, itself] = False
     found = Chain(flow, support, chain.second, repeats)
-    return _with_few_that_repeat(found, noisy, cases, b, settings)
+    return _add_memory(found, noisy, cases, b, settings)
 
 
-def _with_few_that_repeat(chain: Chain, noisy: FloatArray, cases: FloatArray, b: float, settings: Constants) -> Chain:
+def _add_memory(chain: Chain, noisy: FloatArray, cases: FloatArray, b: float, settings: Constants) -> Chain:
     """Return the chain with second-order chances for activities that few cases repeat.
 
     Fewer ``cases`` repeat such an activity, by ``noisy`` answers and beyond their noise, than if it followed itself
@@ -445,17 +445,17 @@ def connect(kept: BoolArray, noisy: FloatArray, flow: FloatArray, b: float, sett
     least = flow.sum(axis=0) / usual_length(settings.max_length)
     first = len(noisy) - 1
     for cells, answers, flows in ((kept, noisy, flow), (kept.T, noisy.T, flow.T)):  # ways back start at the end
-        reached = _reached(cells, first)
+        reached = _reachable_states(cells, first)
         for state in often:
             if reached[state]:
                 continue
             for step in _widest(np.where(cells, np.inf, answers), first, state):
                 cells[step] = True
                 flows[step] = max(flows[step], least[state])
-            reached = _reached(cells, first)
+            reached = _reachable_states(cells, first)
 
 
-def _reached(kept: BoolArray, first: int) -> BoolArray:
+def _reachable_states(kept: BoolArray, first: int) -> BoolArray:
     """Return a mask of the states that steps lead to from the first one."""
     reached = np.zeros(len(kept), dtype=bool)
     reached[breadth_first_order(sparse.csr_array(kept), first, return_predecessors=False)] = True

@@ -120,11 +120,11 @@ class Edits:
 
         By Gumbel's trick, the largest ``log weight + noise`` is a draw, and the next one a draw of the rest.
         """
-        kinds, places, events, weights = self._weighted(text, rarest)
+        kinds, places, events, weights = self._weigh_edits(text, rarest)
         order = np.argsort(-(np.log(weights) + rng.gumbel(size=len(weights))), kind="stable")
-        return _each_once(_with_edit(text, int(kinds[i]), int(places[i]), int(events[i])) for i in order)
+        return _each_once(_apply_edit(text, int(kinds[i]), int(places[i]), int(events[i])) for i in order)
 
-    def _weighted(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    def _weigh_edits(self, text: str, rarest: float) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
         """Return all edits: kinds, places, new events, and likelihoods beside the trace."""
         size, length = len(self.chances) - 1, len(text)
         own = np.fromiter(map(ord, text), dtype=np.int64, count=length)
@@ -165,7 +165,7 @@ def _each_once(texts: Iterable[str]) -> Iterator[str]:
             yield text
 
 
-def _with_edit(text: str, kind: int, at: int, event: int) -> str:
+def _apply_edit(text: str, kind: int, at: int, event: int) -> str:
     if kind == _INSERTED:
         return text[:at] + chr(event) + text[at:]
     if kind == _REPLACED:

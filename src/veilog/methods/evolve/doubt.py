@@ -16,7 +16,7 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods.evolve.chain import Chain, left_over, relation_sums
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.prototypes import Counted, fit, misfit
-from veilog.methods.evolve.traces import Traces, distinct, joined, occurrences
+from veilog.methods.evolve.traces import Traces, distinct, join_traces, occurrences
 
 _WALKS = 4000
 """Walks of each kind that show how well it explains the relations."""
@@ -79,12 +79,12 @@ def doubt_of(
     doubtful = (occurrences(usual, chain.size) > 1).any(axis=0) & ~certain
     if not doubtful.any():
         return None
-    nearer = (_off(once, noisy, cases, settings) - _off(usual, noisy, cases, settings)) / b
+    nearer = (_relations_error(once, noisy, cases, settings) - _relations_error(usual, noisy, cases, settings)) / b
     likely = min(0.5, 1 / (1 + math.exp(min(nearer - int(doubtful.sum()), 100.0))))
     return Doubt(certain, likely) if likely >= settings.least_doubt else None
 
 
-def _off(walks: Traces, noisy: FloatArray, cases: float, settings: Constants) -> float:
+def _relations_error(walks: Traces, noisy: FloatArray, cases: float, settings: Constants) -> float:
     """Return the distance of noisy relations from those of as many walks as cases."""
     weights = np.minimum(1.0, settings.contribution / (walks.lengths + 1)) * cases / len(walks)
     off = np.abs(relation_sums(walks, weights, len(noisy) - 1) - noisy)
@@ -92,14 +92,14 @@ def _off(walks: Traces, noisy: FloatArray, cases: float, settings: Constants) ->
     return float(off.sum())
 
 
-def imagined(
+def imagine_pool(
     chain: Chain, doubt: Doubt | None, longest: int, room: int, settings: Constants, rng: np.random.Generator
 ) -> tuple[Traces, Prior]:
     """Return the first pool, distinct walks over the chain, and its prior."""
     kinds = [chain] if doubt is None else [chain, doubt.chain(chain)]
     number = settings.pool // len(kinds)
     walks = [kind.sample(number, longest, rng, room=room) for kind in kinds]
-    both = joined(walks)
+    both = join_traces(walks)
     of = np.repeat(np.arange(len(kinds)), number)
     weights = [(of == kind) / number for kind in range(len(kinds))]
     pool, usual = distinct(both, weights[0])

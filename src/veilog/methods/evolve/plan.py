@@ -92,7 +92,7 @@ class EvolvePlan:
 
     @property
     def lam(self) -> float:
-        return _between(self.g, self.settings.low_g, self.settings.high_g)
+        return _interpolate(self.g, self.settings.low_g, self.settings.high_g)
 
     @property
     def low(self) -> bool:
@@ -183,7 +183,7 @@ class EvolvePlan:
             return self._wide_share(self.settings.wide_relations)
         (low, much), (high, little) = self.settings.relations
         size = self.g / (self.activities + 1) ** self.settings.relations_exponent
-        return much + (little - much) * _between(size, low, high)
+        return much + (little - much) * _interpolate(size, low, high)
 
     def take_of_rest(self, share: Fraction) -> Fraction:
         """Take a share of the epsilon that no query has taken yet."""
@@ -225,7 +225,7 @@ class EvolvePlan:
 
     def _wide_share(self, ends: tuple[float, float]) -> float:
         first, last = ends
-        return first + (last - first) * _between(self.g, self.settings.wide_g, 3 * self.settings.wide_g)
+        return first + (last - first) * _interpolate(self.g, self.settings.wide_g, 3 * self.settings.wide_g)
 
 
 def deviation_of_gaussian(epsilon: Fraction, delta: Fraction) -> float:
@@ -248,6 +248,6 @@ def gaussian_pays(epsilon: Fraction, delta: Fraction, longest: int, contribution
     return bool(np.log(gaussian / laplace).mean() < 0)
 
 
-def _between(g: float, low: float, high: float) -> float:
+def _interpolate(g: float, low: float, high: float) -> float:
     """Return 0 up to ``low``, 1 from ``high`` on, and between them by the logarithm."""
     return min(1.0, max(0.0, math.log(g / low) / math.log(high / low)))

@@ -31,8 +31,8 @@ from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
 from veilog.methods.evolve.plan import EvolvePlan
 from veilog.methods.evolve.prototypes import Counted, fit, next_generation
 from veilog.methods.evolve.relations import ProcessSketch, automata_of, named_by, reduced_to
-from veilog.methods.evolve.synthesis import Round, drawn, medoids_of, voted
-from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, joined, occurrences, strings
+from veilog.methods.evolve.synthesis import Round, draw_traces, medoids_of, query_votes
+from veilog.methods.evolve.traces import PAD, Traces, distances, distinct, join_traces, occurrences, strings
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 
@@ -85,17 +85,17 @@ def voted_from_prior(
         pool, weights = pool.take(rows), weights[rows] / weights[rows].sum()
     chain = replace(chain_of(pool, weights, shortened.size, plan), rules=automata)
     sketch = ProcessSketch(shortened, None, chain, None)
-    if undecided(request, plan):
+    if is_undecided(request, plan):
         return sketch, pool, weights, [counted_alone(curator, request, plan, pool)]
     e = plan.set_aside(first_share(plan))
-    chosen = medoids_of(*drawn(pool, weights, constants.candidates, rng), plan.number_of_prototypes(e), None)
+    chosen = medoids_of(*draw_traces(pool, weights, constants.candidates, rng), plan.number_of_prototypes(e), None)
     far, own, shuffled = far_from(chosen, pool, weights, rng)
-    asked = [voted(curator, plan, chosen, shortened, e, 1, far)]
-    if undecided(request, plan):
+    asked = [query_votes(curator, plan, chosen, shortened, e, 1, far)]
+    if is_undecided(request, plan):
         return sketch, pool, weights, [counted_alone(curator, request, plan, pool)]
     unlike = (float(asked[0].votes[-1]) / plan.cases - own) / max(shuffled - own, 0.1)
     cells, usual = [asked[0].cells(pool)], plan.trust
-    p, likely = believed(plan, weights, cells, asked)
+    p, likely = trust_prior(plan, weights, cells, asked)
     wrong = unlike - 4 * asked[0].deviation(plan.cases) > DROPPED or likely[usual * MISFITS > 1].sum() > SURE
     if wrong and plan.g >= DECIDED:
         plan.learned_trust = None
@@ -107,17 +107,17 @@ def voted_from_prior(
     for number, e in enumerate(shares):
         request.progress(f"round {number + 1} of {len(shares)}", number / len(shares))
         if number:
-            pool, weights = with_mutants(pool, weights, p, chain, plan, rng)
+            pool, weights = add_mutants(pool, weights, p, chain, plan, rng)
             cells = [before.cells(pool) for before in asked]
-            p, _ = believed(plan, weights, cells, asked)
-        chosen = medoids_of(*drawn(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), None)
-        asked.append(voted(curator, plan, chosen, shortened, e, number + 2))
+            p, _ = trust_prior(plan, weights, cells, asked)
+        chosen = medoids_of(*draw_traces(pool, p, constants.candidates, rng), plan.number_of_prototypes(e), None)
+        asked.append(query_votes(curator, plan, chosen, shortened, e, number + 2))
         cells.append(asked[-1].cells(pool))
-        p, _ = believed(plan, weights, cells, asked)
+        p, _ = trust_prior(plan, weights, cells, asked)
     return sketch, pool, p, asked
 
 
-def undecided(request: Request, plan: EvolvePlan) -> bool:
+def is_undecided(request: Request, plan: EvolvePlan) -> bool:
     """Return True if noise hides how a log differs from a prior.
 
     Models are voted for even so: they do not know how frequent their traces are.
@@ -183,7 +183,7 @@ def misfits(expected: Sequence[FloatArray], found: Sequence[FloatArray], deviati
     return np.asarray(likely / likely.sum())
 
 
-def believed(
+def trust_prior(
     plan: EvolvePlan, prior: FloatArray, cells: list[IntArray], asked: list[Round]
 ) -> tuple[FloatArray, FloatArray]:
     """Return the pool's distribution that explains all votes, and misfit likelihoods.
@@ -208,7 +208,7 @@ def chain_of(traces: Traces, weights: FloatArray, size: int, plan: EvolvePlan) -
     return Chain(flow, flow > 0, None, weights @ (often > 1) / np.maximum(weights @ often, 1e-12))
 
 
-def with_mutants(
+def add_mutants(
     pool: Traces, weights: FloatArray, p: FloatArray, chain: Chain, plan: EvolvePlan, rng: np.random.Generator
 ) -> tuple[Traces, FloatArray]:
     """Return the pool with mutants of likely traces, at ``MUTANTS`` of the shares."""
@@ -216,4 +216,4 @@ def with_mutants(
     if not len(children):
         return pool, weights
     shares = np.concatenate([(1 - MUTANTS) * weights, MUTANTS * likely / likely.sum()])
-    return distinct(joined([pool, children]), shares)
+    return distinct(join_traces([pool, children]), shares)

@@ -13,7 +13,7 @@ from scipy.special import wrightomega
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, occurrences, steps
+from veilog.methods.evolve.traces import PAD, Traces, distinct, join_traces, occurrences, steps
 
 _UNKNOWN = 1e3
 """Deviation of a share of all cases that carries no information."""
@@ -178,10 +178,10 @@ def next_generation(
     for _ in range(6):
         parents = traces.take(rng.choice(len(traces), size=wanted, p=p))
         partners = traces.take(rng.choice(len(traces), size=wanted, p=p))
-        children = _mutated(parents, partners, chain, settings, rng)
+        children = _mutate(parents, partners, chain, settings, rng)
         twice = np.flatnonzero(rng.random(wanted) < settings.second_mutation)
         if len(twice):
-            more = _mutated(children.take(twice), partners.take(twice[::-1]), chain, settings, rng)
+            more = _mutate(children.take(twice), partners.take(twice[::-1]), chain, settings, rng)
             children.codes[twice], children.lengths[twice] = more.codes, more.lengths
         children = children.take(np.flatnonzero(_possible(children, chain)))
         children = children.take(np.arange(min(len(children), wanted - found)))
@@ -189,11 +189,11 @@ def next_generation(
         found += len(children)
         if found >= wanted:
             break
-    pool = joined(parts)
+    pool = join_traces(parts)
     return distinct(pool, np.full(len(pool), 1.0 / len(pool)))
 
 
-def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constants, rng: np.random.Generator) -> Traces:
+def _mutate(parents: Traces, partners: Traces, chain: Chain, settings: Constants, rng: np.random.Generator) -> Traces:
     """Return each parent with one event edited, or crossed with its partner."""
     codes, lengths = parents.codes.copy(), parents.lengths.copy()
     kind = rng.choice(5, size=len(lengths), p=settings.mutations)
@@ -208,24 +208,24 @@ def _mutated(parents: Traces, partners: Traces, chain: Chain, settings: Constant
             continue
         own, n, at = parents.codes[rows], parents.lengths[rows], place[rows]
         if operation == 0:
-            new, size = _without(own, n, at)
+            new, size = _delete_event(own, n, at)
         elif operation == 1:
             at = (rng.random(len(rows)) * (n + 1)).astype(np.int64)
-            new, size = _with(own, n, at, _following(own, at, chain, rng))
+            new, size = _insert_event(own, n, at, _draw_successors(own, at, chain, rng))
         elif operation == 2:
             moved = own[np.arange(len(rows)), at]
-            new, size = _without(own, n, at)
-            new, size = _with(new, size, (rng.random(len(rows)) * n).astype(np.int64), moved)
+            new, size = _delete_event(own, n, at)
+            new, size = _insert_event(new, size, (rng.random(len(rows)) * n).astype(np.int64), moved)
         elif operation == 3:
             new, size = own.copy(), n
-            new[np.arange(len(rows)), at] = _following(own, at, chain, rng)
+            new[np.arange(len(rows)), at] = _draw_successors(own, at, chain, rng)
         else:
-            new, size = _crossed(own, n, at, partners.codes[rows], partners.lengths[rows], rng)
+            new, size = _cross(own, n, at, partners.codes[rows], partners.lengths[rows], rng)
         codes[rows], lengths[rows] = new, size
     return Traces(codes, lengths)
 
 
-def _following(own: Int32Array, at: IntArray, chain: Chain, rng: np.random.Generator) -> Int32Array:
+def _draw_successors(own: Int32Array, at: IntArray, chain: Chain, rng: np.random.Generator) -> Int32Array:
     """Return activities that may follow the event before ``at``; any if none is known."""
     end = chain.size
     before = np.where(at > 0, own[np.arange(len(own)), np.maximum(at - 1, 0)], end)
@@ -235,7 +235,7 @@ def _following(own: Int32Array, at: IntArray, chain: Chain, rng: np.random.Gener
     return np.where(table[-1] > 0, found, rng.integers(0, end, size=len(own))).astype(np.int32)
 
 
-def _without(own: Int32Array, n: IntArray, at: IntArray) -> tuple[Int32Array, IntArray]:
+def _delete_event(own: Int32Array, n: IntArray, at: IntArray) -> tuple[Int32Array, IntArray]:
     t = np.arange(own.shape[1])
     source = np.minimum(t + (t >= at[:, None]), own.shape[1] - 1)
     new = np.take_along_axis(own, source, axis=1)
@@ -243,14 +243,14 @@ def _without(own: Int32Array, n: IntArray, at: IntArray) -> tuple[Int32Array, In
     return new, n - 1
 
 
-def _with(own: Int32Array, n: IntArray, at: IntArray, code: Int32Array) -> tuple[Int32Array, IntArray]:
+def _insert_event(own: Int32Array, n: IntArray, at: IntArray, code: Int32Array) -> tuple[Int32Array, IntArray]:
     t = np.arange(own.shape[1])
     new = np.take_along_axis(own, np.maximum(t - (t > at[:, None]), 0), axis=1)
     new[np.arange(len(own)), at] = code
     return new, n + 1
 
 
-def _crossed(
+def _cross(
     own: Int32Array, n: IntArray, at: IntArray, other: Int32Array, other_n: IntArray, rng: np.random.Generator
 ) -> tuple[Int32Array, IntArray]:
     """Return parents up to an event, then partners from the same activity on, if any."""
@@ -279,7 +279,7 @@ def _possible(traces: Traces, chain: Chain) -> BoolArray:
     return result & chain.obeys(traces)
 
 
-def rounded(weights: FloatArray, smallest: float, total: float) -> IntArray:
+def round_weights(weights: FloatArray, smallest: float, total: float) -> IntArray:
     """Return whole numbers of cases, scaled to ``total`` by largest remainder.
 
     Weights below ``smallest`` (.3 at least, half the largest at most) are dropped.

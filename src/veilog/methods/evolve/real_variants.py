@@ -30,8 +30,8 @@ from veilog.logs.variants import Sequences, Variants
 from veilog.messages import Message
 from veilog.methods.evolve.chain import Chain, Shortened, relation_sums
 from veilog.methods.evolve.constants import Constants
-from veilog.methods.evolve.prototypes import Counted, fit, next_generation, rounded
-from veilog.methods.evolve.traces import PAD, Traces, distinct, joined, nearest, occurrences, strings, strings_of
+from veilog.methods.evolve.prototypes import Counted, fit, next_generation, round_weights
+from veilog.methods.evolve.traces import PAD, Traces, distinct, join_traces, nearest, occurrences, strings, strings_of
 from veilog.methods.method import Request
 from veilog.privacy.curator import Curator
 
@@ -101,7 +101,7 @@ class RealVariants:
         if len(mutants):
             parts.insert(1, imagined / 2 * chances / chances.sum())
         prior = np.concatenate(parts)
-        return distinct(joined([walks, mutants, self.traces]), prior / prior.sum())
+        return distinct(join_traces([walks, mutants, self.traces]), prior / prior.sum())
 
     def counted(self, pool: Traces, deviation: float) -> Counted:
         """Return the cases and noise of each of these traces; nothing is known of others."""
@@ -111,10 +111,10 @@ class RealVariants:
 
     def kept_in(self, pool: Traces, prior: FloatArray) -> tuple[Traces, FloatArray]:
         """Return the pool with these traces in it."""
-        return distinct(joined([pool, self.traces]), np.concatenate([prior, np.full(len(self), _SEED)]))
+        return distinct(join_traces([pool, self.traces]), np.concatenate([prior, np.full(len(self), _SEED)]))
 
 
-def with_real(synthetic: Variants, real: Variants) -> Variants:
+def insert_real(synthetic: Variants, real: Variants) -> Variants:
     """Return the release with the ``real`` variants in place of the nearest cases.
 
     Pairs are settled in the order of their normalised Levenshtein distance. Where the real variants have more cases
@@ -184,6 +184,6 @@ def only_real_variants(curator: Curator, request: Request, settings: Constants, 
     deviation = math.sqrt(2 * trust) / (float(e) * cases)
     shares = Counted(np.arange(len(real)), votes / cases, deviation)
     p = fit(real.counts / real.cases, [shares], settings.fit_sweeps)
-    counts = np.maximum(rounded(np.maximum(cases * p, 1.0), 0.0, cases), 1)
+    counts = np.maximum(round_weights(np.maximum(cases * p, 1.0), 0.0, cases), 1)
     request.remark(Message("evolve-all-variants-real"))
     return real.with_counts(counts)

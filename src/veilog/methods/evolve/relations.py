@@ -27,7 +27,7 @@ from veilog.methods.evolve.chain import (
     relation_features,
     trigram_features,
 )
-from veilog.methods.evolve.chain import with_repeats as repeating
+from veilog.methods.evolve.chain import limit_repeats as repeating
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.doubt import Doubt, doubt_of
 from veilog.methods.evolve.plan import EvolvePlan, deviation_of_gaussian, gaussian_pays
@@ -80,7 +80,7 @@ class ProcessSketch:
     doubt: Doubt | None
 
 
-def sketched(
+def sketch_process(
     curator: Curator,
     plan: EvolvePlan,
     real: Variants | None,
@@ -88,9 +88,9 @@ def sketched(
     rules: ReleaseRules | None = None,
 ) -> ProcessSketch:
     """Query the preparation of cases, and the chain, whose walks obey the rules."""
-    shortened, known = prepared(curator, plan, real, rules)
+    shortened, known = prepare_cases(curator, plan, real, rules)
     automata = automata_of(rules, shortened, curator.activities)
-    chain, doubt = asked_chain(curator, plan, shortened, known, rng, automata)
+    chain, doubt = query_chain(curator, plan, shortened, known, rng, automata)
     return ProcessSketch(shortened, known, replace(chain, rules=automata), doubt)
 
 
@@ -101,7 +101,7 @@ def automata_of(rules: ReleaseRules | None, shortened: Shortened, activities: tu
     return rules.automata([activities[code] for code in np.flatnonzero(shortened.states >= 0)])
 
 
-def prepared(
+def prepare_cases(
     curator: Curator, plan: EvolvePlan, real: Variants | None, rules: ReleaseRules | None = None
 ) -> tuple[Shortened, RealVariants | None]:
     """Return the preparation of cases, and the real variants so prepared, if any.
@@ -146,7 +146,7 @@ def _frequent(curator: Curator, plan: EvolvePlan, everything: Shortened, named: 
     return reduced_to(everything, np.union1d(kept, named))
 
 
-def asked_chain(
+def query_chain(
     curator: Curator,
     plan: EvolvePlan,
     shortened: Shortened,
@@ -161,11 +161,11 @@ def asked_chain(
     """
     if known and plan.anchored:
         return known.chain(shortened.size, plan.settings), None
-    chain, doubt = _related(curator, plan, shortened, rng, automata)
+    chain, doubt = _query_relations(curator, plan, shortened, rng, automata)
     return (known.joined_with(chain, plan.settings), None) if known else (chain, doubt)
 
 
-def _related(
+def _query_relations(
     curator: Curator, plan: EvolvePlan, shortened: Shortened, rng: np.random.Generator, automata: Automata | None
 ) -> tuple[Chain, Doubt | None]:
     settings, size, with_repeats = plan.settings, shortened.size, plan.asks_repeats
@@ -222,29 +222,33 @@ def share_of_triples(chain: Chain, rest: Fraction, heard: float, settings: Const
     share is 0 where no share has a gain above 0. ``heard`` prototypes could stand out from their noise without triples.
 
     All information is in nats for one sampled case. The chain leaves E of them open (its entropy), and a vote for one
-    of K prototypes adds up to V = ln K. So votes would add the part V / (E + V) of what triples add (:func:`_told`)
-    anyway. That is most where nearly all cases have a prototype of their own, and little where they go many ways.
-    Without the part s of the budget 1 - s times as many prototypes stand out: votes add ln(1 / (1 - s)) less.
+    of K prototypes adds up to V = ln K. So votes would add the part V / (E + V) of what triples add
+    (:func:`_triples_information`) anyway. That is most where nearly all cases have a prototype of their own, and little
+    where they go many ways. Without the part s of the budget 1 - s times as many prototypes stand out: votes add ln(1 /
+    (1 - s)) less.
     """
     if chain.size > settings.most_of_triples or not settings.triple_shares:
         return Fraction(0)
     cases = max(float(chain.flow[chain.size].sum()), 1e-9)
-    left_open, votes = _left_open(chain) / cases, math.log(heard)
+    left_open, votes = _step_entropy(chain) / cases, math.log(heard)
     unheard = left_open / max(left_open + votes, 1e-9)
     shares = [Fraction(str(share)) for share in settings.triple_shares]
-    told = [_told(chain, settings.contribution / float(share * rest), settings.memory) / cases for share in shares]
+    told = [
+        _triples_information(chain, settings.contribution / float(share * rest), settings.memory) / cases
+        for share in shares
+    ]
     gains = [unheard * nats + math.log(1 - share) for nats, share in zip(told, shares, strict=True)]
     best = int(np.argmax(gains))
     return shares[best] if gains[best] > 0 else Fraction(0)
 
 
-def _left_open(chain: Chain) -> float:
+def _step_entropy(chain: Chain) -> float:
     """Return the entropy of all steps together."""
     p = chain.next_chances()
     return float(-(chain.flow * np.log(np.where(p > 0, p, 1.0))).sum())
 
 
-def _told(chain: Chain, b: float, memory: float) -> float:
+def _triples_information(chain: Chain, b: float, memory: float) -> float:
     """Return the nats that triples with noise ``b`` are expected to add for all cases.
 
     The chances after x, y are taken to be Dirichlet distributed around those after y, with ``memory`` (between 0 and 1)
@@ -253,12 +257,12 @@ def _told(chain: Chain, b: float, memory: float) -> float:
     / 2 nats (the second-order term of the Kullback-Leibler divergence).
     """
     p = chain.next_chances()
-    variance = memory * _spread(chain)
+    variance = memory * _triples_variance(chain)
     found = variance / (variance + 2 * b * b)
     return float((memory / 2 * chain.flow[:, :, None] * np.where(p > 0, 1 - p, 0.0) * found).sum())
 
 
-def _spread(chain: Chain) -> FloatArray:
+def _triples_variance(chain: Chain) -> FloatArray:
     """Return the variance of triples x, y, z if x decided all after y: N^2 p (1 - p)."""
     p = chain.next_chances()
     spread: FloatArray = chain.flow[:, :, None] ** 2 * (p * (1 - p))
@@ -269,8 +273,8 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
     """Return the chain with chances after two states, from noisy triples.
 
     Triples with noise of scale ``b`` are pulled to what the first order expects, as far as they can be noise. All of
-    them together decide how far: by the memory (see :func:`_told`) that makes them most likely, beside their own noise
-    and that of the relations in the expectation. Without any memory the chain is the first order.
+    them together decide how far: by the memory (see :func:`_triples_information`) that makes them most likely, beside
+    their own noise and that of the relations in the expectation. Without any memory the chain is the first order.
     """
     p = chain.next_chances()
     expected = chain.flow[:, :, None] * p
@@ -279,7 +283,7 @@ def second_order(chain: Chain, triples: FloatArray, b: float, b_relations: float
         return chain
     expected *= max(float(triples[inside].sum()), b) / float(expected.sum())
     off = triples - expected
-    spread = _spread(chain)
+    spread = _triples_variance(chain)
     back = chain.flow / np.maximum(chain.flow.sum(axis=0), 1e-9)  # how often it was x that came before y
     own = 2 * b * b + 2 * b_relations**2 * (p**2 + back[:, :, None] ** 2)
     memory = _likeliest(off[inside] ** 2, spread[inside], own[inside])

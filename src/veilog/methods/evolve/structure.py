@@ -22,7 +22,7 @@ from veilog._typing import Float32Array, FloatArray, IntArray
 from veilog.logs.variants import Variants
 from veilog.methods.evolve.constants import Aim, Constants
 from veilog.methods.evolve.prototypes import medoids
-from veilog.methods.evolve.traces import Traces, distances, joined, occurrences, steps, strings
+from veilog.methods.evolve.traces import Traces, distances, join_traces, occurrences, steps, strings
 from veilog.mining.inductive import discover
 from veilog.mining.language import judge
 from veilog.mining.replay import Prefixes
@@ -110,7 +110,7 @@ def columns_of(fine: Weighted, imagined: Imagined) -> Traces:
     """Return the traces to which cases can go: the fine release's, then other samples."""
     known = set(strings(fine.traces))
     new = [i for i, text in enumerate(strings(imagined.some)) if text not in known]
-    return joined([fine.traces, imagined.some.take(np.array(new, dtype=np.int64))])
+    return join_traces([fine.traces, imagined.some.take(np.array(new, dtype=np.int64))])
 
 
 def candidates(fine: Weighted, columns: Traces, imagined: Imagined, settings: Constants) -> Iterator[Candidate]:
@@ -181,7 +181,7 @@ def structured(
     for aim in aims:
         price = aim.price / (settings.structure_noise + noise)
         near = [one for one in found if one.loss <= settings.structure_cap + aim.cap * noise]
-        chosen.append(moved(_best(_spread(near, most), price, f_score)))
+        chosen.append(moved(_best(_thin_candidates(near, most), price, f_score)))
     return chosen
 
 
@@ -197,7 +197,7 @@ def _best(ordered: list[Candidate], price: float, f_score: Callable[[Candidate],
     return chosen
 
 
-def _spread(ordered: list[Candidate], most: int) -> list[Candidate]:
+def _thin_candidates(ordered: list[Candidate], most: int) -> list[Candidate]:
     """Return all candidates, or ``most`` of them at equal steps."""
     if len(ordered) <= most:
         return ordered

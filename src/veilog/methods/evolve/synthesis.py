@@ -20,11 +20,11 @@ from veilog.methods.evolve.chain import Shortened
 from veilog.methods.evolve.constants import Aim
 from veilog.methods.evolve.diversity import Edits, diverse, themselves
 from veilog.methods.evolve.plan import EvolvePlan
-from veilog.methods.evolve.prototypes import medoids, rounded
+from veilog.methods.evolve.prototypes import medoids, round_weights
 from veilog.methods.evolve.real_variants import RealVariants
 from veilog.methods.evolve.relations import ProcessSketch
 from veilog.methods.evolve.structure import Imagined, Models, Weighted, structured
-from veilog.methods.evolve.traces import Traces, distances, joined, nearest, strings, strings_of
+from veilog.methods.evolve.traces import Traces, distances, join_traces, nearest, strings, strings_of
 from veilog.methods.method import Request, advised
 from veilog.privacy.account.guarantee import up
 from veilog.privacy.curator import Curator
@@ -58,7 +58,7 @@ class Round:
         return cells
 
 
-def voted(
+def query_votes(
     curator: Curator,
     plan: EvolvePlan,
     chosen: Traces,
@@ -68,7 +68,7 @@ def voted(
     far: float = math.inf,
 ) -> Round:
     """Query the cases nearest to each prototype, and those ``far`` from all of them."""
-    activities, prototypes = curator.activities, strings(named(chosen, shortened))
+    activities, prototypes = curator.activities, strings(decode_traces(chosen, shortened))
 
     def nearest_prototype(sequences: Sequences) -> IntArray:
         return nearest(strings_of(sequences, activities), prototypes, far)
@@ -79,7 +79,7 @@ def voted(
     return Round(chosen, votes, float(e), far)
 
 
-def drawn(pool: Traces, p: FloatArray, number: int, rng: np.random.Generator) -> tuple[Traces, FloatArray]:
+def draw_traces(pool: Traces, p: FloatArray, number: int, rng: np.random.Generator) -> tuple[Traces, FloatArray]:
     """Return the distinct traces of ``number`` draws, and the part of draws of each."""
     often = rng.multinomial(number, p / p.sum())
     rows = np.flatnonzero(often)
@@ -96,10 +96,10 @@ def medoids_of(candidates: Traces, weights: FloatArray, number: int, known: Real
     others = np.flatnonzero(near > 0)
     text = [text[i] for i in others.tolist()]
     more = medoids(distances(text, text), weights[others], number - len(first), near[others])
-    return joined([first, candidates.take(others[more])])
+    return join_traces([first, candidates.take(others[more])])
 
 
-def named(traces: Traces, shortened: Shortened) -> Traces:
+def decode_traces(traces: Traces, shortened: Shortened) -> Traces:
     """Return the traces in public codes; a wide log's states are some activities only."""
     activity = np.append(np.flatnonzero(shortened.states >= 0), -1).astype(np.int32)
     return Traces(activity[traces.codes], traces.lengths)
@@ -123,9 +123,9 @@ def release_of(
     settings, known = plan.settings, sketch.known
 
     def log(traces: Traces, counts: IntArray) -> Variants:
-        return Variants.from_arrays(activities, *named(traces, sketch.shortened).in_a_row, counts)
+        return Variants.from_arrays(activities, *decode_traces(traces, sketch.shortened).in_a_row, counts)
 
-    candidates, shares = drawn(pool, p, settings.candidates_release, rng)
+    candidates, shares = draw_traces(pool, p, settings.candidates_release, rng)
     number = max(settings.release_factor * len(last.votes), settings.variants_of_prior if plan.of_prior else 0)
     chosen = medoids_of(candidates, shares, round(number), known)
     masses = np.bincount(nearest(strings(pool), strings(chosen)), weights=p, minlength=len(chosen))
@@ -133,7 +133,7 @@ def release_of(
     smallest = 0.0 if plan.of_prior else settings.smallest_release / last.epsilon
     if known:
         weights[: len(known)] = np.maximum(weights[: len(known)], max(1.0, smallest))
-    counts = rounded(weights, smallest, plan.cases)
+    counts = round_weights(weights, smallest, plan.cases)
     cases = plan.cases * float(counts.sum() / weights[counts > 0].sum())  # others have the cases of dropped variants
     fine = Weighted(chosen, counts, len(known) if known else 0).occurring()
     if not aims:

@@ -45,13 +45,13 @@ class Traces:
         return self.codes[used], np.concatenate([[0], np.cumsum(self.lengths)])
 
 
-def joined(parts: list[Traces]) -> Traces:
+def join_traces(parts: list[Traces]) -> Traces:
     width = max(p.codes.shape[1] for p in parts)
-    codes = np.concatenate([widened(p.codes, width) for p in parts])
+    codes = np.concatenate([widen(p.codes, width) for p in parts])
     return Traces(codes, np.concatenate([p.lengths for p in parts]))
 
 
-def widened(codes: Int32Array, width: int) -> Int32Array:
+def widen(codes: Int32Array, width: int) -> Int32Array:
     """Return the same rows with room for ``width`` events."""
     missing = width - codes.shape[1]
     return np.pad(codes, ((0, 0), (0, missing)), constant_values=PAD) if missing else codes
@@ -94,15 +94,15 @@ def _keys(codes: Int32Array) -> AnyArray:
 
 def strings(traces: Traces) -> Strings:
     """Return strings of one character an activity, the fastest to compare."""
-    return _cut(*traces.in_a_row)
+    return _cut_rows(*traces.in_a_row)
 
 
 def strings_of(sequences: Sequences, activities: tuple[str, ...]) -> Strings:
     """Return the sequences as strings of public codes."""
-    return _cut(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
+    return _cut_rows(public_codes(sequences, activities)[sequences.codes], sequences.offsets)
 
 
-def _cut(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
+def _cut_rows(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
     text = codes.astype("<u4").tobytes().decode("utf-32-le", "surrogatepass")
     ends = bounds.tolist()
     return [text[i:j] for i, j in itertools.pairwise(ends)]

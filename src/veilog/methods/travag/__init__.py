@@ -89,7 +89,7 @@ class TravagSettings(Settings):
         return told if self.settings == "program" else {key: told[key] for key in told if key != "settings"}
 
 
-def configured(settings: TravagSettings, *, as_published: bool) -> Configuration:
+def configure(settings: TravagSettings, *, as_published: bool) -> Configuration:
     """Return the configuration that the settings ask for."""
     name, whose = settings.configuration, settings.settings
     if as_published:
@@ -134,7 +134,7 @@ def train(
 
 def travag(curator: Curator, request: Request, settings: TravagSettings) -> Variants:
     """Train, and return as many cases as the log has: certified by its noisy count."""
-    configuration = configured(settings, as_published=request.as_published)
+    configuration = configure(settings, as_published=request.as_published)
     trained = _train_model(curator, request, configuration, None, lambda state: None)
     if trained is None:
         return Variants.from_dict({})

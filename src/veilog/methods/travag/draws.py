@@ -37,7 +37,7 @@ def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArr
         code = forward(networks.generator, trained.weights, normals(rng, rows, trained.configuration)).output
         logits = forward(networks.decoder, trained.weights, code).output
         if trained.configuration.drawn:
-            yield by_chance(logits, rng)
+            yield draw_by_logits(logits, rng)
         elif trained.configuration.of_program:
             # several outputs may be rounded to 1, and the program takes the first by name
             yield place[sigmoid(logits)[:, place].argmax(axis=1)]
@@ -46,7 +46,7 @@ def draws(trained: Trained, n: int, rng: np.random.Generator) -> Iterator[IntArr
             yield logits.argmax(axis=1)
 
 
-def by_chance(logits: AnyArray, rng: np.random.Generator) -> IntArray:
+def draw_by_logits(logits: AnyArray, rng: np.random.Generator) -> IntArray:
     """Return a column for each row, with chances proportional to ``exp(logits)``.
 
     The logits are overwritten. The column is the one at which the chances of the columns before it exceed a uniform

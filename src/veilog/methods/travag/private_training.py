@@ -35,7 +35,7 @@ from veilog.methods.travag.steps import (
 from veilog.privacy.account.budgets import parse_share
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.privacy.mechanisms.accountant import calibrated, smallest_epsilon
+from veilog.privacy.mechanisms.accountant import calibrate, smallest_epsilon
 from veilog.privacy.mechanisms.mechanism import LARGEST_NOISE, KTruncatedGeometric, NoisedSteps
 from veilog.privacy.mechanisms.noise import tsgd_bound
 
@@ -199,7 +199,7 @@ def _start_state(
         kept = np.zeros(len(found), dtype=bool)
         kept[found.by_frequency()[:most]] = True
         found = found.with_counts(np.where(kept, found.counts, 0))
-    plan = calibrated(_proportional_steps(configuration, cases), budget.gradients, budget.gradients_delta)
+    plan = calibrate(_proportional_steps(configuration, cases), budget.gradients, budget.gradients_delta)
     return TrainingState.new(configuration, request, found, cases, plan, rng, curator.charges)
 
 

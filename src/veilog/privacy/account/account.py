@@ -20,7 +20,7 @@ from veilog.privacy.account.budgets import Number, compose, parse_delta, parse_e
 from veilog.privacy.account.guarantee import Charge, Condition, Guarantee, Statement, round_up
 from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.privacy.mechanisms.mechanism import Mechanism, Sensitivity, Subsampled
-from veilog.privacy.mechanisms.sampling import amplified
+from veilog.privacy.mechanisms.sampling import amplify
 from veilog.privacy.partition import Partition
 from veilog.privacy.unit import Unit
 
@@ -157,7 +157,7 @@ class SampleAccount(ChargeAccount):
 
     def _enter(self, charge: Charge) -> None:
         before = sum((c.epsilon for c in self._charges), Fraction(0))
-        grown = amplified(before + charge.epsilon, self._rate) - amplified(before, self._rate)
+        grown = amplify(before + charge.epsilon, self._rate) - amplify(before, self._rate)
         mechanism = Subsampled(charge.mechanism, self._rate, charge.epsilon)
         self._whole._enter(replace(charge, mechanism=mechanism, epsilon=grown, delta=charge.delta * self._rate))
         super()._enter(charge)

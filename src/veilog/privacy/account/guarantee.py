@@ -162,11 +162,11 @@ def mechanism_in_words(mechanism: Mechanism, sensitivity: Sensitivity | Stated) 
 
 def sensitivity_in_words(sensitivity: Sensitivity | Stated, question: str, cases: int) -> Message:
     """Return the change of such an answer by one case, or by so many of a person."""
-    of_one = _of_one_case(sensitivity, question)
+    of_one = _single_case_message(sensitivity, question)
     return Message("sensitivity-of-person", sensitivity=of_one, n=cases) if cases > 1 else of_one
 
 
-def _of_one_case(sensitivity: Sensitivity | Stated, question: str) -> Message:
+def _single_case_message(sensitivity: Sensitivity | Stated, question: str) -> Message:
     if isinstance(sensitivity, Stated):
         return as_message(sensitivity.words)
     norm = sensitivity.norm
@@ -413,7 +413,7 @@ class Guarantee:
             up_to="" if self.holds_up_to is None else Message("guarantee-up-to", cases=self.holds_up_to),
         )
         subset = () if self.subset is None else (Message("guarantee-of-subset", subset=self.subset.in_words),)
-        return (proven, *self._of_delta(), *self._of_guessing(), self.protects, *subset)
+        return (proven, *self._delta_messages(), *self._guessing_messages(), self.protects, *subset)
 
     def in_words(self) -> str:
         """Return the guarantee in a few sentences for people."""
@@ -424,7 +424,7 @@ class Guarantee:
         said = [self.in_words(), *(str(condition.only_if) for condition in self.conditions)]
         return "".join(f"<p>{html.escape(text)}</p>" for text in said)
 
-    def _of_delta(self) -> Iterator[Message]:
+    def _delta_messages(self) -> Iterator[Message]:
         found = self.weighed
         if found is not None:
             yield Message(
@@ -435,7 +435,7 @@ class Guarantee:
                 better=found.better,
             )
 
-    def _of_guessing(self) -> Iterator[Message]:
+    def _guessing_messages(self) -> Iterator[Message]:
         if self.guessing_advantage is not None:
             kind = "guarantee-guessing-on-average" if self.delta else "guarantee-guessing"
             yield Message(kind, unit=self.unit, advantage=up(self.guessing_advantage, 4))

@@ -121,7 +121,7 @@ def event_of(part: NoisedSteps, dp_accounting: Any) -> Any:
     return dp_accounting.SelfComposedDpEvent(once, part.steps)
 
 
-def calibrated(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction) -> tuple[NoisedSteps, ...]:
+def calibrate(parts: Iterable[NoisedSteps], epsilon: Fraction, delta: Fraction) -> tuple[NoisedSteps, ...]:
     """Return the parts with their noise scaled by the smallest factor for ``epsilon``.
 
     The factor is right to a relative 1e-4. The accountant's epsilon of the result is at most ``epsilon``, so charging

@@ -100,7 +100,7 @@ class _Rounded:
     """Factor of the bias: 1 in units of the inputs."""
 
 
-def clipped(factors: Factors, clip: float) -> list[list[_Rounded]]:
+def clip_sums(factors: Factors, clip: float) -> list[list[_Rounded]]:
     """Return each example's clipped gradient as integers of L2 norm <= ``2**GRID``.
 
     The vectors lie on the grid ``clip / 2**GRID``, and the bound on the norm holds exactly. Inputs x are rounded
@@ -240,7 +240,7 @@ def _pieces(values: IntArray, bits: int) -> list[tuple[int, npt.NDArray[np.float
     return [*pieces, (place, left.astype(np.float64))]
 
 
-def in_floats(sums: IntegerSums, clip: float, dtypes: Sequence[npt.DTypeLike]) -> Gradients:
+def sums_to_floats(sums: IntegerSums, clip: float, dtypes: Sequence[npt.DTypeLike]) -> Gradients:
     """Return integer sums in the gradients' own units: post-processing."""
     unit = clip / 2**GRID
     return [
@@ -251,8 +251,8 @@ def in_floats(sums: IntegerSums, clip: float, dtypes: Sequence[npt.DTypeLike]) -
 
 def clipped_sums(factors: Factors, clip: float, counts: npt.ArrayLike) -> Gradients:
     """Return noiseless sums, ``counts[i]`` times example i, which depends on no case."""
-    sums = integer_sums(clipped(factors, clip), np.asarray(counts, np.int64))
-    return in_floats(sums, clip, [terms[0].errors.dtype for terms in factors])
+    sums = integer_sums(clip_sums(factors, clip), np.asarray(counts, np.int64))
+    return sums_to_floats(sums, clip, [terms[0].errors.dtype for terms in factors])
 
 
 def add_rows(weight: FloatArray, positions: npt.NDArray[Any], errors: FloatArray) -> None:

@@ -146,7 +146,7 @@ def _terms(variance: Fraction, above: int, bits: int) -> tuple[tuple[int, int], 
     return (low >> 64, -(-high >> 64)), (half_low >> 64, -(-half_high >> 64))
 
 
-def exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> IntArray:
+def draw_exceeding(variance: Fraction, above: int, n: int, source: Randomness) -> IntArray:
     """Return ``n`` numbers of ``N_Z(0, variance)`` above ``above``, which is >= 0.
 
     From ``T = above + 1`` on ``exp(-(T + g)**2 / (2 s2))`` is ``exp(-T g / s2) exp(-g**2 / (2 s2))`` up to a factor: a

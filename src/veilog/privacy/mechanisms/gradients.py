@@ -18,7 +18,15 @@ from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.privacy.account.account import ChargeAccount
 from veilog.privacy.mechanisms.accountant import composed_epsilon, integer_variance
-from veilog.privacy.mechanisms.clipped_sums import GRID, Factors, Gradients, Outer, clipped, in_floats, integer_sums
+from veilog.privacy.mechanisms.clipped_sums import (
+    GRID,
+    Factors,
+    Gradients,
+    Outer,
+    clip_sums,
+    integer_sums,
+    sums_to_floats,
+)
 from veilog.privacy.mechanisms.gaussian import discrete_gaussian
 from veilog.privacy.mechanisms.mechanism import DiscreteGaussianSteps, NoisedSteps, Sensitivity
 from veilog.privacy.mechanisms.noise import Randomness, fast
@@ -78,13 +86,13 @@ class Training:
         step of each part a block of its rows is computed again, in another order and cut, and compared.
 
         Sensitivity: each case takes part with probability ``rate``, independently, by exact coins. The computation for
-        a column (:func:`clipped`) is the same for every log. It depends on the columns, on earlier releases and on the
-        clip, and not on how many cases a column has or who takes part. A case that takes part adds the integer vector
-        of its column, whose L2 norm is at most ``2**GRID`` over all layers together. A case that does not adds nothing.
-        Sums are exact, so a case changes them by at most that, and by integers. Every coordinate gets discrete Gaussian
-        noise of the variance of :func:`veilog.privacy.mechanisms.accountant.integer_variance`. With it the step costs
-        no more than the Poisson-subsampled Gaussian mechanism of ``noise_multiplier`` (adding or removing one case;
-        proof there). It was charged with the plan.
+        a column (:func:`clip_sums`) is the same for every log. It depends on the columns, on earlier releases and on
+        the clip, and not on how many cases a column has or who takes part. A case that takes part adds the integer
+        vector of its column, whose L2 norm is at most ``2**GRID`` over all layers together. A case that does not adds
+        nothing. Sums are exact, so a case changes them by at most that, and by integers. Every coordinate gets discrete
+        Gaussian noise of the variance of :func:`veilog.privacy.mechanisms.accountant.integer_variance`. With it the
+        step costs no more than the Poisson-subsampled Gaussian mechanism of ``noise_multiplier`` (adding or removing
+        one case; proof there). It was charged with the plan.
 
         A training that was opened ``apart``, for which no guarantee is given, hands ``factors`` one row a sampled case
         instead, for losses that differ between cases of one column.
@@ -105,14 +113,14 @@ class Training:
         if not self._apart and part not in self._checked:
             _check_rows(factors, asked, columns, clip)
             self._checked.add(part)
-        sums = integer_sums(clipped(asked, clip), times)
+        sums = integer_sums(clip_sums(asked, clip), times)
         variance = integer_variance(steps.noise_multiplier, GRID)
         for (weight, bias), terms in zip(sums, asked, strict=True):
             flat = weight.reshape(-1)
             flat += discrete_gaussian(variance, flat.size, self._source)
             if any(term.bias for term in terms):
                 bias += discrete_gaussian(variance, bias.size, self._source)
-        return in_floats(sums, clip, [terms[0].errors.dtype for terms in asked])
+        return sums_to_floats(sums, clip, [terms[0].errors.dtype for terms in asked])
 
 
 def pay_for(

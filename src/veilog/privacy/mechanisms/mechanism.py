@@ -137,7 +137,7 @@ class DiscreteGaussian:
 
     def exceeding(self, above: int, n: int, source: noise.Randomness) -> IntArray:
         """Return ``n`` independent numbers of those above ``above``."""
-        return gaussian.exceeding(self.exact_variance, above, n, source)
+        return gaussian.draw_exceeding(self.exact_variance, above, n, source)
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,11 @@ def _toss(coin: _Coin, n: int, source: Randomness) -> BoolArray:
     result: BoolArray = words < np.uint32(coin.first)
     undecided = np.flatnonzero(words == np.uint32(coin.first))
     if len(undecided):
-        result[undecided] = _settled(coin, len(undecided), source)
+        result[undecided] = _settle_tosses(coin, len(undecided), source)
     return result
 
 
-def _settled(coin: _Coin, n: int, source: Randomness) -> BoolArray:
+def _settle_tosses(coin: _Coin, n: int, source: Randomness) -> BoolArray:
     """Return ``n`` tosses that the first 32 bits left open, by the digits after those."""
     result = np.zeros(n, dtype=bool)
     bits = WORD_BITS
@@ -203,7 +203,7 @@ def _binary_digits(digits_: Gaps, n: int, source: Randomness) -> tuple[IntArray,
     undecided = words == digits_.first
     if undecided.any():
         for place, toss in np.argwhere(undecided).tolist():
-            tosses[place, toss] = _settled(coins[place], 1, source)[0]
+            tosses[place, toss] = _settle_tosses(coins[place], 1, source)[0]
     return digits_.places @ tosses[:-1], np.flatnonzero(tosses[-1])
 
 
@@ -278,11 +278,11 @@ def cubes(epsilon: Fraction, width: int, n: int, source: Randomness) -> IntArray
             m = sum(geometric(epsilon, width + 1, source).tolist())
             chance = Fraction((2 * m + 1) ** width, math.prod(range(2 * m + 2, 2 * m + 2 * width + 1, 2)))
             accepted = bool(bernoulli(rational(chance), 1, source)[0])
-        row[:] = _even(2 * m + 1, width, source) - m
+        row[:] = _draw_even(2 * m + 1, width, source) - m
     return found
 
 
-def _even(number: int, n: int, source: Randomness) -> IntArray:
+def _draw_even(number: int, n: int, source: Randomness) -> IntArray:
     """Return ``n`` independent whole numbers from 0 on and below ``number``.
 
     All are as likely: numbers of as many bits are drawn until they are below ``number``.

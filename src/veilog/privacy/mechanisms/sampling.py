@@ -48,7 +48,7 @@ _FINE_GRID = 10**15
 
 
 @lru_cache(maxsize=1024)
-def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
+def amplify(epsilon: Fraction, rate: Fraction) -> Fraction:
     """Return ``ln(1 + rate (exp(epsilon) - 1))``, rounded up to 12 decimals."""
     if rate == 1 or epsilon == 0:
         return epsilon
@@ -59,7 +59,7 @@ def amplified(epsilon: Fraction, rate: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=1024)
-def unamplified(epsilon: Fraction, rate: Fraction) -> Fraction:
+def reverse_amplification(epsilon: Fraction, rate: Fraction) -> Fraction:
     """Return the largest epsilon whose amplified one is at most this.
 
     It has 15 decimals; ``epsilon`` is rounded down to 12.

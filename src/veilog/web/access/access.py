@@ -32,13 +32,13 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from veilog._language import ENGLISH, gettext_noop, languages, spoken
-from veilog.messages import said_to
+from veilog.messages import for_surface
 from veilog.web.jobs.queue import Jobs
 from veilog.web.jobs.records import JobRecord, LogRecord, Problem, ServerSettings
 from veilog.web.jobs.store import Store
 from veilog.web.pages.assets import OWN
 from veilog.web.pages.error_pages import answer
-from veilog.web.pages.render import of_server, on_the_way
+from veilog.web.pages.render import redirect_page, server_facts
 
 _COOKIE = "veilog-language"
 _LOG = re.compile(r"(/logs/[0-9a-f]{32})(/[a-z/]*)?")
@@ -163,7 +163,7 @@ class Access:
             await send({"type": "websocket.close", "code": 1008})
             return
         language = language_for(Headers(scope=scope), self._settings.language)
-        with said_to("pages"), spoken(language), of_server(self._settings):
+        with for_surface("pages"), spoken(language), server_facts(self._settings):
             await self._answer(scope, _limit_time(receive), send)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -229,7 +229,7 @@ class Access:
             return answer(403, gettext_noop("This address is not valid any more."), _TOKEN, door=True)
         if scope["path"] == "/" and self._is_at_home(scope):
             # A browser that comes from another site sends no cookies yet: it asks once more, from here.
-            return HTMLResponse(on_the_way(f"{_ENTER}?code={query['code'][-1]}"))
+            return HTMLResponse(redirect_page(f"{_ENTER}?code={query['code'][-1]}"))
         del self._codes[code]
         return self._let_in(scope)
 
@@ -386,7 +386,7 @@ Do = Callable[[Any, Request, dict[str, str]], str]
 Posted = Callable[[Any, Request], Awaitable[Response]]
 
 
-def answered(do: Callable[[Any, Request, dict[str, str]], Response]) -> Posted:
+def answer_in_thread(do: Callable[[Any, Request, dict[str, str]], Response]) -> Posted:
     """Make a route of a function that answers the fields of a form."""
 
     async def route(self: Visits, request: Request) -> Response:
@@ -404,7 +404,7 @@ def form(*, repeatable: bool = False, forget: bool = False) -> Callable[[Do], Po
     """
 
     def routed(do: Do) -> Posted:
-        @answered
+        @answer_in_thread
         def route(self: Visits, request: Request, fields: dict[str, str]) -> Response:
             once, action = check_once(self.key, self.session(request), fields.pop("once", "")), request.url.path
             if repeatable:

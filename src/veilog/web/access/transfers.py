@@ -246,7 +246,7 @@ def suffix_of(name: str, known: Sequence[str]) -> str:
     raise Problem(400, "upload-ending-not-read", suffixes=", ".join(known))
 
 
-def shown_name(name: str) -> str:
+def shorten_name(name: str) -> str:
     """Return a log's name for the pages, without invisible characters, cut if long."""
     seen = "".join(char if unicodedata.category(char)[0] not in "CZ" else " " for char in name).strip() or "log"
     if len(seen) <= _LONGEST_NAME:
@@ -254,7 +254,7 @@ def shown_name(name: str) -> str:
     return f"{seen[: _LONGEST_NAME - 31]}…{seen[-30:]}"
 
 
-def named(made: float, epsilon: str | None, file: str) -> str:
+def download_name(made: float, epsilon: str | None, file: str) -> str:
     """Return the name of a file for download: its kind, the day, and the budget.
 
     The name of the log is no part of it: that may be the name of a person, and nothing hides it. The name has only
@@ -287,7 +287,7 @@ class _Pipe(io.RawIOBase):
         return block
 
 
-def zipped(files: Mapping[str, Path]) -> Iterator[bytes]:
+def zip_files(files: Mapping[str, Path]) -> Iterator[bytes]:
     """Yield a ZIP file of these files block by block, without a copy on disk."""
     pipe = _Pipe()
     with zipfile.ZipFile(pipe, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

@@ -66,7 +66,7 @@ class _Running:
         return gone * (1 - self.fraction) / self.fraction
 
 
-def in_turn(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
+def order_fairly(waiting: list[Waiting], served: Mapping[str, int]) -> list[Waiting]:
     """Return the waiting jobs, given oldest first, in the order of their turns."""
     turns, order, left = dict(served), list[Waiting](), list(waiting)
     while left:
@@ -163,7 +163,7 @@ class Jobs:
                 so_far = self._so_far(job.id)
                 return replace(job, text=text, fraction=running.fraction, left=running.left(), kept=so_far)
             if job.state == "queued":
-                order = [waiting.id for waiting in in_turn(self._store.queued(), self._served)]
+                order = [waiting.id for waiting in order_fairly(self._store.queued(), self._served)]
                 return replace(job, text="waiting", ahead=order.index(job.id) if job.id in order else 0)
         return job
 
@@ -225,7 +225,7 @@ class Jobs:
         """Return the next job, now marked as running; None when the server stops."""
         with self._changed:
             while not self._stopping:
-                for job in in_turn(self._store.queued(), self._served)[:1]:
+                for job in order_fairly(self._store.queued(), self._served)[:1]:
                     if self._store.start(job.id):
                         self._running[job.id] = _Running(since=time.monotonic())
                         self._served[job.session] = max(self._served.values(), default=0) + 1

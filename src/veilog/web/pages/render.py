@@ -18,26 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from veilog._language import current, dated, day_in_words, gettext, languages, localised, ngettext, percent
+from veilog._language import current, day_in_words, format_date, format_number, gettext, languages, ngettext, percent
 from veilog._version import __version__
 from veilog.errors import VeilogError
-from veilog.ledger.accounts import Account, in_figures
+from veilog.ledger.accounts import Account, format_amount
 from veilog.ledger.entry import Cost, Entry
 from veilog.logs.eventlog import START
 from veilog.logs.findings import RULES
 from veilog.logs.input.formats import known_suffixes
 from veilog.measures.singling_out.identification import ReidentificationRate
-from veilog.measures.singling_out.words import own_path_in_words
+from veilog.measures.singling_out.words import own_path_sentence
 from veilog.messages import Message, message_from
 from veilog.methods import METHODS, Method
 from veilog.privacy.account.budgets import parse_delta, parse_epsilon
 from veilog.privacy.domain import Fact
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.preview import PATIENTS
-from veilog.report.decision import decided
+from veilog.report.decision import decision_facts
 from veilog.report.dossier import Signature
 from veilog.report.page import furnish
-from veilog.report.words import figure, said_of_others, title_of_budget
+from veilog.report.words import figure, other_releases_sentence, title_of_budget
 from veilog.web.jobs.records import JobRecord, LogRecord, ServerSettings
 from veilog.web.jobs.results import LogMeasures, ReadLog, ReleasedLog
 from veilog.web.pages import outlook as plot
@@ -46,19 +46,19 @@ from veilog.web.pages.outlook import Outlook
 from veilog.web.work.accounts import AccountSeen, persons_of, segments
 from veilog.web.work.comparison import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.release_job import stated as stated_by_owner
+from veilog.web.work.release_job import state_guarantee as stated_by_owner
 from veilog.web.work.request import (
     ENDINGS,
     FIELD,
     FURTHER,
     UNPROTECTED,
     can_be_asked_for,
-    completed,
+    complete_form,
     delta_for,
     may_leave,
-    offered,
+    offered_parameters,
     offers,
-    shared,
+    shared_activities,
 )
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def upcoming_cost(draft: Mapping[str, str], log: LogRecord) -> Cost | None:
 
     None if these settings have an error.
     """
-    given = completed(draft, log.cases)
+    given = complete_form(draft, log.cases)
     with contextlib.suppress(VeilogError):
         return parse_epsilon((given.get("epsilon") or "1").replace(",", ".")), parse_delta(given.get("delta") or "0")
     return None
@@ -212,7 +212,7 @@ def release_form(
         outlook=outlook,
         prior=prior,
         prior_endings=ENDINGS,
-        shared=shared,
+        shared=shared_activities,
     )
 
 
@@ -255,7 +255,7 @@ def _release_context(
         "wrong_expert": refused is not None and is_expert(refused.parameter),
         "chosen": chosen,
         "methods": [method for method in METHODS.values() if offers(method)],
-        "parameters": offered(chosen),
+        "parameters": offered_parameters(chosen),
         "needs": _needs(chosen, given),
         "on_settings": _SETTINGS,
         "usual_delta": delta_for(found.statistics.cases),
@@ -288,7 +288,7 @@ def _field(parameter: str | None, method: Method) -> str | None:
     """Return the form's field for a parameter."""
     if parameter is None:
         return None
-    if any(held.name == parameter for held in offered(method)):
+    if any(held.name == parameter for held in offered_parameters(method)):
         return f"p_{parameter}"
     return {"window": "window_start", "labels": "labels-log", "attributes": "attribute-1"}.get(parameter, parameter)
 
@@ -384,7 +384,7 @@ def comparison(log: LogRecord, seen: AccountSeen, jobs: Mapping[int, JobRecord],
     return _page("compare.html", log=log, entries=entries, places=seen.places, chosen=chosen, **facts)
 
 
-def stored(
+def stored_logs_page(
     logs: Sequence[LogRecord] | None, session: str, once: str, grant: str, *, settings: ServerSettings | None = None
 ) -> str:
     """Return the list of all that is stored, or, without ``logs``, the token's form."""
@@ -396,7 +396,7 @@ def problem(status: int, words: str, advice: str, door: bool = False) -> str:
     return _page("problem.html", status=status, words=words, advice=advice, door=door)
 
 
-def on_the_way(place: str) -> str:
+def redirect_page(place: str) -> str:
     """Return a page that leads to another by itself."""
     return _page("on_the_way.html", place=place)
 
@@ -419,7 +419,7 @@ def _attributes(found: LogMeasures) -> list[str]:
 
 def _result_context(made: ReleasedLog, now: LedgerStatus | None) -> dict[str, Any]:
     owner = None if made.owner is None else replace(made.owner, standing=now)
-    verdict = decided(made.known, made.cases, owner)
+    verdict = decision_facts(made.known, made.cases, owner)
     together = now.account.strength if now and now.account and now.account.releases > 1 else None
     return {
         "r": made,
@@ -429,7 +429,7 @@ def _result_context(made: ReleasedLog, now: LedgerStatus | None) -> dict[str, An
         "stated": stated_by_owner(made),
         "budget": title_of_budget(made.guarantee),
         "now": None if now is None else now.account,
-        "others": said_of_others(now)[1],
+        "others": other_releases_sentence(now)[1],
         "beside": made.beside,
         "written": any(name.startswith("release.") for name in made.files),
     }
@@ -444,7 +444,7 @@ _serving: ContextVar[ServerSettings | None] = ContextVar("serving", default=None
 
 
 @contextlib.contextmanager
-def of_server(settings: ServerSettings) -> Iterator[None]:
+def server_facts(settings: ServerSettings) -> Iterator[None]:
     """Make the pages of this server while the block lasts."""
     before = _serving.set(settings)
     try:
@@ -480,7 +480,7 @@ def _environment() -> Environment:
     environment.filters.update(FILTERS)
     environment.globals.update(own=address, UNPROTECTED=UNPROTECTED, PATIENTS=PATIENTS, plot=plot)
     environment.globals.update(RULES=RULES)
-    environment.globals.update(language=current, now=time.time, own_path=own_path_in_words)
+    environment.globals.update(language=current, now=time.time, own_path=own_path_sentence)
     environment.globals.update(languages=[(code, LANGUAGES.get(code, code)) for code in languages()])
     return furnish(environment)
 
@@ -496,9 +496,9 @@ def _bytes(size: float) -> str:
     for unit in ("bytes", "kB", "MB"):
         if size < 1000 or (unit == "bytes" and size < 1024):
             number = f"{size:.0f}" if unit == "bytes" or size >= 10 else f"{size:.1f}"
-            return f"{localised(number)} {gettext('bytes') if unit == 'bytes' else unit}"
+            return f"{format_number(number)} {gettext('bytes') if unit == 'bytes' else unit}"
         size /= 1024
-    return f"{localised(f'{size:.1f}')} GB"
+    return f"{format_number(f'{size:.1f}')} GB"
 
 
 def _format_moment(moment: float) -> str:
@@ -514,7 +514,7 @@ def _day(moment: str) -> str:
 def _moment(moment: str) -> str:
     """Return a moment in ISO format, with numbers alone."""
     at = datetime.datetime.fromisoformat(moment).astimezone()
-    return f"{dated(at.date().isoformat())} {at:%H:%M}"
+    return f"{format_date(at.date().isoformat())} {at:%H:%M}"
 
 
 def _cost(cost: Cost) -> str:
@@ -523,12 +523,14 @@ def _cost(cost: Cost) -> str:
 
 def _plain(value: float | str) -> str:
     """Return a number as a field takes it, without trailing zeros."""
-    return str(value) if isinstance(value, str | int) else localised(f"{value:g}")
+    return str(value) if isinstance(value, str | int) else format_number(f"{value:g}")
 
 
 def _points(value: float) -> str:
     """Return a number for people, in at most a few digits."""
-    return localised(f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}")
+    return format_number(
+        f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+    )
 
 
 def _power(number: str) -> str:
@@ -539,7 +541,7 @@ def _power(number: str) -> str:
         return number
 
 
-def told(text: str) -> str:
+def translate_text(text: str) -> str:
     """Return the words of a message of the server or a job.
 
     It is a message as the store keeps it, its code, or a text. A job's text is in the language of the user who began
@@ -555,16 +557,16 @@ FILTERS = {
     "bytes": _bytes,
     "cost": _cost,
     "day": _day,
-    "exact": lambda value: localised(in_figures(value)),
-    "figures": localised,
-    "in_figures": in_figures,
-    "left": lambda value: localised(in_figures(value, down=True)),
+    "exact": lambda value: format_number(format_amount(value)),
+    "figures": format_number,
+    "in_figures": format_amount,
+    "left": lambda value: format_number(format_amount(value, down=True)),
     "moment": _moment,
     "percent": lambda value: percent(f"{value:.3g}"),
     "plain": _plain,
     "points": _points,
     "power": _power,
-    "told": told,
-    "two": lambda value: localised(f"{value:.2f}"),
+    "told": translate_text,
+    "two": lambda value: format_number(f"{value:.2f}"),
     "when": _format_moment,
 }

@@ -8,7 +8,7 @@ from veilog.errors import VeilogError
 from veilog.web.jobs.records import ServerSettings
 from veilog.web.jobs.results import Result
 from veilog.web.jobs.worker import Progress, WorkerTask
-from veilog.web.work.log_reader import in_words, read_log
+from veilog.web.work.log_reader import error_text, read_log
 from veilog.web.work.preview import forecast_releases, preview_form
 from veilog.web.work.release_job import release_log, write_again
 from veilog.web.work.request import read_prior
@@ -33,4 +33,4 @@ def work_on(task: WorkerTask, settings: ServerSettings, progress: Progress) -> R
             return write_again(out.parent / task.request.write, out, settings, progress)
         return release_log(task, settings, progress)
     except VeilogError as error:
-        raise in_words(error) from error.__cause__
+        raise error_text(error) from error.__cause__

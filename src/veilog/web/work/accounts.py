@@ -21,7 +21,7 @@ from veilog.privacy.account.guessing_advantage import advantage_of
 from veilog.releasing.account_notes import LedgerStatus
 from veilog.releasing.request import ReleaseRequest
 from veilog.report.explorer import clean
-from veilog.report.words import of_other_accounts
+from veilog.report.words import other_accounts_sentence
 from veilog.web.jobs.records import LogRecord, Problem, ServerSettings
 from veilog.web.jobs.results import ReleasedLog
 
@@ -86,7 +86,7 @@ _LATE = 1.0
 """Seconds by which a clock may be set back meanwhile."""
 
 
-def standing_now(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> LedgerStatus | None:
+def ledger_status(made: ReleasedLog, log: LogRecord, settings: ServerSettings) -> LedgerStatus | None:
     """Return the ledger's facts on a release of this log, or None without an entry.
 
     They come from one read. Other accounts are not named: other browsers may have brought those files.
@@ -204,7 +204,7 @@ def join(ledger: Ledger, data: Data | bytes, readings: Iterable[str]) -> None:
         ledger.enter(data, account=number)
 
 
-def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, settings: ServerSettings) -> InAccount:
+def forecast_account(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, settings: ServerSettings) -> InAccount:
     """Return the account of a log as it would be with a planned release."""
     unit = planned.unit.column or planned.unit.name
     subset = as_read(planned.subset if unit == "case" else None, log.read_as)
@@ -228,7 +228,7 @@ def foreseen(log: LogRecord, planned: ReleaseRequest, cost: Cost | None, setting
         refused=refused,
         strength=strength,
         lost=lost(log, account),
-        others="" if entries else of_other_accounts(LedgerStatus.of(account, every, named=False)),
+        others="" if entries else other_accounts_sentence(LedgerStatus.of(account, every, named=False)),
         beside_budget=account is None and any(one.budget is not None for one in every),
     )
     if account is None:

@@ -16,13 +16,13 @@ from veilog.measures import Comparison, Pair, compare, verdict_of
 from veilog.measures.use_cases import UseCaseOptions, judge
 from veilog.releasing.result import Release
 from veilog.report.comparison import Number, shown
-from veilog.report.facts import durations, gathered, standing_of
-from veilog.report.flow_map import FlowMap, FlowSteps, arranged, drawn, steps_of
-from veilog.report.page import kept_lines, rendered
-from veilog.report.release_facts import told_by_release
+from veilog.report.facts import durations, gather_facts, ledger_status
+from veilog.report.flow_map import FlowMap, FlowSteps, arranged, draw_map, steps_of
+from veilog.report.page import render_page, utility_lines
+from veilog.report.release_facts import facts_of_release
 from veilog.web.jobs.results import Beside, ReleasedLog
 from veilog.web.jobs.worker import Progress
-from veilog.web.work.log_reader import shown_rows
+from veilog.web.work.log_reader import first_cases
 
 _LONGEST_CHART = 100_000
 
@@ -37,7 +37,7 @@ class ComparisonInput:
     report: Path
     """Path of the report for the data owner."""
     person: str | bool = True
-    """Column of persons: :func:`veilog.web.work.request.whose`."""
+    """Column of persons: :func:`veilog.web.work.request.privacy_unit`."""
 
     @property
     def original(self) -> EventLog:
@@ -48,7 +48,7 @@ class ComparisonInput:
     @property
     def logs(self) -> tuple[EventLog | Variants, EventLog | Variants]:
         """Original and release, with their times if the release has some."""
-        if told_by_release(self.released).timed:
+        if facts_of_release(self.released).timed:
             return self.original, self.released.log
         return self.original.variants, self.released.variants
 
@@ -67,7 +67,7 @@ def all_variants(sides: ComparisonInput, before: Beside | None, progress: Progre
     return _side_by_side(sides, comparison, progress)
 
 
-def predicted(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
+def predict_outcome(sides: ComparisonInput, before: Beside | None, progress: Progress) -> Beside | None:
     """Add how well a model trained on the release predicts the original's cases."""
     if before is None or not before.use_cases:
         return before
@@ -76,13 +76,13 @@ def predicted(sides: ComparisonInput, before: Beside | None, progress: Progress)
 
 
 def _side_by_side(sides: ComparisonInput, comparison: Comparison | None, progress: Progress) -> Beside | None:
-    released, log, told = sides.released, sides.original, told_by_release(sides.released)
-    standing = standing_of(released, named=False)  # other browsers may have brought those files
-    facts = gathered(
+    released, log, told = sides.released, sides.original, facts_of_release(sides.released)
+    standing = ledger_status(released, named=False)  # other browsers may have brought those files
+    facts = gather_facts(
         told, released, log, comparison, progress, files=sides.files, account=standing, person=sides.person
     )
     with atomic_target(sides.report) as file:
-        file.write(rendered(facts).encode("utf-8", "replace"))
+        file.write(render_page(facts).encode("utf-8", "replace"))
     inside = facts.inside
     if inside is None:
         return None
@@ -91,10 +91,10 @@ def _side_by_side(sides: ComparisonInput, comparison: Comparison | None, progres
     return Beside(
         before=Statistics.of(log.variants, None, None),
         verdict="" if comparison is None else verdict_of(comparison, of_people=False),
-        kept=None if comparison is None else tuple(kept_lines(comparison)),
+        kept=None if comparison is None else tuple(utility_lines(comparison)),
         not_compared=inside.not_compared,
-        explorer=shown_rows(released.variants, log.variants, sides.log.variants),
-        map=drawn(steps[0], arranged(steps), steps[1]),
+        explorer=first_cases(released.variants, log.variants, sides.log.variants),
+        map=draw_map(steps[0], arranged(steps), steps[1]),
         steps=steps[1],
         durations=facts.durations,
         durations_of=facts.durations_of,
@@ -111,7 +111,7 @@ def _side_by_side(sides: ComparisonInput, comparison: Comparison | None, progres
 def _steps(sides: ComparisonInput) -> tuple[FlowSteps, FlowSteps]:
     """Return the steps of both logs, with durations if the release has times."""
     released = sides.released
-    timed = released.log if told_by_release(released).timed else None
+    timed = released.log if facts_of_release(released).timed else None
     return steps_of(sides.original.variants, sides.original), steps_of(released.variants, timed)
 
 
@@ -130,7 +130,7 @@ def map_of(first: ReleasedLog, second: ReleasedLog) -> FlowMap | None:
     if first.beside is None or second.beside is None:
         return None
     one, other = first.beside.steps, second.beside.steps
-    return drawn(one, arranged([one, other]), other)
+    return draw_map(one, arranged([one, other]), other)
 
 
 def _chart(comparison: Comparison | None) -> str | None:

@@ -37,7 +37,7 @@ from veilog.releasing.losses import events_of
 from veilog.releasing.preview import cases_with
 from veilog.report.explorer import Chevron, Explorer, clean, explorer, short
 from veilog.report.facts import durations
-from veilog.report.flow_map import arranged, drawn, steps_of
+from veilog.report.flow_map import arranged, draw_map, steps_of
 from veilog.web.jobs.results import HOW_READ, Columns, FirstRows, InnerTables, LogMeasures, ReadLog
 from veilog.web.jobs.worker import READING, Progress, Stages
 
@@ -93,7 +93,7 @@ def read_log(path: Path, columns: Mapping[str, str], progress: Progress) -> Read
         found,
         findings=_findings_to_show(log.findings),
         preview=found.preview or _table_to_show(log.to_arrow().slice(0, _PREVIEW_ROWS)),
-        measured=measured(log, stages.at("Counting who could be found"), columns.get("person")),
+        measured=measure_log(log, stages.at("Counting who could be found"), columns.get("person")),
     )
 
 
@@ -109,7 +109,7 @@ def log_of(path: Path, columns: Mapping[str, str], progress: Progress) -> EventL
     return _read_log(source, columns if names is None else _resolve_names(columns, names), progress)
 
 
-def in_words(error: VeilogError) -> InputError:
+def error_text(error: VeilogError) -> InputError:
     """Return the error without the file's place, which means nothing to the user."""
     line = error.line if isinstance(error, InputError) else None
     problem = error.message if line is None else Message("problem-at-line", problem=error.message, n=line)
@@ -180,7 +180,7 @@ def _blocked_log(found: ReadLog, source: Source, columns: Mapping[str, str], err
             choices=tuple(finding.rule for finding in stopping),
         )
     if found.columns is not None and not error.message.code.startswith(_OF_FILE):
-        return _not_so(found, in_words(error))
+        return _not_so(found, error_text(error))
     raise error
 
 
@@ -304,7 +304,7 @@ _MANY = 20_000
 _KNOWN_EVENTS = (1, 2, 3, 5, 10)
 
 
-def shown_rows(variants: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
+def first_cases(variants: Variants, original: Variants | None = None, whole: Variants | None = None) -> Explorer:
     """Return the most frequent variants as coloured chevrons, few enough for a page."""
     view = explorer(variants, original, whole)
     rows = view.rows[:ROWS]
@@ -321,7 +321,7 @@ def _chevron(c: Chevron) -> Chevron:
     return replace(c, title="" if c.title == c.text else short(c.title, 80))
 
 
-def measured(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
+def measure_log(log: EventLog, progress: Progress, person: str | None = None) -> LogMeasures:
     """Return statistics and exposure of a log.
 
     ``person`` is the column by which people are counted, as a page names it. "" stands for none, and None for the one
@@ -339,9 +339,9 @@ def measured(log: EventLog, progress: Progress, person: str | None = None) -> Lo
     steps = steps_of(variants, log)
     return LogMeasures(
         statistics=log.statistics,
-        explorer=shown_rows(variants),
+        explorer=first_cases(variants),
         singled_out=() if exposed is None else exposed.results,
-        map=drawn(steps, arranged([steps])),
+        map=draw_map(steps, arranged([steps])),
         durations=durations(log)[0],
         labels=tuple(short(label, LABEL) for label in variants.labels[:_LABELS]),
         more_labels=max(0, len(variants.labels) - _LABELS),

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from veilog._files import atomic_target
-from veilog._language import gettext, localised, percent
+from veilog._language import format_number, gettext, percent
 from veilog._plain import from_plain, to_plain
 from veilog._process import GivenUp, Limited
 from veilog.errors import UndeclaredError, VeilogError
@@ -37,8 +37,8 @@ from veilog.report.words import figure
 from veilog.web.jobs.records import JobRecord, JobRequest, LogRecord, ServerSettings
 from veilog.web.jobs.results import Forecast, to_text
 from veilog.web.jobs.worker import RESULT, Progress, WorkerTask
-from veilog.web.work.accounts import InAccount, foreseen
-from veilog.web.work.request import FIELD, asked_for, check_prior, completed, refuse_attributes
+from veilog.web.work.accounts import InAccount, forecast_account
+from veilog.web.work.request import FIELD, check_prior, complete_form, refuse_attributes, requested_options
 
 _TRIALS = ThreadPoolExecutor(2, thread_name_prefix="preview")
 _PATIENCE = 5.0
@@ -114,7 +114,7 @@ def preview_form(
     found: Guarantee | None = None
     late = given_up = False
     try:
-        planned = asked_for(completed(form, log.cases)).seeded(settings.seed)
+        planned = requested_options(complete_form(form, log.cases)).seeded(settings.seed)
         refuse_attributes(planned, log)
         check_prior(form.get(FIELD, ""), prior, planned.method, log)
         sizes = _public_sizes(log, planned)
@@ -135,7 +135,7 @@ def preview_form(
         given_up=given_up,
         strength=worth(cost, cases=log.cases) if proven else None,
         warnings=_warnings(log, planned, preview),
-        account=foreseen(log, planned, cost, settings),
+        account=forecast_account(log, planned, cost, settings),
         prior=prior,
     )
 
@@ -255,7 +255,7 @@ def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | No
     measured = log.measured
     if measured is None or measured.sizes is None:
         return None
-    given = {name: value.strip() for name, value in completed(form, log.cases).items()}
+    given = {name: value.strip() for name, value in complete_form(form, log.cases).items()}
     matters = {name: value for name, value in sorted(given.items()) if value and name not in _OF_NO_MATTER}
     kept = {name: value for name, value in matters.items() if (name, value) not in _USUAL}
     if given.get("unit", "case") == "case":
@@ -264,7 +264,7 @@ def forecast_request(form: Mapping[str, str], log: LogRecord) -> JobRequest | No
         kept["unit"] = "person"
     if given.get("labels") != "list":
         kept.pop("activities", None)
-    asked_for({**kept, "epsilon": BUDGETS[0]})
+    requested_options({**kept, "epsilon": BUDGETS[0]})
     return JobRequest(form={**kept, "sizes": json.dumps(to_plain(measured.sizes))})
 
 
@@ -277,9 +277,9 @@ def forecast_releases(task: WorkerTask, progress: Progress) -> Forecast:
     for done, epsilon in enumerate(_IN_TURN):
         if time.monotonic() > until:
             break
-        progress(gettext("Trying ε = {epsilon}", epsilon=localised(epsilon)), done / len(_IN_TURN))
+        progress(gettext("Trying ε = {epsilon}", epsilon=format_number(epsilon)), done / len(_IN_TURN))
         try:
-            expected = expectation(asked_for({**form, "epsilon": epsilon}), sizes, twins=twins, owner_only=True)
+            expected = expectation(requested_options({**form, "epsilon": epsilon}), sizes, twins=twins, owner_only=True)
         except VeilogError as error:
             return replace(found, problem=clean(str(error)))
         points = sorted((*found.points, (epsilon, expected)), key=lambda point: float(point[0]))

@@ -19,7 +19,7 @@ from veilog import report
 from veilog._files import atomic_target
 from veilog._language import current, gettext
 from veilog._plain import from_plain, to_plain
-from veilog._process import unstopped
+from veilog._process import defer_stops
 from veilog.errors import InputError, OutputError, VeilogError
 from veilog.ledger.ledger import EntryRef, Ledger, Reservation
 from veilog.ledger.store import Data
@@ -28,19 +28,19 @@ from veilog.logs.eventlog import EventLog
 from veilog.privacy.account.guarantee import Charge
 from veilog.releasing.owner import OF_PERSONS
 from veilog.releasing.result import OwnerOnly, Release
-from veilog.releasing.spool import BESIDE, kept_file, remove_kept
-from veilog.report.decision import OwnerSide, decided, owner_side
-from veilog.report.dossier import Dossier, Signature, dossier, signed
+from veilog.releasing.spool import BESIDE, remove_kept, spool_file
+from veilog.report.decision import OwnerSide, decision_facts, owner_side
+from veilog.report.dossier import Dossier, Signature, dossier, sign_dossier
 from veilog.report.dossier import write as write_dossier
 from veilog.report.explorer import clean, short
-from veilog.report.release_facts import told_by_release
+from veilog.report.release_facts import facts_of_release
 from veilog.web.jobs.records import FILES, Problem, ServerSettings, is_full
 from veilog.web.jobs.results import ReleasedLog, from_text, to_text
 from veilog.web.jobs.worker import COMPARING, ENTRY, MORE, PAID, RELEASING, RESULT, Progress, Stages, WorkerTask
 from veilog.web.work.accounts import join
-from veilog.web.work.comparison import ComparisonInput, all_variants, beside, predicted
+from veilog.web.work.comparison import ComparisonInput, all_variants, beside, predict_outcome
 from veilog.web.work.log_reader import log_of
-from veilog.web.work.request import plan_of, whose
+from veilog.web.work.request import plan_of, privacy_unit
 
 KEPT = "release.parquet"
 """Smallest lossless form of a release: written first, as the source of the others."""
@@ -109,7 +109,7 @@ def release_log(task: WorkerTask, settings: ServerSettings, progress: Progress) 
     result = replace(
         _about(released, _owner(log)), missing=tuple(missing), unwritten=tuple(unwritten), files=_sizes(out)
     )
-    person = whose(task.columns, planned.unit.column)
+    person = privacy_unit(task.columns, planned.unit.column)
     sides = ComparisonInput(released, log, logs_in(out), out / "internal-report.html", person)
     result = _compare_sides(result, sides, out, stages, settings)
     (out / _SPARE).unlink(missing_ok=True)
@@ -129,7 +129,7 @@ def _compare_sides(
         return result
     steps = [(_COMPARING, beside)]
     if settings.thorough:
-        steps += [(_COMPARING, all_variants), (_PREDICTING, predicted)]
+        steps += [(_COMPARING, all_variants), (_PREDICTING, predict_outcome)]
     begun = ""
     for stage, compared in steps:
         if stage != begun:
@@ -154,7 +154,7 @@ def write_again(kept: Path, out: Path, settings: ServerSettings, progress: Progr
         if not isinstance(result, ReleasedLog) or result.entry is None:
             raise InputError("release-no-longer-kept")
         entry = EntryRef(settings.ledger, result.entry)
-        source = kept / KEPT if (kept / KEPT).exists() else kept_file(entry) or kept / KEPT
+        source = kept / KEPT if (kept / KEPT).exists() else spool_file(entry) or kept / KEPT
         log = files.read(source)
     except (OSError, ValueError, VeilogError) as error:
         raise InputError("release-no-longer-kept") from error
@@ -230,7 +230,7 @@ def _write_files(released: Release, out: Path, progress: Progress, told: Progres
     unwritten: list[str] = []
     if (out / _SPARE).exists():
         os.truncate(out / _SPARE, _MARGIN // 4)  # for the records at the end
-    with unstopped() as begin, released.kept():
+    with defer_stops() as begin, released.kept():
         begin()  # a user who stops the work waits for the end of the block, within the patience of the server
         with contextlib.suppress(VeilogError):
             _write_certificate(released, out)
@@ -304,7 +304,7 @@ def _secure_release(released: Release, out: Path, progress: Progress, missing: l
 def _record_spending(released: Release, out: Path) -> None:
     """Store the result for an end of the work during writing: files can follow later."""
     empty = released.variants.cases == 0
-    waits = released.entry is not None and kept_file(released.entry) is not None
+    waits = released.entry is not None and spool_file(released.entry) is not None
     if empty or waits or (out / KEPT).exists():
         result = _about(released, None)
         left = () if empty else (*_logs_of(released), *_PAGES)
@@ -320,7 +320,7 @@ def _about(released: Release, owner: OwnerSide | None) -> ReleasedLog:
     charges = tuple(Charge.of_plain(charge.plain()) for charge in g.charges[:_CHARGES])
     notes = (note for note in released.all_for_owner.notes if owner is None or note.code not in OF_PERSONS)
     return ReleasedLog(
-        told=replace(told_by_release(released), guarantee=replace(g, charges=charges)),
+        told=replace(facts_of_release(released), guarantee=replace(g, charges=charges)),
         more_charges=max(0, len(g.charges) - _CHARGES),
         cases=variants.cases,
         events=variants.events,
@@ -376,7 +376,7 @@ def signature_in(out: Path) -> Signature | None:
     return None
 
 
-def stated(made: ReleasedLog) -> frozenset[str]:
+def state_guarantee(made: ReleasedLog) -> frozenset[str]:
     """Return the codes of the conditions that the data owner stated in the request."""
     return frozenset(condition.code for condition in made.guarantee.conditions if condition.said_by == "owner")
 
@@ -389,12 +389,12 @@ def sign(out: Path, made: ReleasedLog, name: str, ticked: Collection[str]) -> Si
     who = short(clean(name).strip(), _NAME)
     if not who:
         raise Problem(400, "signature-without-name")
-    asked = (c.code for c in decided(made.known, made.cases, made.owner).checks if c.state == "to-confirm")
-    codes = tuple(code for code in asked if code in ticked or code in stated(made))
+    asked = (c.code for c in decision_facts(made.known, made.cases, made.owner).checks if c.state == "to-confirm")
+    codes = tuple(code for code in asked if code in ticked or code in state_guarantee(made))
     given = Signature(who, datetime.datetime.now(datetime.UTC).date().isoformat(), codes)
     with atomic_target(out / _SIGNED) as file:
         file.write(json.dumps(to_plain(given)).encode())
     if (out / STRUCTURE).exists():
         plain = from_plain(Dossier, json.loads((out / STRUCTURE).read_text()))
-        write_dossier(signed(plain, given), out / DOSSIER, overwrite=True)
+        write_dossier(sign_dossier(plain, given), out / DOSSIER, overwrite=True)
     return given

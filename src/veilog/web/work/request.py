@@ -64,7 +64,7 @@ def from_draft(draft: Mapping[str, str], method: str | None = None) -> dict[str,
     return {**fields, "method": own} if own else fields
 
 
-def said_at_import(log: LogRecord) -> dict[str, str]:
+def imported_settings(log: LogRecord) -> dict[str, str]:
     """Return the values that a form takes over from the page of the columns."""
     released = [name[3:] for name, value in log.columns.items() if name.startswith("is_") and value == RELEASE]
     released = [name for name in released if name != START and can_be_asked_for(name)]  # starts come with the times
@@ -77,7 +77,7 @@ def said_at_import(log: LogRecord) -> dict[str, str]:
     return said
 
 
-def completed(form: Mapping[str, str], cases: int) -> dict[str, str]:
+def complete_form(form: Mapping[str, str], cases: int) -> dict[str, str]:
     """Return a form with the proposed delta if it needs one and has none."""
     given = dict(form)
     names = _split_list(given.get("attributes", ""))
@@ -101,7 +101,7 @@ def delta_for(cases: int) -> str:
     return next((delta for delta in ("1e-6", "1e-9") if float(delta) * cases <= EXPOSED[0]), "1e-12")
 
 
-def whose(columns: Mapping[str, str], unit: str | None) -> str | bool:
+def privacy_unit(columns: Mapping[str, str], unit: str | None) -> str | bool:
     """Return the column of persons, as measures take it.
 
     It is that of the release's ``unit``, or the one chosen when the log was brought. If no choice was made, True stands
@@ -122,12 +122,12 @@ def offers(method: Method) -> bool:
     return method.certified and method.takes_epsilon
 
 
-def offered(method: Method) -> tuple[Parameter, ...]:
+def offered_parameters(method: Method) -> tuple[Parameter, ...]:
     """Return the parameters of a method that a browser can give."""
     return tuple(parameter for parameter in method.parameters if parameter.name not in _FILES)
 
 
-def asked_for(form: Mapping[str, Any]) -> ReleaseRequest:
+def requested_options(form: Mapping[str, Any]) -> ReleaseRequest:
     """Return the plan of a form; :class:`ParameterError` for an error in it.
 
     Empty fields count as not given.
@@ -293,7 +293,7 @@ def read_prior(out: Path, progress: Progress) -> ReadPrior:
     return ReadPrior(variants.cases, len(variants), tuple(short(label, LABEL) for label in variants.labels[:_LABELS]))
 
 
-def shared(prior: ReadPrior, log: LogMeasures) -> int:
+def shared_activities(prior: ReadPrior, log: LogMeasures) -> int:
     """Return the number of a log's shown activities that the file has, too."""
     return len(set(log.labels) & set(prior.labels))
 
@@ -320,7 +320,7 @@ ROLES = ("case", "activity", "timestamp")
 PERSON = "person"
 
 
-def of_reading(name: str) -> bool:
+def is_reading_option(name: str) -> bool:
     """Return True if the field of this name is about how a log is read."""
     return name in HOW_READ or name.startswith("on_")
 
@@ -332,7 +332,7 @@ def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
     gets it.
     """
     said = {name[3:]: value for name, value in fields.items() if name.startswith("is_") and value}
-    found = {name: value for name, value in fields.items() if value and of_reading(name)}
+    found = {name: value for name, value in fields.items() if value and is_reading_option(name)}
     taken = _role_columns(log)
     for role in ROLES:
         named = [name for name, value in said.items() if value == role]
@@ -348,7 +348,7 @@ def columns_said(fields: Mapping[str, str], log: LogRecord) -> dict[str, str]:
             found["max_cases"] = fields["max_cases"]
         meant = (*ROLES, PERSON)
         return found | {f"is_{name}": value for name, value in said.items() if value not in meant}
-    return {name: value for name, value in log.columns.items() if not of_reading(name)} | found
+    return {name: value for name, value in log.columns.items() if not is_reading_option(name)} | found
 
 
 def _role_columns(log: LogRecord) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from refusals import refused
 
 from veilog.errors import InputError, ParameterError
 from veilog.logs.variants import Variants
-from veilog.measures.use_cases.conformance import held, mined, read_model, support_error
+from veilog.measures.use_cases.conformance import held, mine_constraints, read_model, support_error
 from veilog.rules.rule_files import TEMPLATES, Constraint
 
 ONE_OF_EACH = (
@@ -129,7 +129,7 @@ def test_verdicts_are_those_of_pm4py(seed: int) -> None:
 
 def test_the_originals_own_rules_are_those_that_nearly_always_hold() -> None:
     log = Variants.from_dict({("a", "b", "c"): 96, ("b",): 3, ("a", "c", "x", "y"): 1})
-    rules = {str(rule) for rule in mined(log)}
+    rules = {str(rule) for rule in mine_constraints(log)}
     assert rules == {
         "response[a, b]",
         "response[a, c]",
@@ -138,7 +138,7 @@ def test_the_originals_own_rules_are_those_that_nearly_always_hold() -> None:
         "response[b, c]",
         "precedence[b, c]",
     }
-    assert not mined(Variants.from_dict({("a",): 5}))
+    assert not mine_constraints(Variants.from_dict({("a",): 5}))
 
 
 def test_errors_of_supports_are_averaged_over_active_constraints() -> None:

@@ -18,8 +18,8 @@ import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.methods._events.attributes.memory import Persisting
-from veilog.methods._events.attributes.pairs import agreeing, placed
-from veilog.methods._events.orders import CaseBlock, counted
+from veilog.methods._events.attributes.pairs import fit_table, place_columns
+from veilog.methods._events.orders import CaseBlock, count_numbers
 
 _HALVINGS = 20
 _CELLS = 1 << 22
@@ -57,12 +57,12 @@ class _Contexts:
         key = codes
         for one in given:
             key = key * len(one.shares) + one.events
-        _, of_event, counts = counted(key, len(shares) * int(np.prod([len(one.shares) for one in given])))
+        _, of_event, counts = count_numbers(key, len(shares) * int(np.prod([len(one.shares) for one in given])))
         example = np.empty(len(counts), dtype=np.int64)
         example[of_event] = np.arange(len(key))
         activity = codes[example]
         fits = [(one.events[example], one.shares[:, : by_group.shape[1]]) for one in given]
-        table = agreeing(counts, [*fits, (activity, by_group)], yielding=len(fits))
+        table = fit_table(counts, [*fits, (activity, by_group)], yielding=len(fits))
         return cls(of_event, table / table.sum(axis=1, keepdims=True), group, activity, within)
 
     def rows(self, contexts: IntArray) -> FloatArray:
@@ -100,7 +100,7 @@ def _transitions(
     of contexts, plus the context after.
     """
     number = len(contexts.groups)
-    pairs, of_step, _ = counted(keys, number**2)
+    pairs, of_step, _ = count_numbers(keys, number**2)
     order = np.argsort(of_step, kind="stable")
     sorted_ = of_step[order]
     parts, fresh = np.empty(len(keys)), np.empty(len(keys), dtype=np.int64)
@@ -114,7 +114,7 @@ def _transitions(
         begin, end = np.searchsorted(sorted_, [first, first + len(some)])
         steps = order[begin:end]
         rows = of_step[steps] - first
-        parts[steps], fresh[steps] = part[rows], placed(left, rows, rng)
+        parts[steps], fresh[steps] = part[rows], place_columns(left, rows, rng)
     return parts, fresh
 
 

@@ -147,7 +147,7 @@ def edges_of(places: IntArray, unit: float) -> tuple[float, ...]:
     return tuple((places * unit).tolist())
 
 
-def typed(chosen: Chosen) -> pa.Array:
+def typed_values(chosen: Chosen) -> pa.Array:
     """Return the listed values in the type of the log's column."""
     types = {"text": pa.string(), "boolean": pa.bool_(), "whole number": pa.int64(), "number": pa.float64()}
     values = [*chosen.values, OTHER] if chosen.others else list(chosen.values)
@@ -174,18 +174,18 @@ def choose(
     """
     if len({name.removeprefix("case:") for name in names}) != len(names) and _twice(curator, names):
         raise ParameterError("attributes-asked-twice", parameter="attributes")
-    open_ = [name for name in names if _declared(curator, name, dated=dated) is None]
+    open_ = [name for name in names if _declared_domain(curator, name, dated=dated) is None]
     if open_ and delta == 0:
         raise ParameterError("attribute-values-need-delta", parameter="attributes", open=open_[0])
     chosen, rest = [], epsilon
     for name in names:
-        found = _declared(curator, name, dated=dated)
+        found = _declared_domain(curator, name, dated=dated)
         if found is not None and found.kind == "date" and found.range is None:
             remark(Message("attribute-dates-without-range", name=name))
         if found is None:
             share = epsilon / len(names) * DOMAIN_SHARE
             rest -= share
-            values = _found(curator, name, share, delta / len(open_))
+            values = _query_values(curator, name, share, delta / len(open_))
             kind = curator.events.kind(name)
             others = kind == "text" and OTHER not in values
             found = Chosen(name, curator.events.level(name), kind, values, others=others) if values else None
@@ -202,7 +202,7 @@ def _twice(curator: Curator, names: tuple[str, ...]) -> bool:
     return len(set(columns)) != len(columns)
 
 
-def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
+def _declared_domain(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
     """Return the attribute with its declared domain, or that of its type.
 
     None means that its values are to be found. Only dates and booleans have a domain by their type.
@@ -217,7 +217,7 @@ def _declared(curator: Curator, name: str, *, dated: bool) -> Chosen | None:
         return Chosen(name, level, kind, usual) if kind in ("date", "boolean") else None
     if isinstance(values[0], str):
         found = Chosen(name, level, kind, tuple(str(v) for v in values))
-        typed(found)  # refuses values that do not fit, before any query
+        typed_values(found)  # refuses values that do not fit, before any query
         return found
     if kind not in ("number", "whole number", "date"):
         raise ParameterError("attribute-range-without-numbers", parameter="domain", name=name)
@@ -243,7 +243,7 @@ def _refuse_by_name(name: str) -> None:
         raise ParameterError("attribute-name-identifying", parameter="attributes", name=name)
 
 
-def _found(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
+def _query_values(curator: Curator, name: str, share: Fraction, delta: Fraction) -> tuple[str, ...]:
     distinct, cases = curator.events.distinct(name, share / 3)
     # Noise alone, of scale 6/share, refuses one attribute in 6000. The selection of values keeps back what it hides.
     if cases > 0 and distinct > TOO_DISTINCT * cases + 8 * 6 / float(share):

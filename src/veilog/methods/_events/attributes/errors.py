@@ -47,7 +47,7 @@ class AttributeQuery:
     """Events that may hold it, or that have a value, if it changes within cases."""
 
 
-def foreseen_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
+def expected_errors(domains: Mapping[str, Values], epsilon: Fraction, cases: int) -> dict[str, float]:
     """Return the expected part of cases with a wrong value by noise, per attribute.
 
     It follows from declared domains and a number of cases, before any query, as if all were attributes of cases that go

@@ -23,7 +23,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import PARTS, Chosen, edges_of
 from veilog.methods._events.attributes.numbers import NumberBins
-from veilog.methods._events.times.prior import PriorTimes, leaned
+from veilog.methods._events.times.prior import PriorTimes, lean_on_prior
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -84,7 +84,7 @@ def groups_known(epsilon: Fraction, cases: float) -> int:
     return int(np.clip((cases * float(epsilon) / CELLS_KNOWN) ** 0.5, 2, MOST_GROUPS))
 
 
-def grouped(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: bool) -> IntArray:
+def group_values(shares: FloatArray, epsilon: Fraction, cases: float, *, ordered: bool) -> IntArray:
     """Return the number of each value's group.
 
     There are so few groups that tables of two can be known. Frequent values are groups by themselves, and the others
@@ -119,7 +119,7 @@ def expected_error(cells: int, scale: float, cases: float) -> float:
 # Queries ------------------------------------------------------------------------------------------------------------
 
 
-def asked_values(
+def query_values(
     curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int, prior: PriorTimes | None = None
 ) -> Marginal:
     """Return how often cases have each value, leaning on a prior if there is one.
@@ -137,11 +137,11 @@ def asked_values(
         return found.astype(np.float64)
 
     if chosen.range is not None:
-        found, counts = asked_bins(asked, epsilon, chosen, cases)
+        found, counts = query_bins(asked, epsilon, chosen, cases)
     else:
         coding, scale = chosen.coding(), 1 / float(epsilon)
         counts = asked(coding, epsilon)
-        shares = believed(counts, scale)
+        shares = believe_counts(counts, scale)
         if counts[-1] < MISSING * 2**0.5 * scale:
             shares[-1] = 0.0
         found = Marginal(coding, shares / max(float(shares.sum()), 1e-12), scale, max(float(counts.sum()), 1.0))
@@ -149,20 +149,20 @@ def asked_values(
     if prior is not None:
         size = found.coding.size + 1
         known = prior.sums(partial(of_cases, found.coding), size, 1, 1, codings=(found.coding,))
-    return found if known is None or not known.any() else _leaned(found, counts, known)
+    return found if known is None or not known.any() else _lean_on_prior(found, counts, known)
 
 
-def _leaned(found: Marginal, counts: FloatArray, prior: FloatArray) -> Marginal:
+def _lean_on_prior(found: Marginal, counts: FloatArray, prior: FloatArray) -> Marginal:
     """Return shares as a prior lets expect, as far as the noisy counts confirm it."""
     there = np.ones(len(counts), dtype=np.bool_)
     there[-1] = found.shares[-1] > 0
     noisy, expected = counts[there] / found.cases, prior[there] + 1e-6 * max(float(prior.sum()), 1.0)
     shares, part = np.zeros(len(counts)), 0.0
-    shares[there], part = leaned(found.shares[there], noisy, expected, 2 * (found.scale / found.cases) ** 2)
+    shares[there], part = lean_on_prior(found.shares[there], noisy, expected, 2 * (found.scale / found.cases) ** 2)
     return replace(found, shares=np.maximum(shares, 0.0) / np.maximum(shares, 0.0).sum(), prior=part)
 
 
-def asked_bins(
+def query_bins(
     asked: Callable[[Coding, Fraction], FloatArray], epsilon: Fraction, chosen: Chosen, cases: int
 ) -> tuple[Marginal, FloatArray]:
     """Return how often a number is in each of some bins, and the noisy counts.
@@ -190,7 +190,7 @@ def asked_bins(
             share = left  # nothing to split: one better look at the same bins
 
 
-def believed(noisy: FloatArray, scale: float) -> FloatArray:
+def believe_counts(noisy: FloatArray, scale: float) -> FloatArray:
     """Return counts as far as noise of this scale lets them be believed.
 
     A count is a ratio times the mean of all. The spread of ratios is learnt from all counts. A count is then its mean
@@ -198,7 +198,7 @@ def believed(noisy: FloatArray, scale: float) -> FloatArray:
     """
     places, logs = _possible(noisy, np.full(len(noisy), max(float(noisy.sum()), 1.0) / len(noisy)), scale)
     likely = np.exp(logs - logs.max(axis=1, keepdims=True))
-    by_class = _by_class(likely) / _CLASS_SIZES
+    by_class = _class_chances(likely) / _CLASS_SIZES
     weights = np.full(_RATIOS + 1, 1 / (_RATIOS + 1))
     for _ in range(_STEPS):
         given = by_class * weights
@@ -228,7 +228,7 @@ def believed_in_rows(
         chance = np.exp(chance - top)
         total = chance.sum(axis=1, keepdims=True)
         chance /= total
-        weights = _by_class(chance).mean(axis=0)
+        weights = _class_chances(chance).mean(axis=0)
         evidence = float((np.log(total) + top).sum() - tilt @ sums + (tilt**2) @ doubt / 2)
         means = (chance * places).sum(axis=1)
         spread = ((chance * places**2).sum(axis=1) - means**2).reshape(noisy.shape).sum(axis=1)
@@ -246,7 +246,7 @@ def _possible(noisy: FloatArray, expected: FloatArray, scale: float) -> tuple[Fl
     return places, -np.abs(noisy[:, None] - places) / scale
 
 
-def _by_class(chance: FloatArray) -> FloatArray:
+def _class_chances(chance: FloatArray) -> FloatArray:
     """Return the chances of classes of ratios."""
     parts = chance[:, 1:].reshape(len(chance), _RATIOS, _FINE).sum(axis=2)
     return np.concatenate([chance[:, :1], parts], axis=1)

@@ -24,10 +24,10 @@ from veilog.messages import Message
 from veilog.methods._events.attributes.domains import Chosen, edges_of
 from veilog.methods._events.attributes.marginals import (
     MOST_GROUPS,
-    asked_bins,
-    believed,
+    believe_counts,
     believed_in_rows,
     groups_of,
+    query_bins,
 )
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
@@ -110,7 +110,7 @@ def _patterns(block: Cases, name: str, activities: int) -> tuple[IntArray, IntAr
     return rows, np.where(everywhere, of_all, np.where(changes, activities + 3, activity))
 
 
-def asked_records(
+def query_records(
     curator: Curator,
     epsilon: Fraction,
     labels: tuple[str, ...],
@@ -132,11 +132,11 @@ def asked_records(
         return rows, cells, np.ones(len(rows), dtype=np.int64)
 
     price = epsilon * PATTERNS if len(attributes) > 1 else epsilon
-    counts = _asked(curator, price, of_all, size, labels, codings, "attributes-recorded-where")
+    counts = _query_sums(curator, price, of_all, size, labels, codings, "attributes-recorded-where")
     order = np.argsort(-counts, kind="stable")[:MOST_PATTERNS]
     patterns = order[(counts[order] >= NOISES / float(price)) | (np.arange(len(order)) == 0)]
     if len(codings) == 1:
-        return (_recorded(counts[patterns], patterns, len(labels), attributes[0]),), price
+        return (_recorded_events(counts[patterns], patterns, len(labels), attributes[0]),), price
     # Patterns of values that are everywhere, or change, are few: all are distinguished, whether found or not.
     patterns = np.concatenate([patterns, np.setdiff1d(len(labels) + np.arange(1, 4), patterns)])
     place = np.full(size + 1, len(patterns))
@@ -153,24 +153,24 @@ def asked_records(
     def of_others(block: Cases) -> Triples:
         found = [_patterns(block, coding.name, len(labels)) for coding in codings]
         if absent:
-            found = [_with_absent(*own, len(block), size) for own in found]
+            found = [_add_absent(*own, len(block), size) for own in found]
         cells = np.concatenate([i * told + place[cells] for i, (_, cells) in enumerate(found)])
         others = cells % told > 0
         rows = np.concatenate([rows for rows, _ in found])[others]
         return rows, cells[others], np.ones(len(rows), dtype=np.int64)
 
     purpose = "attributes-recorded-otherwise"
-    tables = _asked(curator, left, of_others, told * len(codings), labels, codings, purpose)
+    tables = _query_sums(curator, left, of_others, told * len(codings), labels, codings, purpose)
     # One of so many numbers is above so many noise scales by chance as rarely as a single one is above ``NOISES``.
     enough = max((NOISES + np.log(tables.size)) / float(left), CONSTANT * cases / len(codings))
     tables = np.where(tables < enough, 0.0, tables).reshape(-1, told)
-    tables = _with_commonest(tables, np.append(patterns < len(labels) + 2, False)[1:], cases, absent=absent)
+    tables = _add_commonest(tables, np.append(patterns < len(labels) + 2, False)[1:], cases, absent=absent)
     ways = np.append(patterns, size - 1)  # a pattern that was not found may be any: the model of what changes is
-    found = tuple(_recorded(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
+    found = tuple(_recorded_events(row, ways, len(labels), one) for row, one in zip(tables, attributes, strict=True))
     return found, price + left
 
 
-def _with_commonest(tables: FloatArray, staying: BoolArray, cases: int, *, absent: bool) -> FloatArray:
+def _add_commonest(tables: FloatArray, staying: BoolArray, cases: int, *, absent: bool) -> FloatArray:
     """Return about how many cases have each pattern, in a row for each attribute.
 
     The commonest pattern is first, and its number is what the others leave. ``staying`` marks patterns of values that
@@ -191,7 +191,7 @@ def _looked_at(one: Chosen) -> Coding:
     return one.coding(edges_of(one.lattice(FINE), one.unit) if one.range is not None else ())
 
 
-def _with_absent(rows: IntArray, cells: IntArray, cases: int, pattern: int) -> tuple[IntArray, IntArray]:
+def _add_absent(rows: IntArray, cells: IntArray, cases: int, pattern: int) -> tuple[IntArray, IntArray]:
     """Return cases and their patterns, with this one for each case that has none."""
     absent = np.setdiff1d(np.arange(cases), rows)
     return np.append(rows, absent), np.append(cells, np.full(len(absent), pattern))
@@ -211,7 +211,7 @@ def _to_tell_apart(width: int, attributes: int, common: float, cases: int) -> Fr
     return Fraction((2 * NOISES + np.log(width * attributes)) * others / cases).limit_denominator(10**12)
 
 
-def _asked(
+def _query_sums(
     curator: Curator,
     epsilon: Fraction,
     features: CaseFeatures,
@@ -228,7 +228,7 @@ def _asked(
     return np.asarray(asked / RESOLUTION)
 
 
-def _recorded(counts: FloatArray, patterns: IntArray, activities: int, chosen: Chosen) -> Recorded:
+def _recorded_events(counts: FloatArray, patterns: IntArray, activities: int, chosen: Chosen) -> Recorded:
     """Return where an attribute is recorded, by noisy numbers of cases per pattern."""
     changing = (patterns == activities + 2) | (patterns == activities + 3)
     everywhere = (patterns == activities + 1) | (patterns == activities + 2)
@@ -274,7 +274,7 @@ class Persisting:
         return np.append(known, np.eye(known.shape[1])[-1:], axis=0)
 
 
-def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chosen: Chosen) -> Persisting:
+def query_persistence(curator: Curator, epsilon: Fraction, cases: Repeated, chosen: Chosen) -> Persisting:
     """Return values of an attribute that changes within cases, and how they stay.
 
     A case counts at most as many events as one of the release has on average.
@@ -283,7 +283,7 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
     price, left = epsilon * STAYING, epsilon * (1 - STAYING)
     group, inside = np.arange(coding.size), np.ones(coding.size)
     if chosen.range is not None or coding.size > MOST_GROUPS:
-        coding, mass = _asked_values(curator, left * BINNING, chosen, len(cases))
+        coding, mass = _query_event_values(curator, left * BINNING, chosen, len(cases))
         left -= left * BINNING
         group = groups_of(mass, MOST_GROUPS, ordered=chosen.numeric)
         inside = mass / np.bincount(group, weights=mass)[group]
@@ -297,15 +297,15 @@ def asked_persisting(curator: Curator, epsilon: Fraction, cases: Repeated, chose
         return block.owners[at], cells, np.ones(len(at), dtype=np.int64)
 
     purpose = Message("values-with-each-activity", name=chosen.column)
-    asked = _asked(curator, left, by_activity, len(labels) * width, labels, (coding,), purpose, bound)
+    asked = _query_sums(curator, left, by_activity, len(labels) * width, labels, (coding,), purpose, bound)
     scale = bound / float(left)
-    table = _leaning(asked.reshape(-1, width), scale, _events_counted(cases, bound))
+    table = _lean_on_sums(asked.reshape(-1, width), scale, _events_counted(cases, bound))
     full = np.concatenate([table[:, group] * inside, table[:, -1:]], axis=1)
-    staying = _asked_staying(curator, price, labels, coding, chosen)
+    staying = _query_staying(curator, price, labels, coding, chosen)
     return Persisting(coding, full, staying, scale, bound)
 
 
-def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[Coding, FloatArray]:
+def _query_event_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[Coding, FloatArray]:
     """Return how often events have each value, or numbers in bins, and the coding.
 
     A case adds 1, shared out among its events.
@@ -317,16 +317,16 @@ def _asked_values(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: in
             values = block.attributes[coding.name][known]
             return block.owners[known], values, np.ones(len(known), dtype=np.int64)
 
-        return _asked(
+        return _query_sums(
             curator, share, of_events, coding.size + 1, (), (coding,), Message("values-of-events", name=chosen.column)
         )
 
     if chosen.range is not None:
-        found, _ = asked_bins(asked, epsilon, chosen, cases)
+        found, _ = query_bins(asked, epsilon, chosen, cases)
         return found.coding, found.shares[:-1] * found.cases + 1e-9
     coding = chosen.coding()
     counts = asked(coding, epsilon)[:-1]
-    return coding, believed(counts, 1 / float(epsilon))
+    return coding, believe_counts(counts, 1 / float(epsilon))
 
 
 def _events_counted(cases: Repeated, bound: int) -> FloatArray:
@@ -340,7 +340,7 @@ def _events_counted(cases: Repeated, bound: int) -> FloatArray:
     return np.bincount(distinct.codes, weights=each, minlength=len(cases.labels)).astype(np.float64)
 
 
-def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
+def _lean_on_sums(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     """Return likely rows as distributions, by noisy counts.
 
     They are believed either beside the sums of all rows or by themselves, whichever makes the answer likelier. In
@@ -348,7 +348,7 @@ def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     """
     number, columns = noisy.shape
     sums, masses = noisy.sum(axis=0), np.maximum(usual, 1.0)
-    total = believed(sums, scale * number**0.5)
+    total = believe_counts(sums, scale * number**0.5)
     ways = [masses[:, None] * total / total.sum(), np.repeat(masses[:, None] / columns, columns, axis=1)]
     # A row is apart from the release by chance, and by what the noise of its numbers does not explain.
     doubt = np.maximum((noisy.sum(axis=1) - masses) ** 2 - 2 * columns * scale**2, 0.0) + masses
@@ -357,7 +357,7 @@ def _leaning(noisy: FloatArray, scale: float, usual: FloatArray) -> FloatArray:
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def _asked_staying(
+def _query_staying(
     curator: Curator, epsilon: Fraction, labels: tuple[str, ...], coding: Coding, chosen: Chosen
 ) -> FloatArray:
     """Return the part of events, by activity, that have the last value before.
@@ -374,7 +374,7 @@ def _asked_staying(
         return owners[at][codes >= 0], cells[codes >= 0], np.ones(int((codes >= 0).sum()), dtype=np.int64)
 
     purpose = Message("stays-as-it-was", attribute=chosen.column)
-    asked = _asked(curator, epsilon, of_steps, 2 * len(labels), labels, (coding,), purpose).reshape(-1, 2)
+    asked = _query_sums(curator, epsilon, of_steps, 2 * len(labels), labels, (coding,), purpose).reshape(-1, 2)
     scale = 1 / float(epsilon)
     both = np.maximum(asked.sum(axis=0), 0.0)
     usual = (both[1] + scale) / (both.sum() + 2 * scale)

@@ -2,7 +2,7 @@
 
 Bins get finer where there is mass. Noise in bins that hold nothing would move means, far bins most of all. So counts
 are taken to be as dense in a bin as in the one before it, or anew anything from nothing up
-(:func:`veilog.methods._events.fits.in_steps`). That holds first for the parts of the range, then for how the parts of
+(:func:`veilog.methods._events.fits.fit_steps`). That holds first for the parts of the range, then for how the parts of
 each part that was split share it. A value that many numbers may well have, 0, is a bin by itself. It has no bearing on
 the bins beside it.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.domains import MOST_DECIMALS, Chosen
-from veilog.methods._events.fits import in_steps, present
+from veilog.methods._events.fits import fit_steps, present
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -114,11 +114,11 @@ def _likely(counts: FloatArray, scale: FloatArray, widths: IntArray, points: Boo
     alone = np.append(points, True)
     found = np.empty(len(counts))
     found[alone] = present(counts[alone], scale[alone], float(counts.sum()))
-    found[~alone] = in_steps(counts[~alone], scale[~alone], widths[~points].astype(np.float64))
+    found[~alone] = fit_steps(counts[~alone], scale[~alone], widths[~points].astype(np.float64))
     return found + 1e-12
 
 
-def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[int | None, Fraction]:
+def query_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: int) -> tuple[int | None, Fraction]:
     """Return the decimals of an attribute's numbers, and the epsilon spent.
 
     The first is ``MOST_DECIMALS + 1`` for any more. It is None where noise hides it, or the type or listed values give
@@ -148,7 +148,7 @@ def asked_decimals(curator: Curator, epsilon: Fraction, chosen: Chosen, cases: i
     return (int(enough[-1]) if len(enough) else None), price
 
 
-def drawn_in_bins(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+def draw_in_bins(one: Chosen, coding: Coding, codes: IntArray, rng: np.random.Generator) -> FloatArray:
     """Return a number inside each bin.
 
     It is on the lattice of a declared range, else drawn evenly in log-time.

@@ -24,10 +24,10 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.attributes.signs import SignRule, SignSums, asked_signs
+from veilog.methods._events.attributes.signs import SignRule, SignSums, query_signs
 from veilog.methods._events.attributes.variables import InEvents, Variable, released_only
-from veilog.methods._events.cells import Kinds, fit_margins, summing
-from veilog.methods._events.orders import by_row, counted
+from veilog.methods._events.cells import Kinds, fit_margins, summing_matrix
+from veilog.methods._events.orders import count_numbers, sort_in_rows
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
@@ -129,7 +129,7 @@ class AttributeDrawing:
             some = [one for one in self.order if np.count_nonzero(one.shares) > 1]
             for one in some:
                 ours = left / len(some)
-                self.signs[one] = asked_signs(self.curator, ours, one, self.rule, self.codings, self.number, self.prior)
+                self.signs[one] = query_signs(self.curator, ours, one, self.rule, self.codings, self.number, self.prior)
             self._give_kinds()
         elif left:
             for pair in list(self.asked):
@@ -151,7 +151,7 @@ class AttributeDrawing:
         while left and (pairs := self._open()):
             share = min(share, left)
             last = share == left and alone and not self.asked
-            place = self._selected(share * SELECTING, pairs, share * (1 - SELECTING), last=last)
+            place = self._select_pair(share * SELECTING, pairs, share * (1 - SELECTING), last=last)
             left -= share * SELECTING
             if place < len(pairs):
                 left -= share * (1 - SELECTING)
@@ -173,11 +173,11 @@ class AttributeDrawing:
 
     def _draw(self, order: list[Variable]) -> None:
         for one in order:
-            one.values = _drawn_given(one, self.rng)
+            one.values = _draw_given(one, self.rng)
 
     def _ask(self, epsilon: Fraction, one: Variable, other: Variable) -> None:
         """Query a pair, and make its second go with its first by all answers about both."""
-        table, variance, prior = self._measured(epsilon, one, other)
+        table, variance, prior = self._query_table(epsilon, one, other)
         self._fit(one, other, table, variance, prior)
 
     def _open(self) -> list[_Pair]:
@@ -189,7 +189,7 @@ class AttributeDrawing:
                 found += [(one, other) for one in (*self.flow, *self.order[:i]) if one not in ours]
         return found
 
-    def _selected(self, share: Fraction, pairs: list[_Pair], price: Fraction, *, last: bool = False) -> int:
+    def _select_pair(self, share: Fraction, pairs: list[_Pair], price: Fraction, *, last: bool = False) -> int:
         """Return the pair that the noisy maximum finds farthest from the drawn cases.
 
         The distance is less what chance and noise alone explain, for a table of this price. The number of pairs means
@@ -232,7 +232,7 @@ class AttributeDrawing:
             purpose="asked-most-telling-pair",
         )
 
-    def _measured(
+    def _query_table(
         self, epsilon: Fraction, one: Variable, other: Variable
     ) -> tuple[FloatArray, float, FloatArray | None]:
         """Return how many cases have each value of both, the noise, and the prior's table.
@@ -241,7 +241,7 @@ class AttributeDrawing:
         an attribute, it is how many events have both. Then a case adds 1 for each of its events that has a value, up to
         the bound.
         """
-        ours, (of_both, size, bound, resolution) = self._in_events(one, other), self._counting(one, other)
+        ours, (of_both, size, bound, resolution) = self._by_events(one, other), self._table_features(one, other)
         code = "values-by-other" if ours is None else "values-by-other-per-event"
         purpose = Message(code, name=other.name, name_2=one.name)
         asked = self.curator.events.sums(
@@ -255,14 +255,14 @@ class AttributeDrawing:
             purpose=purpose,
         )
         table = asked.reshape(one.size, size) / resolution
-        return table, 2 * (bound / float(epsilon)) ** 2, self._of_prior(one, other)
+        return table, 2 * (bound / float(epsilon)) ** 2, self._prior_table(one, other)
 
-    def _in_events(self, one: Variable, other: Variable) -> InEvents | None:
+    def _by_events(self, one: Variable, other: Variable) -> InEvents | None:
         return other.in_events if one in self.order else None
 
-    def _counting(self, one: Variable, other: Variable) -> tuple[CaseFeatures, int, int, int]:
+    def _table_features(self, one: Variable, other: Variable) -> tuple[CaseFeatures, int, int, int]:
         """Return a case's contribution to a table of both, columns, bound, and resolution."""
-        ours = self._in_events(one, other)
+        ours = self._by_events(one, other)
         # As above: a query holds no values of released cases.
         if ours is None:
             first, second, size, bound, resolution = one.of_block, other.of_block, other.size, 1, 1
@@ -278,7 +278,7 @@ class AttributeDrawing:
 
         return of_both, size, bound, resolution
 
-    def _of_prior(self, one: Variable, other: Variable) -> FloatArray | None:
+    def _prior_table(self, one: Variable, other: Variable) -> FloatArray | None:
         """Return the table of both of a prior's cases.
 
         None means no prior, that it lacks one of them, or that the first is of times.
@@ -287,7 +287,7 @@ class AttributeDrawing:
             return None
         names = (one.name, other.name)
         codings = [coding for coding in self.codings if coding.name.removeprefix("case:") in names]
-        of_both, size, bound, resolution = self._counting(one, other)
+        of_both, size, bound, resolution = self._table_features(one, other)
         sums = self.prior.sums(of_both, one.size * size, bound, resolution, self.cases.labels, codings)
         return sums.reshape(one.size, size) if sums.any() else None
 
@@ -300,25 +300,25 @@ class AttributeDrawing:
             table = (table / variance + before / noise) / (1 / variance + 1 / noise)
             variance = 1 / (1 / variance + 1 / noise)
         self.asked[one, other] = table, variance
-        ours = self._in_events(one, other)
+        ours = self._by_events(one, other)
         weights = None if ours is None else np.minimum(self.cases.lengths, ours.bound)
         rows: FloatArray = np.bincount(one.drawn, weights=weights, minlength=one.size).astype(np.float64)
         if ours is None:
-            _put(other.parents, one, fit_margins(table, rows / rows.sum(), other.shares, variance, prior))
+            _put_parent(other.parents, one, fit_margins(table, rows / rows.sum(), other.shares, variance, prior))
             return
         if one.in_events is not None:
             rows = np.append(one.in_events.shares, 0.0)
         known, none = fit_margins(table, rows / rows.sum(), ours.shares, variance, prior), other.shares[-1]
-        _put(ours.parents, one, np.append(known * (1 - none), np.full((one.size, 1), none), axis=1))
+        _put_parent(ours.parents, one, np.append(known * (1 - none), np.full((one.size, 1), none), axis=1))
 
 
-def _put(parents: list[tuple[Variable, FloatArray]], one: Variable, shares: FloatArray) -> None:
+def _put_parent(parents: list[tuple[Variable, FloatArray]], one: Variable, shares: FloatArray) -> None:
     """Put the shares given a variable among the parents, in place of older ones."""
     place = next((i for i, (parent, _) in enumerate(parents) if parent is one), len(parents))
     parents[place : place + 1] = [(one, shares)]
 
 
-def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
+def _draw_given(one: Variable, rng: np.random.Generator) -> IntArray:
     """Return a value for each case; with every parent cases have the queried shares."""
     number = len(one.values)
     # Tables of all events show how cases differ, but the known shares of first values prevail.
@@ -327,16 +327,16 @@ def _drawn_given(one: Variable, rng: np.random.Generator) -> IntArray:
     key = np.zeros(number, dtype=np.int64)
     for parent, _ in parents:
         key = key * parent.size + parent.drawn
-    _, row, counts = counted(key, int(np.prod([parent.size for parent, _ in parents])))
+    _, row, counts = count_numbers(key, int(np.prod([parent.size for parent, _ in parents])))
     first = np.empty(len(counts), dtype=np.int64)
     first[row[::-1]] = np.arange(number)[::-1]
     if not parents:
-        return placed(counts[:, None] * one.shares[None, :] + 1e-12, row, rng)
+        return place_columns(counts[:, None] * one.shares[None, :] + 1e-12, row, rng)
     fits = [(parent.drawn[first], shares) for parent, shares in parents]
-    return placed(agreeing(counts, fits, yielding=len(beside)), row, rng)
+    return place_columns(fit_table(counts, fits, yielding=len(beside)), row, rng)
 
 
-def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yielding: int = 0) -> FloatArray:
+def fit_table(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yielding: int = 0) -> FloatArray:
     """Return a table with rows of these sums that agrees with known shares of rows.
 
     For each of ``fits``, a row has a value, and columns have shares given it. Where these contradict each other, the
@@ -348,7 +348,7 @@ def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yield
     ]
     usual = wanted[-1][1].sum(axis=0)
     table = counts[:, None] * (usual / max(float(usual.sum()), 1e-12))[None, :] + 1e-12
-    margins = [(of_row, summing(of_row, len(sums)), sums) for of_row, sums in wanted]
+    margins = [(of_row, summing_matrix(of_row, len(sums)), sums) for of_row, sums in wanted]
     rounds = [margins] * (_FITTING if len(fits) > 1 else 1)
     rounds += [margins[yielding:]] * (_FITTING if yielding else 0)
     for some in rounds:
@@ -359,12 +359,12 @@ def agreeing(counts: IntArray, fits: list[tuple[IntArray, FloatArray]], *, yield
     return np.asarray(table)
 
 
-def placed(table: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
+def place_columns(table: FloatArray, rows: IntArray, rng: np.random.Generator) -> IntArray:
     """Return a column for each row number, by the distribution of that row.
 
     Equal rows are at even places of the distribution.
     """
-    order = by_row(rows, rng.random(len(rows)))
+    order = sort_in_rows(rows, rng.random(len(rows)))
     counts = np.bincount(rows, minlength=len(table))
     row = np.repeat(np.arange(len(table)), counts)
     rank = np.arange(len(rows)) - (np.cumsum(counts) - counts)[row]

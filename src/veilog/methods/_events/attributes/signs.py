@@ -17,7 +17,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.messages import Message
 from veilog.methods._events.attributes.variables import Variable
-from veilog.methods._events.cells import Kinds, fitted_kinds, likeliest_effects, profiles_of
+from veilog.methods._events.cells import Kinds, fit_kinds, likeliest_effects, profiles_of
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import CaseFeatures, Cases, Coding
@@ -98,7 +98,7 @@ class SignSums:
 
         The share in a kind is the usual one, or that of a prior, plus a linear function of the profile. The function is
         normally distributed about nothing, with the likeliest of some deviations (empirical Bayes; Morris 1983). Kinds
-        then have shares that add up as these do for each entry of profiles (:func:`fitted_kinds`).
+        then have shares that add up as these do for each entry of profiles (:func:`fit_kinds`).
         """
         starts = [np.repeat(usual[None], len(kinds.shares), axis=0)]
         if self.prior is not None:
@@ -124,7 +124,7 @@ class SignSums:
             likely[place] = float(each.sum())
         weights = np.exp(likely - likely.max())
         together = sum(weight * one for weight, one in zip(weights / weights.sum(), found, strict=True))
-        return fitted_kinds(np.asarray(together), usual, kinds)
+        return fit_kinds(np.asarray(together), usual, kinds)
 
 
 def weights_of_two(p: FloatArray) -> IntArray:
@@ -161,7 +161,7 @@ def noise_of_gaps(variance: float, usual: FloatArray, cases: float) -> float:
     return float(min(1.0, (2 / np.pi * noise.min()) ** 0.5 / cases))
 
 
-def asked_signs(
+def query_signs(
     curator: Curator,
     epsilon: Fraction,
     one: Variable,

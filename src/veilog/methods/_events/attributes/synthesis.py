@@ -31,7 +31,7 @@ from veilog.logs.eventlog import TIMESTAMP_TYPE
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.attributes.courses import ValueContext, courses
-from veilog.methods._events.attributes.domains import Chosen, typed
+from veilog.methods._events.attributes.domains import Chosen, typed_values
 from veilog.methods._events.attributes.errors import (
     PAIRS,
     AttributeQuery,
@@ -39,14 +39,14 @@ from veilog.methods._events.attributes.errors import (
     remark_errors,
     remark_together,
 )
-from veilog.methods._events.attributes.marginals import Marginal, asked_values, case_values, grouped
-from veilog.methods._events.attributes.memory import Persisting, Recorded, asked_persisting, asked_records
-from veilog.methods._events.attributes.numbers import asked_decimals, drawn_in_bins
-from veilog.methods._events.attributes.pairs import OF_PATH, AttributeDrawing, TablePrices, placed
+from veilog.methods._events.attributes.marginals import Marginal, case_values, group_values, query_values
+from veilog.methods._events.attributes.memory import Persisting, Recorded, query_persistence, query_records
+from veilog.methods._events.attributes.numbers import draw_in_bins, query_decimals
+from veilog.methods._events.attributes.pairs import OF_PATH, AttributeDrawing, TablePrices, place_columns
 from veilog.methods._events.attributes.signs import SignRule
-from veilog.methods._events.attributes.variables import InEvents, Variable, of_the_times, released_only
+from veilog.methods._events.attributes.variables import InEvents, Variable, released_only, time_variables
 from veilog.methods._events.cells import Kinds
-from veilog.methods._events.orders import CaseBlock, counted, in_blocks
+from veilog.methods._events.orders import CaseBlock, count_numbers, run_in_blocks
 from veilog.methods._events.times.prior import PriorTimes
 from veilog.privacy.cases import Cases, Coding
 from veilog.privacy.curator import Curator
@@ -79,12 +79,12 @@ def released_attributes(
 ) -> ReleasedColumns:
     """Return values for the events and cases of a release.
 
-    The arguments are those of :func:`asked_attributes`.
+    The arguments are those of :func:`query_attributes`.
     """
-    return asked_attributes(curator, epsilon, cases, chosen, *asked, **how).columns
+    return query_attributes(curator, epsilon, cases, chosen, *asked, **how).columns
 
 
-def asked_attributes(
+def query_attributes(
     curator: Curator,
     epsilon: Fraction,
     cases: Repeated,
@@ -108,7 +108,7 @@ def asked_attributes(
         price = min(max(price, Fraction(CASES_OF_RECORDS, len(cases))), epsilon * most)
     records: dict[str, Recorded] = {}
     if price:
-        found, price = asked_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
+        found, price = query_records(curator, price, cases.labels, of_events, len(cases), epsilon * least)
         records = {one.name: where for one, where in zip(of_events, found, strict=True)}
     weights = [_weight(one, records.get(one.name), cases) for one in chosen]
     changing = [one.name in records and records[one.name].changes for one in chosen]
@@ -119,13 +119,13 @@ def asked_attributes(
     ]
     total = sum(alone, Fraction(0))
     for_pairs, kinds = epsilon - price - total, Kinds.of(cases)
-    flow = [] if times is None else of_the_times(cases, times, calendar=calendar)
+    flow = [] if times is None else time_variables(cases, times, calendar=calendar)
     rule = SignRule.of(kinds, cases.labels, for_pairs * OF_PATH / len(chosen), len(cases))
     tables = TablePrices.of(for_pairs, len(cases), len(chosen), len(flow), path=len(rule.entries) > 0)
     if not tables.each:
         alone = [one * (epsilon - price) / total for one in alone]
     asked = [
-        _asked(curator, share, one, records.get(one.name), cases, tables.each, rng, prior)
+        _query_attribute(curator, share, one, records.get(one.name), cases, tables.each, rng, prior)
         for one, share in zip(chosen, alone, strict=True)
     ]
     remark_errors(remark, asked, float(epsilon), len(cases))
@@ -173,7 +173,7 @@ class AttributesModel:
                 query.variable.parents[0][0].values = first.values
             elif query.records is not None:
                 query.known = query.records.events(cases, 1 - float(query.answer.shares[-1]), rng)
-                query.variable.parents[0][0].values = _recorded(query.known, cases)
+                query.variable.parents[0][0].values = _has_record(query.known, cases)
         self.drawing.of(cases, rng)
         return self.values(cases, times, rng)
 
@@ -206,7 +206,7 @@ def _weight(chosen: Chosen, records: Recorded | None, cases: Repeated) -> int:
     return int(100 * size ** (1 / 3))
 
 
-def _asked(
+def _query_attribute(
     curator: Curator,
     epsilon: Fraction,
     chosen: Chosen,
@@ -217,28 +217,28 @@ def _asked(
     prior: PriorTimes | None,
 ) -> AttributeQuery:
     """Query an attribute by itself; each table of two will use epsilon ``a_pair``."""
-    decimals, price = asked_decimals(curator, epsilon, chosen, len(cases))
+    decimals, price = query_decimals(curator, epsilon, chosen, len(cases))
     chosen, epsilon = replace(chosen, decimals=decimals), epsilon - price
     if records is None or not records.changes:
-        answer = asked_values(curator, epsilon, chosen, len(cases), prior)
-        group = grouped(answer.shares, a_pair, answer.cases, ordered=chosen.numeric)
+        answer = query_values(curator, epsilon, chosen, len(cases), prior)
+        group = group_values(answer.shares, a_pair, answer.cases, ordered=chosen.numeric)
         variable = _variable(chosen, answer.coding, group, answer.shares, len(cases))
         if records is None:
             return AttributeQuery(chosen, records, answer, variable, group)
         held = records.events(cases, 1 - float(answer.shares[-1]), rng)
-        variable.parents.append(_given_recorded(held, cases, variable.shares))
+        variable.parents.append(_shares_if_recorded(held, cases, variable.shares))
         return AttributeQuery(chosen, records, answer, variable, group, held)
-    persisting = asked_persisting(curator, epsilon, cases, chosen)
+    persisting = query_persistence(curator, epsilon, cases, chosen)
     first, known = _first_known(persisting, cases, rng)
     usual = np.bincount(first.drawn, minlength=first.size) @ persisting.first / max(len(cases), 1)
-    group = grouped(usual, a_pair, len(cases), ordered=chosen.numeric)
+    group = group_values(usual, a_pair, len(cases), ordered=chosen.numeric)
     variable = _variable(chosen, persisting.coding, group, usual, len(cases))
-    variable.parents.append((first, _by_group(persisting.first, group)))
-    variable.in_events = _in_events(persisting, group, cases)
+    variable.parents.append((first, _shares_by_group(persisting.first, group)))
+    variable.in_events = _by_events(persisting, group, cases)
     return AttributeQuery(chosen, records, persisting, variable, group, known)
 
 
-def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
+def _by_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents:
     """Return the attribute event by event, for tables of two."""
     coding, distinct = answer.coding, cases.distinct
     counts = np.repeat(cases.counts, distinct.lengths)
@@ -248,7 +248,7 @@ def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents
         values = block.attributes[coding.name]
         return group[np.where(values >= 0, values, coding.size)]
 
-    shares = _by_group((often @ answer.by_activity)[None, :-1], group[:-1])[0]
+    shares = _shares_by_group((often @ answer.by_activity)[None, :-1], group[:-1])[0]
     known = float(shares.sum()) / max(float(often.sum()), 1e-12)
     mass = float(np.minimum(cases.lengths, answer.bound).mean()) * known
     return InEvents(of_block, shares / max(float(shares.sum()), 1e-12), answer.bound, mass)
@@ -256,30 +256,30 @@ def _in_events(answer: Persisting, group: IntArray, cases: Repeated) -> InEvents
 
 def _variable(chosen: Chosen, coding: Coding, group: IntArray, shares: FloatArray, cases: int) -> Variable:
     drawn = np.zeros(cases, dtype=np.int64)
-    of_group = _by_group(shares[None, :], group)[0]
+    of_group = _shares_by_group(shares[None, :], group)[0]
     return Variable(chosen.column, len(of_group), lambda block: group[case_values(block, coding)], of_group, drawn)
 
 
-def _given_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> tuple[Variable, FloatArray]:
+def _shares_if_recorded(events: BoolArray, cases: Repeated, shares: FloatArray) -> tuple[Variable, FloatArray]:
     """Return whether released cases may hold an attribute, and its shares given that.
 
     A case may if one of its events may. Without such an event it has no value.
     """
-    held = _recorded(events, cases)
+    held = _has_record(events, cases)
     part = max(float(held.mean()), 1e-9)
     given = np.append(shares[:-1], max(part - float(shares[:-1].sum()), 0.0)) + 1e-12
     rows = np.stack([np.append(np.zeros(len(shares) - 1), 1.0), given / given.sum()])
     return released_only("whether it is recorded", held, 2), rows
 
 
-def _recorded(events: BoolArray, cases: Repeated) -> IntArray:
+def _has_record(events: BoolArray, cases: Repeated) -> IntArray:
     """Return 1 for each case that has one of these events, else 0."""
     held = np.zeros(len(cases), dtype=np.int64)
     held[np.searchsorted(cases.offsets, np.flatnonzero(events), side="right") - 1] = 1
     return held
 
 
-def _by_group(shares: FloatArray, group: IntArray) -> FloatArray:
+def _shares_by_group(shares: FloatArray, group: IntArray) -> FloatArray:
     found = np.zeros((len(shares), int(group.max()) + 1))
     np.add.at(found.T, group, shares.T)
     return found
@@ -297,13 +297,13 @@ def _first_known(of_events: Persisting, cases: Repeated, rng: np.random.Generato
 
     def of_block(block: CaseBlock) -> None:
         codes = block.sequences.codes.astype(np.int64)
-        known[block.events] = placed(having, codes, block.rng) == 1
+        known[block.events] = place_columns(having, codes, block.rng) == 1
         at = np.flatnonzero(known[block.events])
         owners = block.owners[at]
         firsts = np.flatnonzero(np.diff(owners, prepend=-1))
         drawn[block.cases][owners[firsts]] = codes[at[firsts]]
 
-    in_blocks(of_block, cases, rng)
+    run_in_blocks(of_block, cases, rng)
     return released_only("first activity", drawn, size + 1), known
 
 
@@ -315,9 +315,9 @@ def _case_values(one: AttributeQuery, rng: np.random.Generator) -> IntArray:
     groups, size = one.variable.drawn, one.variable.size
     given = one.answer.shares[None] if isinstance(one.answer, Marginal) else one.answer.first
     first = one.variable.parents[0][0].drawn if len(given) > 1 else np.zeros(len(groups), dtype=np.int64)
-    kinds, rows, _ = counted(first * size + groups, len(given) * size)
+    kinds, rows, _ = count_numbers(first * size + groups, len(given) * size)
     shares, own = given[kinds // size], kinds % size
-    return placed(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
+    return place_columns(np.where(one.group == own[:, None], shares + 1e-12, 0.0), rows, rng)
 
 
 def _values(
@@ -327,15 +327,15 @@ def _values(
     values, starts = _case_values(one, rng), _starts(cases, times)
     codes = np.where(values < one.answer.coding.size, values, -1)
     if isinstance(one.answer, Persisting):
-        return _changing(one, one.answer, cases, codes, starts, rng)
+        return _changing_column(one, one.answer, cases, codes, starts, rng)
     column = _column(one.chosen, one.answer.coding, codes, starts, np.arange(len(cases)), rng)
     if one.known is not None:
-        return _held(column, one.known, cases, rng)
+        return _constant_column(column, one.known, cases, rng)
     # No query found the events that hold it: it is of cases, or there are no events.
     return column if one.chosen.level == "case" else column.slice(0, 0)
 
 
-def _changing(
+def _changing_column(
     one: AttributeQuery,
     answer: Persisting,
     cases: Repeated,
@@ -356,12 +356,12 @@ def _changing(
         since = starts[block.cases][block.owners]
         parts[block.cases.start] = _column(one.chosen, coding, codes, since, origin, block.rng)
 
-    in_blocks(of_block, cases, rng)
+    run_in_blocks(of_block, cases, rng)
     ours.course = course
     return pa.chunked_array([parts[place] for place in sorted(parts)])
 
 
-def _held(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Generator) -> pa.ChunkedArray:
+def _constant_column(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Generator) -> pa.ChunkedArray:
     """Return the column of events that hold the value of their case."""
     parts = {}
 
@@ -369,7 +369,7 @@ def _held(column: pa.Array, known: BoolArray, cases: Repeated, rng: np.random.Ge
         held = pa.array(block.cases.start + block.owners, mask=~known[block.events])
         parts[block.cases.start] = column.take(held)
 
-    in_blocks(of_block, cases, rng)
+    run_in_blocks(of_block, cases, rng)
     return pa.chunked_array([parts[place] for place in sorted(parts)])
 
 
@@ -395,11 +395,11 @@ def _column(
     missing = codes < 0
     codes = np.where(missing, 0, codes)
     if not one.numeric:
-        values = typed(one)
+        values = typed_values(one)
         if one.kind == "text":
             return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32), mask=missing), values)
         return values.take(pa.array(codes, mask=missing))
-    numbers = drawn_in_bins(one, coding, codes, rng)[origin]
+    numbers = draw_in_bins(one, coding, codes, rng)[origin]
     if one.kind == "date":
         if one.decimals == 0:
             # Of a step of a whole day, the midnight that is nearest to its middle is in it.

@@ -80,10 +80,10 @@ class Variable:
     @property
     def of_events(self) -> Callable[[Cases], IntArray]:
         """Its value in each event of raw cases."""
-        return partial(_in_each, self.of_block) if self.in_events is None else self.in_events.of_block
+        return partial(_values_in_each, self.of_block) if self.in_events is None else self.in_events.of_block
 
 
-def _in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
+def _values_in_each(of_block: Callable[[Cases], IntArray], block: Cases) -> IntArray:
     return np.repeat(of_block(block), block.lengths)
 
 
@@ -92,7 +92,7 @@ def released_only(name: str, values: IntArray, size: int, owner: npt.NDArray[np.
     return Variable(name, size, lambda block: np.zeros(len(block), dtype=np.int64), np.zeros(0), values, owner=owner)
 
 
-def of_the_times(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
+def time_variables(cases: Repeated, times: IntArray, *, calendar: bool) -> list[Variable]:
     """Return variables of how long a case lasts, and with a ``calendar`` of its start.
 
     Parts hold as many released cases each, by rules made of the release. A case without a known time has a part of its

@@ -21,7 +21,7 @@ from veilog.errors import ParameterError
 from veilog.messages import Message
 from veilog.methods._events.cells import fit_margins
 from veilog.methods._events.fits import about
-from veilog.methods._events.orders import by_row, picked
+from veilog.methods._events.orders import pick_bins, sort_in_rows
 from veilog.methods._events.times.hours import WeekClock
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.case_functions import Triples
@@ -216,10 +216,10 @@ class CalendarTotals:
     def matched(self, starts: IntArray, lasting: FloatArray, rng: np.random.Generator) -> IntArray:
         """Return the starts in the order that suits cases which last so long."""
         group = np.searchsorted(self.durations, lasting, side="right")
-        wanted = picked(self.q, group, rng.random(len(lasting)))
+        wanted = pick_bins(self.q, group, rng.random(len(lasting)))
         found = np.empty(len(starts), dtype=np.int64)
         own = np.searchsorted(self.starts, starts, side="right")
-        found[by_row(wanted, rng.random(len(wanted)))] = starts[by_row(own, rng.random(len(own)))]
+        found[sort_in_rows(wanted, rng.random(len(wanted)))] = starts[sort_in_rows(own, rng.random(len(own)))]
         return found
 
 

@@ -27,7 +27,7 @@ import numpy as np
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated
 from veilog.methods._events.fits import shrunk
-from veilog.methods._events.orders import picked, spread
+from veilog.methods._events.orders import pick_bins, spread_evenly
 from veilog.methods._events.times.prices import Price
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import Cases
@@ -225,18 +225,18 @@ class Histograms:
         They are spread evenly in each: however few things a row has, their mean is near to its. Things that are not
         between the bounds are drawn again, up to ``REDRAWN`` times.
         """
-        found = spread(rng.random(len(rows)), rows, rng)
+        found = spread_evenly(rng.random(len(rows)), rows, rng)
         least, most = (0.0, np.inf) if bounds is None else bounds
         for _ in range(0 if bounds is None else REDRAWN):
             seconds = self.at(rows, found)
             outside = np.flatnonzero((seconds < least) | (seconds > most))
-            found[outside] = spread(rng.random(len(outside)), rows[outside], rng)
+            found[outside] = spread_evenly(rng.random(len(outside)), rows[outside], rng)
         return found
 
     def at(self, rows: IntArray, places: FloatArray) -> FloatArray:
         """Return the seconds at these places of the distributions of rows."""
         reached = np.concatenate([np.zeros((len(self.q), 1)), np.cumsum(self.q, axis=1)], axis=1)
-        bins = picked(self.q, rows, places)
+        bins = pick_bins(self.q, rows, places)
         inside = (places * reached[rows, -1] - reached[rows, bins]) / np.maximum(self.q[rows, bins], _TINY)
         return self.bins.drawn(bins, np.clip(inside, 0.0, 1.0))
 
@@ -271,7 +271,7 @@ class Histograms:
         return seconds(moved)
 
 
-def asked_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np.inf, **question: Any) -> Histograms:
+def query_rows(price: Price, rows: ReleasedRows, told: Told, longest: float = np.inf, **question: Any) -> Histograms:
     """Return the distributions of how long things of rows take, ``told`` of raw cases.
 
     None takes ``longest`` seconds or more. Without such a bound none takes longer than the end of the last octave in

@@ -16,7 +16,7 @@ from veilog._typing import FloatArray, IntArray
 from veilog.methods._events.cells import stands_out
 from veilog.methods._events.fits import about
 from veilog.methods._events.times.prices import Price
-from veilog.methods._events.times.prior import leaned
+from veilog.methods._events.times.prior import lean_on_prior
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases
 
@@ -89,7 +89,7 @@ class Busy:
         return np.outer(self.days, self.hours).ravel() * WEEK_HOURS
 
 
-def asked_hours(price: Price, number: int) -> Busy:
+def query_hours(price: Price, number: int) -> Busy:
     """Return how busy hours of the day and days of the week are.
 
     There are about ``number`` cases; few cases distinguish few hours. A case adds 2 to the parts of the day that are
@@ -143,13 +143,13 @@ def _shares(noisy: FloatArray, variance: float, total: float, prior: FloatArray 
     if prior is None or not prior.any():
         return found, told
     inside = prior.reshape(parts, -1)
-    found, weight = leaned(found, noisy / total, inside.sum(axis=1), variance / total**2)
+    found, weight = lean_on_prior(found, noisy / total, inside.sum(axis=1), variance / total**2)
     wide = inside.shape[1]
     inside = weight * inside / np.maximum(inside.sum(axis=1, keepdims=True), 1e-12) + (1 - weight) / wide
     return np.asarray((found[:, None] * inside / inside.sum(axis=1, keepdims=True)).ravel()), told or weight > 1 / 2
 
 
-def asked_unit(price: Price, number: int) -> int:
+def query_unit(price: Price, number: int) -> int:
     """Return the seconds that times are multiples of: a day, an hour, a minute, or 1.
 
     There are about ``number`` cases. A case adds 1 to the longest of these units of which all its known times are

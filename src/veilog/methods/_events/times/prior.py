@@ -59,7 +59,7 @@ def _has(log: EventLog, coding: Coding) -> bool:
     return coding.moments or not of_numbers or attribute_kind(log, name) in ("number", "whole number", "date")
 
 
-def leaned(
+def lean_on_prior(
     found: FloatArray, noisy: FloatArray, prior: FloatArray, variance: float, plain: FloatArray | None = None
 ) -> tuple[FloatArray, float]:
     """Return shares by a noisy answer and a prior, and the chance of its model.
@@ -74,14 +74,14 @@ def leaned(
     """
     found, expected = found / found.sum(), prior / prior.sum()
     plain = np.full(noisy.shape, 1 / noisy.size) if plain is None else plain
-    moved, likely = _explained(noisy - expected, (expected + plain) / 2, variance)
-    _, unlike = _explained(noisy - plain, plain, variance)
+    moved, likely = _explain_differences(noisy - expected, (expected + plain) / 2, variance)
+    _, unlike = _explain_differences(noisy - plain, plain, variance)
     chance = 1 / (1 + math.exp(min(unlike - likely, _MOST)))
     corrected = expected + moved * (found - expected)
     return np.asarray((1 - chance) * found + chance * corrected / corrected.sum()), chance
 
 
-def _explained(apart: FloatArray, wide: FloatArray, variance: float) -> tuple[FloatArray, float]:
+def _explain_differences(apart: FloatArray, wide: FloatArray, variance: float) -> tuple[FloatArray, float]:
     """Return the part of each difference that is misfit, and their log-likelihood.
 
     Misfits vary as widely as ``wide``; the rest is noise of this ``variance``."""

@@ -31,11 +31,11 @@ from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.logs.eventlog import START
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
-from veilog.methods._events.orders import CaseBlock, in_blocks
-from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
+from veilog.methods._events.orders import CaseBlock, run_in_blocks
+from veilog.methods._events.times.durations import directly_following
+from veilog.methods._events.times.histogram import Histograms, ReleasedRows, query_rows
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.prior import PriorTimes
-from veilog.methods._events.times.steps import directly_following
 from veilog.privacy.case_functions import Triples
 from veilog.privacy.cases import UNKNOWN_TIME, Cases, Coding
 from veilog.privacy.curator import Curator
@@ -56,17 +56,17 @@ _ONE = 2_520
 _SECOND = 1_000_000
 
 
-def with_starts(
+def add_starts(
     curator: Curator, epsilon: Fraction, delta: Fraction, cases: Repeated, times: IntArray, *more: Any
 ) -> tuple[IntArray, IntArray]:
     """Return the times of released events, and when each event began.
 
-    Some times are moved inside their case. Further arguments are those of :func:`asked_processing`."""
+    Some times are moved inside their case. Further arguments are those of :func:`query_processing`."""
     rng = generator(curator.randomness)
-    return asked_processing(curator, epsilon, delta, cases, *more).of(cases, times, rng)
+    return query_processing(curator, epsilon, delta, cases, *more).of(cases, times, rng)
 
 
-def asked_processing(
+def query_processing(
     curator: Curator,
     epsilon: Fraction,
     delta: Fraction,
@@ -79,8 +79,8 @@ def asked_processing(
     It uses epsilon, and delta where the noise is Gaussian."""
     events = _events(cases)
     cost = prices(curator, epsilon, delta, SHARES, {"processing": events.ratio, "overlaps": TABLES**-0.5}, prior)
-    took = _asked_processing(cost["processing"], events, cases)
-    overlaps = _asked_overlaps(cost["overlaps"], cases)
+    took = _query_seconds(cost["processing"], events, cases)
+    overlaps = _query_overlaps(cost["overlaps"], cases)
     if epsilon * len(cases) < ENOUGH * len(events.keys):
         remark(
             Message(
@@ -110,11 +110,11 @@ class ProcessingModel:
 
         def of_block(block: CaseBlock) -> None:
             ours = times[block.events]
-            moved, seconds = _worked(self.took, self.events, self.overlaps, block, ours)
+            moved, seconds = _place_work(self.took, self.events, self.overlaps, block, ours)
             ended[block.events] = ours + moved * _SECOND
             begun[block.events] = ended[block.events] - seconds * _SECOND
 
-        in_blocks(of_block, cases, rng)
+        run_in_blocks(of_block, cases, rng)
         return ended, begun
 
 
@@ -132,17 +132,17 @@ def _keys(codes: npt.NDArray[np.integer]) -> IntArray:
     return codes.astype(np.int64) + 1
 
 
-def _asked_processing(price: Price, events: ReleasedRows, cases: Repeated) -> Histograms:
+def _query_seconds(price: Price, events: ReleasedRows, cases: Repeated) -> Histograms:
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
-        at = np.flatnonzero(_known(block))
+        at = np.flatnonzero(_has_both_times(block))
         row = events.placed(_keys(block.codes[at]), len(cases.labels) + 1)
         return block.owners[at], row, block.times[at] - block.attributes[START][at]
 
     codings, purpose = (Coding(START, moments=True),), "how-long-events-take-by-activity"
-    return asked_rows(price, events, told, alphabet=cases.labels, codings=codings, purpose=purpose)
+    return query_rows(price, events, told, alphabet=cases.labels, codings=codings, purpose=purpose)
 
 
-def _known(block: Cases) -> BoolArray:
+def _has_both_times(block: Cases) -> BoolArray:
     """Return True for events with a start and an end, in order."""
     starts = block.attributes[START]
     return np.asarray((starts != UNKNOWN_TIME) & (block.times != UNKNOWN_TIME) & (starts <= block.times))
@@ -177,14 +177,14 @@ class _Overlaps:
         return np.asarray(common + between / (between + variance) * (raw - common))
 
 
-def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
+def _query_overlaps(price: Price, cases: Repeated) -> _Overlaps:
     """Return how many events follow the event before, and how many overlap it.
 
     A case adds 1 to each of two tables, shared out among its events; what is rounded off is lost."""
     size = len(cases.labels) + 1
 
     def features(block: Cases) -> Triples:
-        known = _known(block)
+        known = _has_both_times(block)
         known[block.offsets[:-1][block.lengths > 0]] = False
         known[1:] &= block.times[:-1] != UNKNOWN_TIME
         at = np.flatnonzero(known)
@@ -208,7 +208,7 @@ def _asked_overlaps(price: Price, cases: Repeated) -> _Overlaps:
 # Drawing ------------------------------------------------------------------------------------------------------------
 
 
-def _worked(
+def _place_work(
     took: Histograms, events: ReleasedRows, overlaps: _Overlaps, block: CaseBlock, times: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Return the seconds by which each released event moves, and those that it takes."""
@@ -219,9 +219,9 @@ def _worked(
     gaps, code, owner = (times[at] - times[at - 1]) / _SECOND, codes[at], block.owners[at]
     expected = np.asarray(np.bincount(code, 1 / (cases.lengths[owner] - 1), minlength=size), dtype=np.float64)
     wanted = np.round(overlaps.shares(expected) * np.bincount(code, minlength=size)).astype(np.int64)
-    drawn = _exchanged(seconds[at], gaps, code, wanted, rng)
+    drawn = _exchange_seconds(seconds[at], gaps, code, wanted, rng)
     longer = np.zeros(len(codes))
-    longer[at], seconds[at] = _made_room(drawn, gaps, _too_long(drawn, gaps, code, wanted, rng), owner, len(cases))
+    longer[at], seconds[at] = _make_room(drawn, gaps, _too_long(drawn, gaps, code, wanted, rng), owner, len(cases))
     whole = cases.lengths[cases.lengths > 0]
     firsts = cases.offsets[:-1][cases.lengths > 0]
     moves = np.cumsum(longer)
@@ -245,7 +245,7 @@ def _too_long(
     return found
 
 
-def _made_room(
+def _make_room(
     seconds: FloatArray, gaps: FloatArray, too_long: BoolArray, owner: IntArray, cases: int
 ) -> tuple[FloatArray, FloatArray]:
     """Return by how much gaps become longer or shorter, and what events then take.
@@ -262,7 +262,7 @@ def _made_room(
     return longer, np.where(too_long, gaps + need * more, seconds)
 
 
-def _exchanged(
+def _exchange_seconds(
     seconds: FloatArray, gaps: FloatArray, codes: IntArray, wanted: IntArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return the seconds, exchanged at random among events of the same code.

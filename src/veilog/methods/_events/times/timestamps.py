@@ -41,7 +41,7 @@ from veilog.errors import ParameterError
 from veilog.logs.variants import Repeated
 from veilog.messages import Message
 from veilog.methods._events.cells import cells_told
-from veilog.methods._events.orders import CaseBlock, in_blocks
+from veilog.methods._events.orders import CaseBlock, run_in_blocks
 from veilog.methods._events.times.calendar import (
     MADE_UP_WINDOW,
     CalendarTotals,
@@ -50,20 +50,27 @@ from veilog.methods._events.times.calendar import (
     check,
     drawn_starts,
 )
-from veilog.methods._events.times.durations import FEWEST_KINDS, DurationsByKind, asked_durations
-from veilog.methods._events.times.histogram import Histograms, ReleasedRows, asked_rows
+from veilog.methods._events.times.durations import (
+    FEWEST_KINDS,
+    DurationsByKind,
+    NoisySteps,
+    asked_durations,
+    directly_following,
+    gaps_of,
+    query_steps,
+)
+from veilog.methods._events.times.histogram import Histograms, ReleasedRows, query_rows
 from veilog.methods._events.times.hours import (
     DAYTIMES,
     UNITS,
     WEEK_HOURS,
     WeekClock,
-    asked_hours,
-    asked_unit,
     hour_of_week,
+    query_hours,
+    query_unit,
 )
 from veilog.methods._events.times.prices import Price, prices
 from veilog.methods._events.times.prior import PriorTimes
-from veilog.methods._events.times.steps import NoisySteps, asked_steps, directly_following, known_gaps
 from veilog.methods.method import advised
 from veilog.privacy.cases import Cases
 from veilog.privacy.curator import Curator
@@ -122,11 +129,11 @@ _L2_OVER_L1 = {
 def released_times(curator: Curator, epsilon: Fraction, cases: Repeated, **asked: Any) -> IntArray:
     """Return microseconds since 1970 UTC for every event of released cases.
 
-    The arguments are those of :func:`asked_times`."""
-    return asked_times(curator, epsilon, cases, **asked).times
+    The arguments are those of :func:`query_times`."""
+    return query_times(curator, epsilon, cases, **asked).times
 
 
-def asked_times(
+def query_times(
     curator: Curator,
     epsilon: Fraction,
     cases: Repeated,
@@ -147,7 +154,7 @@ def asked_times(
         raise ParameterError("times-without-events", parameter="times")
     check(window)
     rng = generator(curator.randomness)
-    shares, pairs = _asked(cases, epsilon, windowed=window is not None, known=prior is not None)
+    shares, pairs = _plan_queries(cases, epsilon, windowed=window is not None, known=prior is not None)
     of_pairs = {"pairs": pairs.ratio} if "pairs" in shares else {}
     cost = prices(curator, epsilon, delta, shares, {**_L2_OVER_L1, **of_pairs}, prior)
     courses, lasting = None, np.zeros(0)
@@ -156,9 +163,9 @@ def asked_times(
         lasting = durations.drawn(cases, rng)
         gaps = _gaps(cost["pairs"], pairs, cases.labels, durations.longest) if "pairs" in shares else None
         bounds = direct_bounds(rules, cases.labels) if rules else None
-        courses = _CaseCourses(durations, gaps, pairs, asked_steps(cost["steps"], lasting), bounds)
-    hours = asked_hours(cost["hours"], len(cases))
-    unit = asked_unit(cost["unit"], len(cases))
+        courses = _CaseCourses(durations, gaps, pairs, query_steps(cost["steps"], lasting), bounds)
+    hours = query_hours(cost["hours"], len(cases))
+    unit = query_unit(cost["unit"], len(cases))
     parts, outside = np.ones(1), 0.0
     if window is not None:
         parts, outside = asked_starts(cost["starts"], cost["finer starts"], window, len(cases))
@@ -244,7 +251,7 @@ class TimesModel:
                 seconds[block.events] = _courses(known, block, wanted.within(block.cases))
                 took[block.cases] = np.bincount(block.owners, seconds[block.events], minlength=len(block.sequences))
 
-            in_blocks(courses, cases, rng)
+            run_in_blocks(courses, cases, rng)
             begun(starts, took)
             if self.together is not None:
                 starts = self.together.matched(starts, took, rng)
@@ -258,11 +265,11 @@ class TimesModel:
             last = starts[block.cases][block.owners] // unit * unit + longest
             times[block.events] = np.minimum(found, last) * _SECOND
 
-        in_blocks(walk, cases, rng)
+        run_in_blocks(walk, cases, rng)
         return times
 
 
-def _asked(
+def _plan_queries(
     cases: Repeated, epsilon: Fraction, *, windowed: bool, known: bool
 ) -> tuple[dict[str, Fraction], ReleasedRows]:
     """Return the shares of the queries that are asked, and the pairs with rows.
@@ -344,11 +351,11 @@ def _gaps(price: Price, pairs: ReleasedRows, labels: tuple[str, ...], longest: i
     size = len(labels)
 
     def told(block: Cases) -> tuple[IntArray, IntArray, IntArray]:
-        at, rows = known_gaps(block)
+        at, rows = gaps_of(block)
         place = pairs.placed(_keys(block.codes, at, size), (size + 1) ** 2)
         return rows, place, block.times[at] - block.times[at - 1]
 
-    return asked_rows(price, pairs, told, longest, alphabet=labels, purpose="gaps-of-released-pairs")
+    return query_rows(price, pairs, told, longest, alphabet=labels, purpose="gaps-of-released-pairs")
 
 
 # Drawing ------------------------------------------------------------------------------------------------------------
@@ -416,11 +423,11 @@ def _walk(starts: IntArray, seconds: FloatArray, block: CaseBlock, clock: WeekCl
         wide = events[seconds[events] >= WIDE]
         planned_at, before = planned[wide], times[wide - 1]
         reach = np.minimum(REACH, NEAR * seconds[wide])
-        first, last = _shown(clock, planned_at, reach, before)
+        first, last = _clock_limits(clock, planned_at, reach, before)
         # A weekend is longer than that: where few busy hours are near, reach as far as the days beside it.
         quiet = last - first < QUIET * 2 * reach / 3_600
         reach = np.minimum(FAR, FAR_NEAR * seconds[wide[quiet]])
-        first[quiet], last[quiet] = _shown(clock, planned_at[quiet], reach, before[quiet])
+        first[quiet], last[quiet] = _clock_limits(clock, planned_at[quiet], reach, before[quiet])
         times[wide] = np.maximum(clock.when(first + block.rng.random(len(wide)) * (last - first)), before)
     return times
 
@@ -445,7 +452,9 @@ def _fitted_clock(starts: IntArray, seconds: FloatArray, block: CaseBlock, clock
     return WeekClock.of(busy.ravel())
 
 
-def _shown(clock: WeekClock, planned: FloatArray, reach: FloatArray, before: IntArray) -> tuple[FloatArray, FloatArray]:
+def _clock_limits(
+    clock: WeekClock, planned: FloatArray, reach: FloatArray, before: IntArray
+) -> tuple[FloatArray, FloatArray]:
     """Return the readings of the clock ``reach`` before and after what is planned.
 
     Neither is before the event before."""
