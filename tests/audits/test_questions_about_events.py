@@ -131,7 +131,7 @@ DOMAIN = Domain(
 ATTRIBUTES = openly.planned(
     "df-laplace", epsilon=20, domain=DOMAIN, attributes=["product", "team"], attributes_share="0.8"
 )
-PATHS = openly.planned("df-laplace", epsilon=3, domain=DOMAIN, attributes=["product"], attributes_share="0.5")
+PATHS = openly.planned("df-laplace", epsilon="1.5", domain=DOMAIN, attributes=["product"], attributes_share="0.5")
 NUMBERS = openly.planned("df-laplace", epsilon=40, domain=DOMAIN, attributes=["dose"], attributes_share="0.8")
 TIMES = openly.planned("df-laplace", epsilon=50, domain=DOMAIN, times="0.8")
 STARTS = openly.planned("df-laplace", epsilon=20, domain=DOMAIN, times="0.8", processing=True)
@@ -167,7 +167,7 @@ GOING = Attempt("a case more with two activities", going(False), going(True), ()
 MARKED = Attempt("a case more with the same attributes", marked(False), marked(True), ())
 QUESTIONS = {
     "together": Question("values-by-other-per-event", ATTRIBUTES, LOGS, 0.6),
-    "signs": Question("values-by-activities", PATHS, GOING, 0.6, kind="event cube sums"),
+    "signs": Question("values-by-activities", PATHS, GOING, 0.8, 0.5, 16_000, "event cube sums"),
     "processing": Question("how-long-events-take-by-activity", STARTS, STARTED, 0.6),
     "overlaps": Question("events-overlapping", STARTS, STARTED, 0.3),
     "hours": Question("hours-and-weekdays", TIMES, AT_ONCE, 0.5),
