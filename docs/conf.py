@@ -10,7 +10,8 @@ author = "the veilog authors"
 copyright = "the veilog authors, Apache-2.0"  # noqa: A001
 release = version = __version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+napoleon_numpy_docstring = False
 autodoc_member_order = "bysource"
 _ALIASES = (
     "Number",

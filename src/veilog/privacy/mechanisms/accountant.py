@@ -10,6 +10,7 @@ that the epsilon found is an upper bound. The library dp-accounting does the sum
 The noise that is added is discrete. A step's sum v is an integer vector and C is ``c`` units. Every coordinate gets an
 independent number of ``N_Z(0, s2)`` with ``s2 = s1**2 + 16``, ``s1 = noise_multiplier * c`` (:func:`integer_variance`).
 Every bound of the accountant for the continuous Gaussian with deviation s1 holds for it:
+
 1. *Let X be N(0, s1**2) and Y, given X, of N_Z(X, 16)*, the law on the integers with weights ``exp(-(y - X)**2 / 32)``.
    As v is an integer vector, v + Y has, given v + X, the law ``N_Z(v + X, 16)``. So it is the continuous mechanism's
    answer v + X, rounded at random by a rule that does not know v. That is post-processing. So all that holds for the
