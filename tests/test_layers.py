@@ -115,7 +115,7 @@ DATA_TYPES = {
         "TIMESTAMP",
         "EventLog",
         "as_dictionary",
-        "listed",
+        "encode_texts",
     },
     "veilog.logs.variants": {"Sequences", "Variants"},
     "veilog.logs.storage.stored_log": {"StoredLog"},

@@ -100,7 +100,7 @@ def test_whoever_is_at_a_terminal_is_asked_where_the_level_falls(
     releases: int,
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(confirmation, "at_a_terminal", lambda: True)
+    monkeypatch.setattr(confirmation, "is_terminal", lambda: True)
     monkeypatch.setattr("veilog.cli.shared.terminal.SafeConsole.input", lambda self, text: asked.append(text) or answer)
     command = ("release", log, log.with_name("a.xes"), *LAPLACE, "--epsilon")
     assert run(capsys, *command, "1")[0] == 0 and asked == []

@@ -25,7 +25,7 @@ import json
 import veilog
 from veilog.cli.shared.requests import ReleaseOptions, TrainOptions
 from veilog.web.pages.render import _environment
-from veilog.web.work.request import FIELDS, FURTHER, asked_for
+from veilog.web.work.request import FIELDS, FURTHER, requested_options
 
 request = veilog.plan("laplace", epsilon=1, activities="log", note="a b", rounds_of_review="2", urgent=True)
 form = {"method": "laplace", "epsilon": "1", "activities": "log", "note": "a b", "rounds_of_review": "2"}
@@ -38,7 +38,7 @@ print(json.dumps({
     "release": [name for name in ReleaseOptions.__dataclass_fields__],
     "train": [name for name in TrainOptions.__dataclass_fields__],
     "fields": FIELDS,
-    "form": asked_for({**form, "urgent": "on"}) == request,
+    "form": requested_options({**form, "urgent": "on"}) == request,
     "page": _environment().get_template("further.html").render(further=FURTHER, values={"note": "a b"}),
 }))
 """

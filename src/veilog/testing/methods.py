@@ -75,7 +75,7 @@ class Tape:
             answer, charges = self._next(asked)
             _totals(holder).extend(self.totals[number])
             if paid:
-                holder._query_key += 1
+                holder._asked += 1
             else:
                 holder._account.carry(charges)
         if name == "find_activities":  # it narrows the domain, also for a curator without this query
