@@ -186,7 +186,7 @@ def test_a_signal_leaves_nothing_of_the_log_behind(tmp_path: Path) -> None:
     [
         (">&-", ["info", "-", "--format", "csv"], 5, "Standard output cannot be written"),
         (">&-", ["info", "-", "--format", "csv", "--quiet"], 0, ""),
-        ("<&-", ["info", "-", "--format", "csv"], 1, "Standard input cannot be kept"),
+        ("<&-", ["info", "-", "--format", "csv"], 1, "Standard input could not be stored"),
         ("2>&-", ["info", "-", "--format", "xes"], 1, ""),
     ],
 )
