@@ -521,7 +521,7 @@ def earlier_run(found: Content | None, keeper: CheckpointFile) -> ResumedState:
         raise InputError("checkpoint-contents-inconsistent", path=keeper.path, reason=error) from None
 
 
-def choose_run(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
+def case_randomness(keeper: CheckpointFile | None, seed: int | None) -> noise.Randomness:
     """Return the randomness that chooses the cases of people who have too many.
 
     It chooses the same ones in all parts of a run.
@@ -717,7 +717,7 @@ def _train(
     account = chosen_ledger(ledger, seeded=seed is not None, progress=progress)
 
     keeper = None if checkpoint is None else CheckpointFile(checkpoint)
-    held = bound_units(log, protected, choose_run(keeper, seed))
+    held = bound_units(log, protected, case_randomness(keeper, seed))
     check_somebody(log, held)
 
     with contextlib.ExitStack() as stack:

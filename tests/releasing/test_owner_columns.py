@@ -17,7 +17,7 @@ from veilog.logs.eventlog import TIMESTAMP, TIMESTAMP_TYPE, EventLog
 from veilog.logs.synthetic.hospital import hospital
 from veilog.messages import OwnerMessage
 from veilog.releasing.owner import unknown_times
-from veilog.report.words import state_numbers
+from veilog.report.words import localise
 
 LOG = hospital(120, seed=1)
 AGES = tuple(sorted(set(LOG.cases.column("age group").to_pylist())))
@@ -43,7 +43,7 @@ def noted(log: EventLog, **more: object) -> dict[str, OwnerMessage]:
             assert not [
                 note
                 for note in released.owner_only.notes
-                if state_numbers(note) == note.english and "ledger" not in note.english
+                if localise(note) == note.english and "ledger" not in note.english
             ]
     return {note.code: note for note in released.owner_only.notes}
 

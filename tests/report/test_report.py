@@ -27,7 +27,7 @@ from veilog.privacy.curator import Curator
 from veilog.releasing.result import OwnerOnly
 from veilog.report import words
 from veilog.report.comparison import CONTROLS, attributes_shown
-from veilog.report.words import chances, state_numbers
+from veilog.report.words import chances, localise
 
 LOG = hospital(300, seed=1)
 VOID = {"meta", "img", "input", "br", "link"}
@@ -95,7 +95,7 @@ def test_it_says_what_was_released_and_what_is_guaranteed(proven: veilog.Release
     page = page_of(proven)
     g = proven.guarantee
     for said in ("travas", words.headline(g), words.factor(1), g.protects, g.neighbours, g.numerics):
-        assert state_numbers(said) in page.text
+        assert localise(said) in page.text
     assert (page.having("data-status"), page.having("data-said-by")) == (["proven"], ["program"])
     assert "ε = 1, δ = 0.0001" in page.text and "2.72" in page.text
     assert "questions" in page.at and "k-truncated symmetric geometric" in page.text

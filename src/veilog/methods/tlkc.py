@@ -382,9 +382,7 @@ class BackgroundKnowledge:
     values: int
 
 
-def remaining_patterns(
-    known: BackgroundKnowledge, bounds: TlkcSettings, remark: Callable[[Message], None]
-) -> BoolArray:
+def remaining_events(known: BackgroundKnowledge, bounds: TlkcSettings, remark: Callable[[Message], None]) -> BoolArray:
     """Return True for the events that are left when nothing violates any more."""
     ordered = bounds.background in ("sequence", "relative")
     place = equal_before(known.label * known.cases + known.case)
@@ -591,7 +589,7 @@ def tlkc(curator: Curator, request: Request, settings: TlkcSettings) -> EventLog
         _, label = np.unique(np.column_stack([label, times]), axis=0, return_inverse=True)
     known = _background_knowledge(events, label, chosen)
     request.progress("looking for violating patterns", None)
-    keep = remaining_patterns(known, settings, request.remark)
+    keep = remaining_events(known, settings, request.remark)
     if not keep.any():
         raise _all_suppressed(known, settings)
     released = _release_rest(log, events, keep, times, timed, chosen)

@@ -33,9 +33,9 @@ from veilog.report.words import (
     delta_sentence,
     figure,
     headline,
+    localise,
     other_accounts_sentence,
     other_releases_sentence,
-    state_numbers,
     strength_in_words,
     title_of_budget,
 )
@@ -136,7 +136,7 @@ def decision_facts(told: Told, cases: int, owner: OwnerSide | None = None) -> De
     tone, reasons, checks = TONES[g.strength], delta_sentence(g), _checks(told, owner)
     answer = _answer(g, checks)
     if not g.proven:
-        reasons = tuple(clean(capital(state_numbers(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
+        reasons = tuple(clean(capital(localise(reason))).rstrip(".") + "." for reason in g.reasons[:_SHOWN])
         if g.statements:
             models = short(", ".join(statement.model for statement in g.statements), 200)
             reasons += (gettext("The guarantee stated instead ({models}) protects against less.", models=models),)
@@ -155,7 +155,7 @@ def decision_facts(told: Told, cases: int, owner: OwnerSide | None = None) -> De
         tone = "bad" if tone == "bad" else "warn"
         answer, checks = gettext("The release is empty: there is nothing to send."), ()
     cautions = _cautions(g, cases, owner) + (() if checks else _persons(g, owner))
-    return Decision(g.strength, tone, headline(g), state_numbers(g.protects), answer, reasons, checks, cautions)
+    return Decision(g.strength, tone, headline(g), localise(g.protects), answer, reasons, checks, cautions)
 
 
 def _answer(g: Guarantee, checks: tuple[ShownCheck, ...]) -> str:
@@ -279,7 +279,7 @@ def _cautions(g: Guarantee, cases: int, owner: OwnerSide | None) -> tuple[str, .
             gettext("The log names the staff who did the work ({columns}): they are not protected.", columns=names)
         )
     if g.subset is not None:
-        said.append(gettext("It is of the {cases} alone.", cases=clean(state_numbers(g.subset.in_words))))
+        said.append(gettext("It is of the {cases} alone.", cases=clean(localise(g.subset.in_words))))
     return tuple(said)
 
 

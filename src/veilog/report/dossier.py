@@ -38,7 +38,7 @@ from veilog.report.explorer import clean
 from veilog.report.facts import dossier_facts
 from veilog.report.page import environment, style
 from veilog.report.release_facts import given_log, given_release
-from veilog.report.words import figure, state_numbers
+from veilog.report.words import figure, localise
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -52,7 +52,7 @@ _PLAIN: Mapping[str, Any] = {
     "_": gettext,
     "_p": pgettext,
     "ngettext": ngettext,
-    "stated": state_numbers,
+    "stated": localise,
     "figure": figure,
     "dated": format_date,
     "known_activities": knowledge_text,

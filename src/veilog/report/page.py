@@ -27,7 +27,7 @@ from veilog.report.decision import CONFIRMED, MARKS
 from veilog.report.explorer import COLOURS, clean, short, split_text
 from veilog.report.facts import Facts
 from veilog.report.flow_map import END, START
-from veilog.report.words import bind_numbers, figure, share_of, state_numbers
+from veilog.report.words import bind_numbers, figure, localise, share_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -132,7 +132,7 @@ def furnish(environment: Environment) -> Environment:
         unique=unique,
         dated=format_date,
         known_activities=knowledge_text,
-        stated=state_numbers,
+        stated=localise,
     )
     environment.globals.update(
         START=START,

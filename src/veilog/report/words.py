@@ -221,7 +221,7 @@ def _raised_text(found: re.Match[str]) -> str:
 # Statements of a release about itself, in the current language.
 
 
-def state_numbers(text: str | Message | OwnerMessage) -> str:
+def localise(text: str | Message | OwnerMessage) -> str:
     """Return a message's sentence or a marked text in the current language.
 
     Any other text stays as it is.

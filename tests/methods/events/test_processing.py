@@ -27,7 +27,7 @@ from veilog.methods._events.times.processing import add_starts
 from veilog.methods._events.times.timestamps import released_times
 from veilog.privacy.curator import Curator
 from veilog.privacy.mechanisms import noise
-from veilog.report.words import state_numbers
+from veilog.report.words import localise
 
 OVERLAPPING = ("Blood test", "ECG")
 LOG = draw_starts(HOSPITAL, overlapping=OVERLAPPING)
@@ -137,7 +137,7 @@ def test_a_release_says_where_noise_hides_how_long_events_take(epsilon: str, rou
     add_starts(curator, Fraction(epsilon), Fraction(0), cases, times, said.append)
     assert ("durations-of-events-rough" in [message.code for message in said]) == rough
     with spoken("nl"):
-        assert all(state_numbers(text) != text for text in said)
+        assert all(localise(text) != text for text in said)
 
 
 # What it costs, and what is refused

@@ -277,7 +277,7 @@ def test_a_release_that_fails_its_check_is_never_there(monkeypatch: pytest.Monke
     def everything(known: BackgroundKnowledge, bounds: TlkcSettings, remark: object) -> np.ndarray:
         return np.ones(len(known.label), dtype=np.bool_)
 
-    monkeypatch.setattr("veilog.methods.tlkc.remaining_patterns", everything)
+    monkeypatch.setattr("veilog.methods.tlkc.remaining_events", everything)
     with refused(OutputError, "release-check-failed", what=Message("groups-too-few-match", number=1, pattern="<b>")):
         released(log_of([("a",)] * 5 + [("b",)]), k=2, background="set").save(tmp_path / "out.xes")
     assert list(tmp_path.iterdir()) == []

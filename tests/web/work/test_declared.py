@@ -16,7 +16,7 @@ from veilog.logs import files
 from veilog.logs.synthetic.hospital import hospital
 from veilog.methods import METHODS
 from veilog.privacy.partition import Partition
-from veilog.report.words import state_numbers
+from veilog.report.words import localise
 from veilog.web.jobs.records import LogRecord, ServerSettings
 from veilog.web.jobs.results import to_text
 from veilog.web.pages import render as pages
@@ -192,7 +192,7 @@ def test_words_and_colour_follow_the_strength_everywhere(
     assert verdict(page) == (tone, strength, epsilon)
     assert learnt in page and "Protected" not in page
     nobody = strength == "none in practice"
-    assert state_numbers(result.guarantee.protects) in page
+    assert localise(result.guarantee.protects) in page
     assert (tone == "bad") == ("about-people" in says(page))
     answer = "Treat it as you treat" if nobody else "The names of all activities of the log are no secret"
     assert page.index(answer) < page.index("Download") < page.index("Holds only if")

@@ -116,7 +116,7 @@ def evolve(
     aims = [{"similarity": constants.similarity, "models": constants.models}[aim] for aim in _AIMS[settings.for_]]
     remark(request, plan, sketch.shortened, bool(aims))
     synthetic, *others = release_of(activities, sketch, pool, p, asked[-1], plan, rng, aims)
-    for name, other in zip(_settings_remarks(settings), others, strict=True):
+    for name, other in zip(_other_aims(settings), others, strict=True):
         request.beside(name, other if real is None else _merge_found(other, real))
     if real is None:
         return synthetic
@@ -247,7 +247,7 @@ def _fit_votes(
     return fit_of_counts(prior.usual, found, plan.estimates[0], plan.trust, sweeps)
 
 
-def _settings_remarks(settings: EvolveSettings) -> tuple[str, ...]:
+def _other_aims(settings: EvolveSettings) -> tuple[str, ...]:
     return () if settings.only_real else _AIMS[settings.for_][1:]
 
 
@@ -261,6 +261,6 @@ EVOLVE = our_method(
         of_use=lambda settings: settings.real_share is None or settings.real_share > 0,
         buys="frequent real variants can be added",
     ),
-    beside=_settings_remarks,
+    beside=_other_aims,
     needs=lambda settings: frozenset({"activities"}),
 )

@@ -46,7 +46,7 @@ from veilog.web.pages.outlook import Outlook
 from veilog.web.work.accounts import AccountSeen, persons_of, segments
 from veilog.web.work.comparison import map_of, use_cases_of
 from veilog.web.work.preview import FormPreview, Refused
-from veilog.web.work.release_job import state_guarantee as stated_by_owner
+from veilog.web.work.release_job import stated_conditions as stated_by_owner
 from veilog.web.work.request import (
     ENDINGS,
     FIELD,

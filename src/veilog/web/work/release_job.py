@@ -376,7 +376,7 @@ def signature_in(out: Path) -> Signature | None:
     return None
 
 
-def state_guarantee(made: ReleasedLog) -> frozenset[str]:
+def stated_conditions(made: ReleasedLog) -> frozenset[str]:
     """Return the codes of the conditions that the data owner stated in the request."""
     return frozenset(condition.code for condition in made.guarantee.conditions if condition.said_by == "owner")
 
@@ -390,7 +390,7 @@ def sign(out: Path, made: ReleasedLog, name: str, ticked: Collection[str]) -> Si
     if not who:
         raise Problem(400, "signature-without-name")
     asked = (c.code for c in decision_facts(made.known, made.cases, made.owner).checks if c.state == "to-confirm")
-    codes = tuple(code for code in asked if code in ticked or code in state_guarantee(made))
+    codes = tuple(code for code in asked if code in ticked or code in stated_conditions(made))
     given = Signature(who, datetime.datetime.now(datetime.UTC).date().isoformat(), codes)
     with atomic_target(out / _SIGNED) as file:
         file.write(json.dumps(to_plain(given)).encode())
