@@ -16,9 +16,10 @@ from benchmark import CPU, NO_LOG, PEAK, WALL, benchmark, grid
 from columns import Column
 from timing import timed
 from veilog.experiments.experiment import Cell, Given, Measured
+from veilog.logs.edits import edit_matrix
 from veilog.logs.variants import Variants
 from veilog.measures.similarity import absolute_log_difference, relative_log_similarity
-from veilog.measures.similarity.distances import levenshtein_block
+from veilog.measures.similarity.distances import as_strings
 from veilog.measures.similarity.transport import matrix_costs, transport
 from veilog.methods.pripel import match
 
@@ -40,7 +41,7 @@ def loan_log(variants: int, seed: int, activities: int = 24, length: int = 20) -
 
 
 def normalised(a: Variants, b: Variants) -> np.ndarray:
-    return levenshtein_block(a.sequences, b.sequences) / np.maximum(a.lengths[:, None], b.lengths)
+    return edit_matrix(*as_strings(a.sequences, b.sequences)) / np.maximum(a.lengths[:, None], b.lengths)
 
 
 def plain_pot(a: Variants, b: Variants) -> Callable[[], tuple[float, float | None]]:

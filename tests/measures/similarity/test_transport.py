@@ -12,8 +12,9 @@ from scipy.optimize import linear_sum_assignment, linprog
 import veilog.measures.similarity.distances as distances_module
 import veilog.measures.similarity.transport as transport_module
 from veilog.errors import SolverError
+from veilog.logs.edits import edit_matrix
 from veilog.logs.variants import Variants
-from veilog.measures.similarity.distances import as_strings, edit_distances, levenshtein_block
+from veilog.measures.similarity.distances import as_strings, edit_distances
 from veilog.measures.similarity.transport import LARGEST_MASS, Costs, matrix_costs, transport
 
 
@@ -184,7 +185,7 @@ def test_only_blocks_of_the_costs_are_asked_for(few_arcs):
 def test_levenshtein_blocks_align_labels():
     a = Variants.from_dict({("b", "c"): 1, (): 1}).sequences
     b = Variants.from_dict({("a", "b", "c"): 1, ("c",): 1}).sequences
-    block = levenshtein_block(a, b)
+    block = edit_matrix(*as_strings(a, b))
     assert [[a[i], b[j], int(block[i, j])] for i in range(2) for j in range(2)] == [
         [(), ("c",), 1],
         [(), ("a", "b", "c"), 3],
@@ -197,7 +198,7 @@ def test_levenshtein_blocks_align_labels():
 def test_distances_are_kept_in_a_type_that_holds_them(length, dtype):
     a = Variants.from_dict({("a",) * length: 1, ("a",): 1}).sequences
     b = Variants.from_dict({("b",) * length: 1, (): 1}).sequences
-    block = levenshtein_block(a, b)
+    block = edit_matrix(*as_strings(a, b))
     assert block.dtype == dtype
     assert block.max() == length
 
@@ -217,10 +218,10 @@ def test_distances_kept_or_not_are_the_same():
 def test_more_activities_than_there_are_characters(monkeypatch):
     a = Variants.from_dict({tuple("abcab"): 1, tuple("ca"): 1, (): 1}).sequences
     b = Variants.from_dict({tuple("bdb"): 1, tuple("aacab"): 1}).sequences
-    expected = levenshtein_block(a, b)
+    expected = edit_matrix(*as_strings(a, b))
     monkeypatch.setattr(distances_module, "_CHARACTERS", 3)
     assert isinstance(as_strings(a, b)[0][0], tuple)
-    assert np.array_equal(levenshtein_block(a, b), expected)
+    assert np.array_equal(edit_matrix(*as_strings(a, b)), expected)
 
 
 @pytest.mark.slow
@@ -229,4 +230,4 @@ def test_activities_whose_codes_are_no_characters_of_their_own():
     labels = [f"{i:05}" for i in range(0xD802)]
     a = Variants.from_sequences([labels[-1:], labels]).sequences
     b = Variants.from_sequences([labels[-2:], labels[:-1]]).sequences
-    assert levenshtein_block(a, b).tolist() == [[1, len(labels) - 1], [len(labels) - 2, 1]]
+    assert edit_matrix(*as_strings(a, b)).tolist() == [[1, len(labels) - 1], [len(labels) - 2, 1]]

@@ -13,9 +13,10 @@ from rich.console import Console
 from veilog import Variants, compare
 from veilog.cli.shared.measures import comparison_table
 from veilog.errors import ParameterError
+from veilog.logs.edits import edit_matrix
 from veilog.measures.similarity import _bounds, difference, measure
 from veilog.measures.similarity.difference import Buffer, absolute_log_difference
-from veilog.measures.similarity.distances import CostKind, cost_of, levenshtein_of
+from veilog.measures.similarity.distances import CostKind, cost_of
 from veilog.measures.similarity.measure import Matching, relative_log_similarities, relative_log_similarity
 from veilog.measures.similarity.transport import matrix_costs, transport
 
@@ -91,7 +92,7 @@ def test_no_plan_costs_less_whatever_the_prices(kind: CostKind, highest: float) 
         near = rng.integers(0, len(problem.columns), size=(len(problem.rows), 3))
         prices = highest - rng.random(len(problem.columns)) * (seed / 20)
         known = _matrix(problem, "normalised")[np.arange(len(near))[:, None], near]
-        given = _bounds.Prices(prices, (known - prices[near]).min(axis=1))
+        given = _bounds.Prices(prices, near, known)
         (low,), _ = _values(_bounds.least_costs(problem, given, [kind]))
         assert low <= transport(problem.a, problem.b, matrix_costs(matrix)).cost + 1e-6
 
@@ -106,12 +107,23 @@ def test_a_cheap_plan_moves_everything(monkeypatch: pytest.MonkeyPatch, biddings
         flows, edits, prices = _bounds.cheap_plan(problem)
         assert _supplied(flows, *matrix.shape) == (problem.a.tolist(), problem.b.tolist())
         lengths = [np.array([len(s) for s in side]) for side in (problem.rows, problem.columns)]
-        assert (edits == levenshtein_of(problem.rows, problem.columns)[flows.rows, flows.columns]).all()
+        assert (edits == edit_matrix(problem.rows, problem.columns)[flows.rows, flows.columns]).all()
         costs = cost_of("normalised", edits, lengths[0][flows.rows], lengths[1][flows.columns])
         optimum = transport(problem.a, problem.b, matrix_costs(matrix)).cost
         assert _values(_bounds.least_costs(problem, prices, ["normalised"]))[0][0] <= optimum
         assert optimum <= costs @ flows.mass + 1e-9 <= 2.5 * optimum
         assert (prices.values <= 0).all()
+
+
+def test_prices_that_are_too_high_are_made_smaller() -> None:
+    problem, _ = _problem(np.random.default_rng(3), "normalised")
+    given = _bounds.cheap_plan(problem)[2]
+    high = _bounds.Prices(5 * given.values, given.known, given.costs)
+    scaled, below, above = (
+        _values(_bounds.least_costs(problem, prices, ["normalised"]))[0][0]
+        for prices in (_bounds._scaled(problem, high), given, high)
+    )
+    assert scaled >= below > above
 
 
 @pytest.mark.parametrize("law", ["rare", "even", "beta"])
@@ -161,7 +173,7 @@ def _problem(rng: np.random.Generator, kind: CostKind) -> tuple[_bounds.Transpor
 
 def _matrix(problem: _bounds.TransportProblem, kind: CostKind) -> np.ndarray:
     lengths = [np.array([len(s) for s in side]) for side in (problem.rows, problem.columns)]
-    return cost_of(kind, levenshtein_of(problem.rows, problem.columns), lengths[0][:, None], lengths[1])
+    return cost_of(kind, edit_matrix(problem.rows, problem.columns), lengths[0][:, None], lengths[1])
 
 
 def _values(found: tuple[dict[CostKind, float], bool]) -> tuple[list[float], bool]:

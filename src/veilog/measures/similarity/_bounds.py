@@ -11,6 +11,7 @@ there are more, rows are drawn at random, and it holds but for a chance of :data
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,9 +21,10 @@ from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cpdist
 
 from veilog._typing import AnyFloatArray, FloatArray, IntArray
+from veilog.logs.edits import Strings, edit_matrix, lengths_of
 from veilog.logs.variants import Sequences
 from veilog.measures.measure import Progress
-from veilog.measures.similarity.distances import CostKind, Strings, as_sequences, cost_of, levenshtein_of
+from veilog.measures.similarity.distances import CostKind, as_sequences, cost_of
 from veilog.measures.similarity.transport import north_west
 
 EXACT_PAIRS = 1 << 20
@@ -35,18 +37,21 @@ ERROR = 1e-6
 
 _NEAR_PAIRS, _SAMPLED_PAIRS = 40_000_000, 40_000_000
 """Distances in which the first round looks for near columns, and by which prices are held against all columns."""
+_SCALED_PAIRS = 4_000_000
+"""Distances by which the scale of the prices is chosen."""
 _ROUNDS = 8
 """In each the rows that are left over choose among the columns that are left over; the rest is laid out in order."""
 _BIDDINGS = 2000
 _LISTED = 32
 """Near columns that a row knows."""
-_BOX, _COLUMN_BOX, _BOXES = 64, 16, 4096
+_BOX, _COLUMN_BOX, _BOXES = 32, 16, 4096
 """Sequences that are compared with the same others; more where there would be more boxes than that."""
-_DIMENSIONS = 32
-_STRIP = 1 << 22
+_DIMENSIONS, _BUCKETS, _LEARNT = 16, 512, 8192
+_STRIP = 1 << 18
+"""Costs held at once, so that they stay in the processor's cache."""
 _STEP = np.float32(0.02)
 """Step by which a bid exceeds the worth of a column; in a round the plan costs at most as much more."""
-_WILLING = 1.2
+_WILLING = 1.5
 _CRUMB = 1 / 64
 """A part of a mass below which it is not moved again."""
 _FAR = np.float32(9)
@@ -64,10 +69,17 @@ class Flows:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """Prices of columns, and each row's least cost beyond the price among known ones."""
+    """Prices of columns; each row knows the costs of some of them."""
 
-    values: FloatArray
-    nearest: FloatArray
+    values: AnyFloatArray
+    known: IntArray
+    costs: AnyFloatArray
+
+    @property
+    def nearest(self) -> FloatArray:
+        """Each row's least cost beyond the price among the columns that it knows."""
+        least: FloatArray = (self.costs - self.values[self.known]).min(axis=1).astype(float)
+        return least
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +121,7 @@ def cheap_plan(problem: TransportProblem) -> tuple[Flows, IntArray, Prices]:
     found.append(Flows(np.flatnonzero(a)[i], np.flatnonzero(b)[j], mass))
     whole = Flows(*(np.concatenate([getattr(f, name) for f in found]) for name in ("rows", "columns", "mass")))
     assert first is not None, "there is something to move"
-    return whole, _distances_of(whole, problem), first
+    return whole, _distances_of(whole, problem), _scaled(problem, first)
 
 
 def auction(a: IntArray, b: IntArray, columns: IntArray, costs: AnyFloatArray) -> tuple[Flows, Prices]:
@@ -161,8 +173,7 @@ def auction(a: IntArray, b: IntArray, columns: IntArray, costs: AnyFloatArray) -
         prices[dearer] = np.maximum(prices[dearer], lowest[out])
         taken = np.concatenate([taken[:, ~again], np.stack([rows, at, got])[:, sold]], axis=1)
         bids = np.concatenate([bids[~again], offered[sold]])
-    nearest = (costs + prices[columns]).min(axis=1)
-    return Flows(*taken), Prices(-prices.astype(float), nearest.astype(float))
+    return Flows(*taken), Prices(-prices, columns, costs)
 
 
 def _room(room: IntArray, mass: IntArray, starts: IntArray) -> IntArray:
@@ -211,7 +222,7 @@ def least_costs(
     chosen, back = np.unique(drawn, return_inverse=True)
     found: dict[CostKind, float] = {}
     rounding = 1e-6 * (1 + float(np.abs(values).max())) * float(a.sum())
-    for kind, least in _least_distances(problem, chosen, values, kinds).items():
+    for kind, least in _least_costs_of(problem, chosen, values, kinds).items():
         if certain:
             value = float(a @ least)
         else:
@@ -240,19 +251,41 @@ def highest_mean(values: FloatArray, error: float) -> float:
     return high
 
 
-def _least_distances(
-    problem: TransportProblem, rows: IntArray, prices: FloatArray, kinds: Sequence[CostKind]
+def _scaled(problem: TransportProblem, prices: Prices) -> Prices:
+    """Return the prices times the factor that makes the lower end of some rows highest.
+
+    A row knows few of the columns, and bids more for these than they are worth among all.
+    """
+    a, b = problem.a / problem.a.sum(), problem.b / problem.b.sum()
+    drawn = np.random.default_rng(1).choice(len(a), max(1, _SCALED_PAIRS // len(b)), p=a)
+    factors = np.linspace(0, 1, 11, dtype=np.float32)
+    worth = np.zeros(len(factors))
+    for costs in _all_costs(problem, drawn, "normalised"):
+        worth += [float((costs - factor * prices.values).min(axis=1).sum()) for factor in factors]
+    worth = worth / len(drawn) + factors * float(b @ prices.values)
+    return Prices(prices.values * factors[worth.argmax()], prices.known, prices.costs)
+
+
+def _least_costs_of(
+    problem: TransportProblem, rows: IntArray, prices: AnyFloatArray, kinds: Sequence[CostKind]
 ) -> dict[CostKind, FloatArray]:
     """Return the least cost beyond the price of all columns, for each of these rows."""
-    narrow, others = prices.astype(np.float32), _lengths(problem.columns)
     found: dict[CostKind, list[AnyFloatArray]] = {kind: [] for kind in kinds}
-    step = max(1, _STRIP // len(problem.columns))
+    for costs, kind in zip(_all_costs(problem, rows, *kinds), itertools.cycle(kinds), strict=False):
+        found[kind].append((costs - prices).min(axis=1))
+    return {kind: np.concatenate(least).astype(float) for kind, least in found.items()}
+
+
+def _all_costs(problem: TransportProblem, rows: IntArray, *kinds: CostKind) -> Iterator[AnyFloatArray]:
+    """Yield the costs from some of these rows to all columns, of each kind, and so on."""
+    others = lengths_of(problem.columns).astype(np.float32)
+    step, strip = max(_BOX, _STRIP // len(others)), max(1, _STRIP // len(others))
     for start in range(0, len(rows), step):
         some = [problem.rows[k] for k in rows[start : start + step].tolist()]
-        edits, lengths = levenshtein_of(some, problem.columns), _lengths(some)
-        for kind, least in found.items():
-            least.append((cost_of(kind, edits, lengths[:, None], others) - narrow).min(axis=1))
-    return {kind: np.concatenate(least).astype(float) for kind, least in found.items()}
+        edits, lengths = edit_matrix(some, problem.columns), lengths_of(some)[:, None].astype(np.float32)
+        for first in range(0, len(some), strip):
+            part = slice(first, first + strip)
+            yield from (cost_of(kind, edits[part], lengths[part], others) for kind in kinds)
 
 
 # Which columns are near ----------------------------------------------------------------------------------------------
@@ -266,71 +299,75 @@ def _near(
     near, costs = np.zeros((len(rows), listed), dtype=np.int32), np.full((len(rows), listed), _FAR)
     strings = np.empty(len(columns), dtype=object)
     strings[:] = [problem.columns[k] for k in columns.tolist()]
-    others = _lengths(strings)
+    others = lengths_of(problem.columns)[columns].astype(np.float32)
     for box, theirs in _boxes(features[0][rows], features[1][columns], max(listed, _NEAR_PAIRS // len(problem.rows))):
         some = [problem.rows[k] for k in rows[box].tolist()]
-        edits = levenshtein_of(some, strings[theirs].tolist())
-        w = cost_of("normalised", edits, _lengths(some)[:, None], others[theirs])
-        width = min(listed, len(theirs))
-        order = np.argpartition(w, width - 1, axis=1)[:, :width]
-        near[box, :width], costs[box, :width] = theirs[order], np.take_along_axis(w, order, axis=1)
+        edits = edit_matrix(some, strings[theirs].tolist())
+        w = cost_of("normalised", edits, lengths_of(some)[:, None].astype(np.float32), others[theirs])
+        order = np.argpartition(w, listed - 1, axis=1)[:, :listed]
+        near[box], costs[box] = theirs[order], np.take_along_axis(w, order, axis=1)
     return near, costs
 
 
 def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[tuple[IntArray, IntArray]]:
     """Yield boxes of rows, each with about ``count`` columns of the nearest boxes."""
     if count >= len(columns):
-        whole, step = np.arange(len(rows)), max(1, _STRIP // len(columns))
-        yield from ((whole[start : start + step], np.arange(len(columns))) for start in range(0, len(rows), step))
+        step = max(1, _STRIP // len(columns))
+        yield from ((box, np.arange(len(columns))) for box in _cut_into_boxes(rows, step))
         return
-    own, others = (
-        _cut_into_boxes(rows, max(_BOX, len(rows) // _BOXES)),
-        _cut_into_boxes(columns, max(_COLUMN_BOX, len(columns) // _BOXES)),
-    )
-    middles, centres = (
-        np.stack([side[box].mean(axis=0) for box in boxes]) for side, boxes in ((rows, own), (columns, others))
-    )
-    chosen, sizes = min(len(others), -(-count * len(others) // len(columns))), (centres**2).sum(axis=1)
-    for box, middle in zip(own, middles, strict=True):
-        nearest = np.argpartition(sizes - 2 * centres @ middle, chosen - 1)[:chosen]
-        yield box, np.concatenate([others[k] for k in nearest.tolist()])
+    own = _cut_into_boxes(rows, max(_BOX, len(rows) // _BOXES))
+    others = _cut_into_boxes(columns, max(_COLUMN_BOX, len(columns) // _BOXES))
+    centres = columns[others].mean(axis=1)
+    chosen, sizes = min(len(others), -(-count // others.shape[1])), (centres**2).sum(axis=1)
+    for box in own:
+        far = sizes - 2 * centres @ rows[box].mean(axis=0)
+        yield box, others[np.argpartition(far, chosen - 1)[:chosen]].ravel()
 
 
-def _cut_into_boxes(features: AnyFloatArray, size: int) -> list[IntArray]:
-    """Return members of boxes up to this size; a larger box is halved at its widest."""
-    found, open_ = [], [np.arange(len(features))]
+def _cut_into_boxes(features: AnyFloatArray, size: int) -> IntArray:
+    """Return boxes of near members, each of this size; the last two may overlap.
+
+    What is larger than a box is halved where it is widest.
+    """
+    parts, open_ = [], [np.arange(len(features))]
     while open_:
         members = open_.pop()
         if len(members) <= size:
-            found.append(members)
+            parts.append(members)
             continue
         widest = int(features[members[:: max(1, len(members) // 512)]].var(axis=0).argmax())
         half = len(members) // 2
         order = np.argpartition(features[members, widest], half)
         open_ += [members[order[:half]], members[order[half:]]]
-    return found
+    size = min(size, len(features))
+    starts = np.minimum(np.arange(0, len(features), size), len(features) - size)
+    return np.concatenate(parts)[starts[:, None] + np.arange(size)]
 
 
 def _features(*sides: Sequences) -> tuple[AnyFloatArray, AnyFloatArray]:
-    """Return a row a sequence: a random projection of its activities and neighbours."""
-    random = np.random.default_rng(0)
-    labels = len(sides[0].labels) + 1
-    single = random.standard_normal((labels, _DIMENSIONS), dtype=np.float32)
-    pairs = random.standard_normal((1 << 16, _DIMENSIONS), dtype=np.float32)
-    found: list[Any] = []
+    """Return a row a sequence: its directly-follows pairs in the directions of most variance.
+
+    Pairs are counted in buckets. Some sequences of the second side give the directions.
+    """
+    some = sides[1].take(np.random.default_rng(0).permutation(len(sides[1]))[:_LEARNT])
+    places = np.repeat(np.arange(len(some)), some.lengths) * _BUCKETS + _buckets(some)
+    counts = np.bincount(places, minlength=len(some) * _BUCKETS).reshape(-1, _BUCKETS).astype(np.float32)
+    counts -= counts.mean(axis=0)
+    directions = np.ascontiguousarray(np.linalg.eigh(counts.T @ counts)[1][:, -_DIMENSIONS:])
+    found = []
     for side in sides:
         rows = np.zeros((len(side), _DIMENSIONS), dtype=np.float32)
         for start in range(0, len(side), 1 << 13):
             part = side.rows(start, min(start + (1 << 13), len(side)))
-            codes, filled = part.codes.astype(np.int64), np.flatnonzero(part.lengths)
-            before = np.append(labels - 1, codes[:-1])
-            before[part.offsets[filled]] = labels - 1
-            each = pairs[(before * labels + codes) % len(pairs)] + np.float32(2**0.5) * single[codes]
+            filled = np.flatnonzero(part.lengths)
             if len(filled):
-                rows[start + filled] = np.add.reduceat(each, part.offsets[filled])
+                rows[start + filled] = np.add.reduceat(directions[_buckets(part)], part.offsets[filled])
         found.append(rows)
     return found[0], found[1]
 
 
-def _lengths(strings: Any) -> AnyFloatArray:
-    return np.array([len(s) for s in strings], dtype=np.float32)
+def _buckets(side: Sequences) -> IntArray:
+    """Return the bucket of each activity and the one before it, or the start."""
+    before = np.append(-1, side.codes[:-1]).astype(np.int64)
+    before[side.offsets[:-1][side.lengths > 0]] = -1
+    return (before * len(side.labels) + side.codes) % _BUCKETS

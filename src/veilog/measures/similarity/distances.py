@@ -9,18 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz.distance import Levenshtein
-from rapidfuzz.process import cdist
 
 from veilog._typing import AnyFloatArray, FloatArray, IntArray
+from veilog.logs.edits import DistanceArray, Strings, edit_matrix, lengths_of
 from veilog.logs.variants import Sequences
 from veilog.measures.measure import Progress
 from veilog.measures.similarity.transport import Costs
-
-Strings = list[Any]
-"""Sequences as strings of one character an activity (tuples of codes where there are more activities than
-characters): what the string-distance library compares fastest."""
-
-DistanceArray = npt.NDArray[np.unsignedinteger]
 
 _CHARACTERS = 0x110000
 _BLOCK = 1 << 20
@@ -47,7 +41,7 @@ class EditDistances:
         """The distances of the rows ``start`` up to ``stop`` to all columns."""
         if self.kept is not None:
             return self.kept[start:stop]
-        return _cdist(self.rows[start:stop], self.columns, _narrowest(self.row_lengths, self.column_lengths))
+        return edit_matrix(self.rows[start:stop], self.columns)
 
     def pairs(self, rows: IntArray, columns: IntArray) -> IntArray:
         """The distances of single pairs."""
@@ -122,50 +116,23 @@ def _codes(strings: Strings) -> npt.NDArray[np.int32]:
     return np.fromiter(itertools.chain.from_iterable(strings), dtype=np.int32)
 
 
-def levenshtein_block(a: Sequences, b: Sequences) -> DistanceArray:
-    """Return Levenshtein distances from ``a`` to ``b``, as uint8, uint16 or uint32.
-
-    Insertions, deletions and substitutions cost 1. Activities are compared by name. The matrix has ``len(a)`` rows;
-    for a part of it give ``a.rows(start, stop)``.
-    """
-    return levenshtein_of(*as_strings(a, b))
-
-
-def levenshtein_of(rows: Strings, columns: Strings) -> DistanceArray:
-    """The distances of strings from :func:`as_strings`, in the narrowest type."""
-    return _cdist(rows, columns, np.min_scalar_type(max(map(len, (*rows, *columns)), default=0)))
-
-
 def edit_distances(
     rows: Strings, columns: Strings, *, keep_bytes: int = KEPT_BYTES, progress: Progress | None = None
 ) -> EditDistances:
     """Return distances of strings; kept if the matrix takes at most ``keep_bytes``."""
-    row_lengths = np.array([len(s) for s in rows], dtype=np.int64)
-    column_lengths = np.array([len(s) for s in columns], dtype=np.int64)
-    dtype = _narrowest(row_lengths, column_lengths)
+    row_lengths, column_lengths = lengths_of(rows), lengths_of(columns)
+    dtype = np.min_scalar_type(int(max(row_lengths.max(initial=0), column_lengths.max(initial=0))))
     kept: DistanceArray | None = None
     if len(rows) * len(columns) * dtype.itemsize <= keep_bytes:
         kept = np.empty((len(rows), len(columns)), dtype=dtype)
         # Blocks of many rows let the library compare several sequences at once; small enough to get Ctrl-C through.
         step = max(1, 16 * _BLOCK // max(1, len(columns)))
         for start in range(0, len(rows), step):
-            kept[start : start + step] = _cdist(rows[start : start + step], columns, dtype)
+            kept[start : start + step] = edit_matrix(rows[start : start + step], columns)
             if progress is not None and len(rows) > step:
                 progress("Comparing variants", min(1.0, (start + step) / len(rows)))
         kept.setflags(write=False)
     return EditDistances(rows, columns, row_lengths, column_lengths, kept)
-
-
-def _narrowest(row_lengths: IntArray, column_lengths: IntArray) -> np.dtype[Any]:
-    """Return the narrowest type for every distance; none exceeds the longer sequence."""
-    return np.min_scalar_type(int(max(row_lengths.max(initial=0), column_lengths.max(initial=0))))
-
-
-def _cdist(rows: Strings, columns: Strings, dtype: np.dtype[Any]) -> DistanceArray:
-    if not rows or not columns:
-        return np.zeros((len(rows), len(columns)), dtype=dtype)
-    matrix: DistanceArray = cdist(rows, columns, scorer=Levenshtein.distance, dtype=dtype)
-    return matrix
 
 
 # Costs to move a case from one sequence to another, by their distance and their lengths ------------------------------

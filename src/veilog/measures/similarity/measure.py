@@ -16,6 +16,7 @@ import numpy as np
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
+from veilog.logs.edits import Strings
 from veilog.logs.variants import Variants
 from veilog.measures.measure import Found, Pair, Progress, our_measure
 from veilog.measures.similarity._bounds import EXACT_PAIRS, MOST_PAIRS, TransportProblem, cheap_plan, least_costs
@@ -23,7 +24,6 @@ from veilog.measures.similarity.distances import (
     KEPT_BYTES,
     CostKind,
     EditDistances,
-    Strings,
     as_strings,
     edit_costs,
     edit_distances,

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from veilog._typing import BoolArray, FloatArray, IntArray
+from veilog.logs.edits import Strings
 from veilog.methods.evolve.chain import Chain, relation_sums
 from veilog.methods.evolve.constants import Constants
 from veilog.methods.evolve.structure import Weighted
-from veilog.methods.evolve.traces import PAD, Strings, Traces, occurrences, strings
+from veilog.methods.evolve.traces import PAD, Traces, occurrences, strings
 
 _INSERTED, _REPLACED, _LEFT_OUT, _EXCHANGED = range(4)
 _RARELY = 1e-9

@@ -11,18 +11,13 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from rapidfuzz.distance import Levenshtein
-from rapidfuzz.process import cdist
 
 from veilog._typing import AnyArray, BoolArray, Float32Array, FloatArray, Int32Array, IntArray
+from veilog.logs.edits import Strings, edit_matrix
 from veilog.logs.variants import Sequences
 from veilog.methods._relations import public_codes
 
-Strings = list[str]
-
 PAD = -1
-_PARALLEL = 1 << 17
-"""Distances from which on threads are worth their start."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +106,7 @@ def _cut_rows(codes: Int32Array | IntArray, bounds: IntArray) -> Strings:
 def distances(rows: Strings, columns: Strings) -> Float32Array:
     """Return Levenshtein distances over the longer length; two empty traces are equal."""
     a, b = _lengths(rows), _lengths(columns)
-    matrix = _edits(rows, columns, a > _SHORT, b > _SHORT)
+    matrix = edit_matrix(rows, columns)
     # Equal ratios are equal after rounding, so ties are ties.
     ratio = np.empty(matrix.shape, dtype=np.float32)
     step = max(1, _IN_CACHE // max(1, len(columns)))
@@ -124,27 +119,6 @@ def distances(rows: Strings, columns: Strings) -> Float32Array:
 
 def _lengths(texts: Strings) -> Float32Array:
     return np.fromiter(map(len, texts), dtype=np.float32, count=len(texts))
-
-
-def _edits(rows: Strings, columns: Strings, long_rows: BoolArray, long_columns: BoolArray) -> AnyArray:
-    """Levenshtein distances in the narrowest type.
-
-    The library compares several short rows at once with a column, but a long one by itself, which takes ten times as
-    long. So a long row and a short column change places.
-    """
-    found = np.empty((len(rows), len(columns)), dtype=np.min_scalar_type(max(map(len, rows + columns), default=0)))
-
-    def compare(first: IntArray, second: IntArray, *, swapped: bool = False) -> None:
-        pair = [rows[i] for i in first.tolist()], [columns[i] for i in second.tolist()]
-        workers = -1 if len(first) * len(second) > _PARALLEL else 1
-        matrix = cdist(*pair[:: -1 if swapped else 1], scorer=Levenshtein.distance, dtype=found.dtype, workers=workers)
-        found[np.ix_(first, second)] = matrix.T if swapped else matrix
-
-    short, long, few, many = map(np.flatnonzero, (~long_rows, long_rows, ~long_columns, long_columns))
-    compare(short, np.arange(len(columns)))
-    compare(long, few, swapped=True)
-    compare(long, many)
-    return found
 
 
 def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
@@ -181,7 +155,5 @@ def nearest(rows: Strings, columns: Strings, far: float = math.inf) -> IntArray:
 
 _IN_CACHE = 1 << 18
 """Distances that are divided together."""
-_SHORT = 64
-"""Events that fit into one word of a processor."""
 _ROWS, _COLUMNS = 2048, 128
 """Traces of about the same length that are compared together."""
