@@ -11,6 +11,7 @@ Weights keep a candidate with a further probability proportional to its weight.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -81,9 +82,17 @@ class Matcher:
         self._keys = np.concatenate((keys, np.full(1, beyond)))
         self._before = self._count_pairs(variants)
         self._present: npt.NDArray[np.bool_] | None = None
+        self._first: npt.NDArray[np.int32] | None = None
+        self._last: npt.NDArray[np.int32] | None = None
         if len(variants.labels) * len(variants) <= _PRESENT:
             self._present = np.zeros((len(variants.labels), len(variants)), dtype=np.bool_)
-            self._present[variants.codes, np.repeat(np.arange(len(variants)), variants.lengths)] = True
+            owner = np.repeat(np.arange(len(variants)), variants.lengths)
+            self._present[variants.codes, owner] = True
+            if ordered and self._present.size <= _PRESENT >> 4:
+                self._last = np.zeros(self._present.shape, dtype=np.int32)
+                self._first = np.full(self._present.shape, self._span, dtype=np.int32)
+                np.maximum.at(self._last, (variants.codes, owner), self.place.astype(np.int32))
+                np.minimum.at(self._first, (variants.codes, owner), self.place.astype(np.int32))
 
     def _count_pairs(self, variants: Variants) -> npt.NDArray[np.int32] | None:
         """Return the number of pairs before each possible one; None if these are too many."""
@@ -96,13 +105,22 @@ class Matcher:
 
     def pairs(self, patterns: Patterns, variants: IntArray) -> tuple[IntArray, IntArray]:
         """Return (row of the pattern, variant) for every match."""
-        able = np.ones((len(patterns), len(variants)), dtype=np.bool_)
-        if self._present is not None:  # most variants lack an activity of a pattern, whatever its order
+        able = np.full((len(patterns), -(-len(variants) // 8)), 255, dtype=np.uint8)  # a bit a variant
+        if self._present is not None:  # most variants lack an activity of a pattern
+            present = np.packbits(self._present[:, variants], axis=1)
             for step in range(patterns.shape[1]):
                 some = np.flatnonzero(patterns[:, step] >= 0)
-                able[some] &= self._present[patterns[some, step]][:, variants]
-        which, place = np.nonzero(able)
-        variant = variants[place]
+                able[some] &= present[patterns[some, step]]
+        if self._first is not None and self._last is not None:  # or have two only the other way round
+            first, last = self._first[:, variants], self._last[:, variants]
+            for before, after in itertools.pairwise(patterns.T):
+                some = np.flatnonzero((before >= 0) & (after >= 0))
+                both, place = np.unique(before[some] * len(first) + after[some], return_inverse=True)
+                follows = first[both // len(first)] < last[both % len(first)]
+                able[some] &= np.packbits(follows, axis=1)[place]
+        bits = np.unpackbits(able, axis=1, count=len(variants)).view(np.bool_)
+        which = np.repeat(np.arange(len(bits)), bits.sum(axis=1))
+        variant = variants[np.flatnonzero(bits) - which * len(variants)]
         fit = self.among(patterns, which, variant)
         return which[fit], variant[fit]
 

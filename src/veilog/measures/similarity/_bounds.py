@@ -252,7 +252,7 @@ def highest_mean(values: FloatArray, error: float) -> float:
 
 
 def _scaled(problem: TransportProblem, prices: Prices) -> Prices:
-    """Return the prices times the factor that makes the lower end of some rows highest.
+    """Return the prices times the factor that makes the lower end highest.
 
     A row knows few of the columns, and bids more for these than they are worth among all.
     """
