@@ -319,9 +319,9 @@ def _boxes(rows: AnyFloatArray, columns: AnyFloatArray, count: int) -> Iterator[
     others = _cut_into_boxes(columns, max(_COLUMN_BOX, len(columns) // _BOXES))
     centres = columns[others].mean(axis=1)
     chosen, sizes = min(len(others), -(-count // others.shape[1])), (centres**2).sum(axis=1)
-    for box in own:
-        far = sizes - 2 * centres @ rows[box].mean(axis=0)
-        yield box, others[np.argpartition(far, chosen - 1)[:chosen]].ravel()
+    far = sizes - 2 * rows[own].mean(axis=1) @ centres.T
+    for box, nearest in zip(own, np.argpartition(far, chosen - 1, axis=1)[:, :chosen], strict=True):
+        yield box, others[nearest].ravel()
 
 
 def _cut_into_boxes(features: AnyFloatArray, size: int) -> IntArray:
