@@ -58,7 +58,7 @@ class Catalogue:
 def entries(text: str) -> Iterator[CatalogueEntry]:
     """Yield the entries of a .po file in order, first the head (of an empty text)."""
     for context, english, plural, said in _fields(text):
-        yield CatalogueEntry(*map(_unescape, (context, english, plural)), _translations(said))
+        yield CatalogueEntry(_unescape(context), _unescape(english), _unescape(plural), _translations(said))
 
 
 def _fields(text: str) -> list[tuple[str, str, str, str]]:
