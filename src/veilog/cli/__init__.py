@@ -82,7 +82,8 @@ _COMMANDS = {
 """Help of each command, by groups, so that a list of all loads none."""
 _MODULES = {
     "logs": ("info", "validate", "map", "convert"),
-    "release": ("methods", "release"),
+    "methods": ("methods",),
+    "release": ("release",),
     "preview": ("twin",),
     "suggest": ("suggest",),
     "model": ("train", "sample", "inspect"),
@@ -214,7 +215,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _loading() -> Iterator[None]:
-    """Load a command in this block; later searches for garbage leave out what it loads."""
+    """Load a command in this block, and leave it out of later searches for garbage."""
     gc.disable()
     try:
         with end_at_once():
