@@ -194,18 +194,24 @@ _COMPUTES = {"scipy", "ot", "rapidfuzz", "dp_accounting", "jinja2", "pandas"}
 _COMPUTES |= {"veilog.measures", "veilog.audits", "veilog.report"}
 """Modules that no command on a log or an account needs."""
 _RELEASES = {"veilog.methods", "veilog.releasing", "veilog.ledger", "duckdb"}
+_RARE = {"veilog._process", "multiprocessing", "zipfile", "email", "hashlib", "difflib", "gettext", "rich.progress"}
+_RARE |= {"veilog.logs.storage.stored_log", "veilog.logs.engines.engine"}
+"""Modules for several processes, names that do not exist, add-ons, zips, and logs larger than memory."""
+_READS = 50
+"""Largest number of veilog's modules that reading a log may load."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "spared"),
     [
-        (["info", "log.csv"], _COMPUTES | _RELEASES),
-        (["info", "log.parquet"], _COMPUTES | _RELEASES),
-        (["info", "log.xes"], _COMPUTES | _RELEASES),
-        (["validate", "log.csv"], _COMPUTES | _RELEASES),
+        (["info", "log.csv"], _COMPUTES | _RELEASES | _RARE),
+        (["info", "log.parquet"], _COMPUTES | _RELEASES | _RARE),
+        (["info", "log.xes"], _COMPUTES | _RELEASES | _RARE),
+        (["validate", "log.csv"], _COMPUTES | _RELEASES | _RARE),
         (["map", "log.csv"], _COMPUTES | _RELEASES - {"duckdb"}),
         (["convert", "log.csv", "log.xes.gz"], _COMPUTES | _RELEASES),
+        (["methods"], _COMPUTES - {"rapidfuzz"} | {"veilog.releasing", "veilog.ledger", "duckdb"}),
         (["ledger", "show", "log.ledger"], _COMPUTES | {"veilog.methods", "veilog.releasing.request", "duckdb"}),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
@@ -226,6 +232,20 @@ def test_a_short_command_loads_nothing_that_it_does_not_use(
     status, *loaded = done.stdout.splitlines()[-1].split()
     assert status == "0"
     assert not spared & set(loaded)
+    assert _RARE - spared or sum(name.partition(".")[0] == "veilog" for name in loaded) <= _READS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["--version"], ["--help"], ["info", "log.csv"], ["info", "none.csv"]])
+def test_a_command_ends_with_its_status_and_whole_output(command: list[str], tmp_path: Path) -> None:
+    """A process that ends at once has written all that another writes."""
+    write(hospital(20, seed=1), tmp_path / "log.csv", lossy=True)
+    code = f"import sys; from veilog.cli import main; sys.exit(main({command!r}))"
+    runs = [
+        subprocess.run([sys.executable, *start], capture_output=True, cwd=tmp_path, check=False)
+        for start in (["-c", code], ["-m", "veilog", *command])
+    ]
+    assert len({(run.returncode, run.stdout, run.stderr) for run in runs}) == 1
 
 
 @pytest.mark.nightly
@@ -303,7 +323,7 @@ ROOMS = {
     ),
     "web": ("jobs", "work", "pages", "access", "owner", "app", "server"),
     "cli": (
-        *("display", "shared", "ledger", "logs", "audit", "compare", "report", "dossier", "risk"),
+        *("shared", "methods", "ledger", "logs", "audit", "compare", "report", "dossier", "risk"),
         *("confirmation", "model", "preview", "release", "suggest", "experiment", "demo", "serve", "completion"),
     ),
 }

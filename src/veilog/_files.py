@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import io
 import os
-import secrets
 import stat
 import struct
 import sys
@@ -110,7 +108,9 @@ def _remove_unlocked(left: Path) -> None:
         os.close(descriptor)
 
 
-def _digest(file: io.BufferedRandom) -> str:
+def _digest(file: io.BufferedReader | io.BufferedRandom) -> str:
+    import hashlib  # here, as few commands need it
+
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -173,7 +173,7 @@ def check_writable(path: str | os.PathLike[str], *, overwrite: bool = True) -> P
 
 def _temporary_path(path: Path) -> Path:
     """Return a free name in the folder of ``path``, which :func:`_clear` recognises."""
-    return path.with_name(_PART.format(secrets.token_hex(8)))
+    return path.with_name(_PART.format(os.urandom(8).hex()))
 
 
 def claim(temporary: Path, place: Path) -> None:
@@ -196,7 +196,7 @@ def locks_hold(folder: Path) -> bool | None:
     """
     if fcntl is None:
         return None
-    place = folder / _PART.format(secrets.token_hex(8))
+    place = folder / _PART.format(os.urandom(8).hex())
     try:
         first = os.open(place, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError:
@@ -281,7 +281,7 @@ def sha256_of(path: Path) -> str | None:
         return None
     try:
         with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            return _digest(file)
     except OSError:
         return None
 

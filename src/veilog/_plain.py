@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
-from importlib.resources import files
+from functools import cache, lru_cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
@@ -179,9 +179,13 @@ def _fraction(value: Any) -> Fraction:
 # Tables of facts that stand as TOML files beside the code that they are about ----------------------------------------
 
 
+@cache
 def tables_of(package: str, name: str) -> dict[str, Any]:
     """Return the content of a package's TOML file, with tuples for its lists."""
-    found: dict[str, Any] = _to_tuples(tomllib.loads((files(package) / f"{name}.toml").read_text(encoding="utf-8")))
+    import tomllib  # here, as most modules have no such file
+
+    text = Path(import_module(package).__path__[0], f"{name}.toml").read_text(encoding="utf-8")
+    found: dict[str, Any] = _to_tuples(tomllib.loads(text))
     return found
 
 

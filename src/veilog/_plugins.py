@@ -9,8 +9,10 @@ import importlib
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 
@@ -29,6 +31,8 @@ def add_ons(group: str, kind: type, own: Mapping[str, str] | None = None) -> tup
 
     If veilog has names of its ``own``, an add-on cannot take these, and must call itself by its entry point's name.
     """
+    from importlib.metadata import entry_points  # here, as it loads what reads e-mail
+
     found: dict[str, AddOn] = {}
     for point in sorted(entry_points(group=group), key=lambda point: (point.name, _package(point))):
         package = _package(point)

@@ -8,7 +8,6 @@ Programs compare codes. The catalogue has the sentence in the words of each surf
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,8 @@ def meant(wrong: object, possible: Iterable[str]) -> Message | str:
 def nearest(wrong: object, possible: Iterable[str]) -> str:
     """Return the possible name that is nearest to a wrong one; "" if none is near."""
     said, folded = str(wrong).casefold(), {name.casefold(): name for name in reversed(list(possible))}
+    import difflib  # here, as most commands have no wrong name
+
     near = difflib.get_close_matches(said, folded, n=1, cutoff=0.7) if len(folded) <= _MOST else []
     near += [name for name in reversed(folded) if len(said) > 2 and name.startswith(said)]  # eps
     return folded[near[0]] if near else ""

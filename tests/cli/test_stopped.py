@@ -181,7 +181,7 @@ def test_a_release_that_is_stopped_while_it_is_hashed_is_not_there(
 ) -> None:
     """A release that is stopped while it is hashed leaves no file in its place."""
     own, out = tmp_path / "own.ledger", tmp_path / "out.xes"
-    stop(monkeypatch, "veilog._files.hashlib.file_digest")
+    stop(monkeypatch, "hashlib.file_digest")
     assert main(["release", str(log), str(out), *RELEASE, "--ledger", str(own)]) == 130
     said = capsys.readouterr().err
     assert sentence("interrupted-cleanly") in said and sentence("epsilon-spent", epsilon=1, ledger=own) in said

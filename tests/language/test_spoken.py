@@ -24,7 +24,7 @@ from veilog._language import (
     spoken,
     two_digits,
 )
-from veilog._language.catalogue import parse_catalogue
+from veilog._language.catalogue import Catalogue
 from veilog.cli import main
 from veilog.errors import ParameterError
 from veilog.logs.synthetic.hospital import hospital
@@ -114,8 +114,9 @@ def test_a_catalogue_is_read_with_lines_comments_and_contexts() -> None:
         '# said twice\n#: a.py\nmsgctxt "x"\nmsgid "one"\nmsgstr ""\n"first "\n"\\"half\\""\n\n'
         'msgid "one day"\nmsgid_plural "{n} days"\nmsgstr[0] "den"\nmsgstr[1] "dny"\nmsgstr[2] "dní"\n'
     )
-    found = parse_catalogue(text)
-    assert found.one == {("x", "one"): 'first "half"'}
+    found = Catalogue(text)
+    assert found.one("x", "one") == 'first "half"'
+    assert found.one("", "one") == found.one("", "") == found.one("", "one day") == ""
     assert [found.counted("one day", n) for n in (1, 3, 9)] == ["den", "dny", "dní"]
     assert found.counted("two days", 1) is None
 

@@ -301,7 +301,7 @@ def adding(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     def add(**found: Any) -> None:
         points = [Point(name, value) for name, value in found.items()]
         patched = lambda group: points if group == "veilog.readers" else []  # noqa: E731
-        monkeypatch.setattr("veilog._plugins.entry_points", patched)
+        monkeypatch.setattr("importlib.metadata.entry_points", patched)
         readers.plugin_readers.cache_clear()
 
     yield add

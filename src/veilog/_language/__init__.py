@@ -17,9 +17,9 @@ from contextvars import ContextVar
 from datetime import date
 from decimal import Decimal
 from functools import lru_cache
-from importlib import resources
+from pathlib import Path
 
-from veilog._language.catalogue import Catalogue, parse_catalogue
+from veilog._language.catalogue import Catalogue
 
 ENGLISH = "en"
 UNITS = ("case", "person")
@@ -32,8 +32,7 @@ _current: ContextVar[str] = ContextVar("language", default=ENGLISH)
 @lru_cache(maxsize=1)
 def languages() -> tuple[str, ...]:
     """Return the languages that have a catalogue, English first."""
-    files = (file.name for file in resources.files(__name__).iterdir() if file.name.endswith(_SUFFIX))
-    return (ENGLISH, *sorted({name.removesuffix(_SUFFIX) for name in files} - {ENGLISH}))
+    return (ENGLISH, *sorted({file.stem for file in Path(__file__).parent.glob(f"*{_SUFFIX}")} - {ENGLISH}))
 
 
 def current() -> str:
@@ -63,13 +62,13 @@ def pgettext(context: str, text: str, /, **values: str | int) -> str:
     """
     if values.get("unit") in UNITS:
         text = text.replace("{unit}", str(values["unit"]))
-    found = None if current() == ENGLISH else _catalogue(current()).one.get((context, text))
+    found = None if current() == ENGLISH else _catalogue(current()).one(context, text)
     return _fill(found or text, values)
 
 
 def sentence(language: str, context: str, code: str) -> str | None:
     """Return the text of a language for a message code, or None."""
-    return _catalogue(language).one.get((context, code)) or None
+    return _catalogue(language).one(context, code) or None
 
 
 def ngettext(one: str, many: str, n: int, /, **values: str | int) -> str:
@@ -145,5 +144,4 @@ def _fill(text: str, values: dict[str, str | int]) -> str:
 
 @lru_cache(maxsize=8)
 def _catalogue(language: str) -> Catalogue:
-    file = resources.files(__name__).joinpath(f"{language}{_SUFFIX}")
-    return parse_catalogue(file.read_text(encoding="utf-8"))
+    return Catalogue(Path(__file__).with_name(f"{language}{_SUFFIX}").read_text(encoding="utf-8"))

@@ -8,11 +8,13 @@ stderr.
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import itertools
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -80,7 +82,8 @@ _COMMANDS = {
 """Help of each command, by groups, so that a list of all loads none."""
 _MODULES = {
     "logs": ("info", "validate", "map", "convert"),
-    "release": ("methods", "release"),
+    "methods": ("methods",),
+    "release": ("release",),
     "preview": ("twin",),
     "suggest": ("suggest",),
     "model": ("train", "sample", "inspect"),
@@ -94,6 +97,8 @@ _MODULES = {
 _PLACES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names}
 _PLACES |= {name: f"{name}:{name}" for names in _COMMANDS.values() for name in names if name not in _PLACES}
 _PLACES["ledger"] = "ledger:app"
+_WITHOUT_ALGEBRA = {*_MODULES["logs"], "methods", "ledger"}
+"""Commands for which OpenBLAS needs one thread: each further one spins for a while when NumPy is loaded."""
 
 _QUIET, _OVERWRITE = "--quiet", "--overwrite"
 _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
@@ -190,7 +195,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     chosen = {word for word in given if word in (_QUIET, _OVERWRITE)}
     given = [word for word in given if word not in chosen]
-    app = application(_command_name(given).partition(" ")[0])
+    command = _command_name(given).partition(" ")[0]
+    if arguments is None and command in _WITHOUT_ALGEBRA:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    app = application(command)
     before = CALL.set(Call(_command_name(given), _QUIET in chosen, _OVERWRITE in chosen))
     try:
         # A server ends by itself after a signal.
@@ -198,13 +206,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with ends, plain_warnings(), for_surface("command"):
             try:
                 with remove_at_end():
-                    return _run(
-                        app, given, errors, contextlib.nullcontext() if arguments is not None else end_at_once()
-                    )
+                    return _run(app, given, errors, contextlib.nullcontext() if arguments is not None else _loading())
             except KeyboardInterrupt as error:  # after the command, or during the report
                 return _report_interrupt(given, errors, error)
     finally:
         CALL.reset(before)
+
+
+@contextlib.contextmanager
+def _loading() -> Iterator[None]:
+    """Load a command in this block, and leave it out of later searches for garbage."""
+    gc.disable()
+    try:
+        with end_at_once():
+            yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _run(app: App, given: Sequence[str], errors: SafeConsole, imports: AbstractContextManager[None]) -> int:

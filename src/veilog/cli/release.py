@@ -1,4 +1,4 @@
-"""Commands that release a log: methods, release."""
+"""The command that releases a log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from veilog.cli.shared.options import (
     quote_path,
 )
 from veilog.cli.shared.paths import check_places, is_pipe, path_text, send
-from veilog.cli.shared.releases import method_view, methods_table, release_brief, release_view
+from veilog.cli.shared.releases import release_brief, release_view
 from veilog.cli.shared.requests import UNDECIDED, ReleaseOptions, load_for_request
 from veilog.cli.shared.terminal import CALL, is_terminal
 from veilog.errors import OutputError, ParameterError, UndeclaredError
@@ -51,7 +51,6 @@ from veilog.logs.storage.stored_log import StoredLog, variants_of
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures import compare as compare_logs
-from veilog.methods import METHODS, method_named
 from veilog.privacy.partition import Partition
 from veilog.releasing.model import check_kept
 from veilog.releasing.owner import add_warnings
@@ -67,23 +66,6 @@ NOISE_ONLY = 6
 """Exit status of a release that its own answers do not distinguish from noise."""
 _COMPARE_AT_ONCE = 5_000
 """Number of variants a side up to which `release` shows the utility at once."""
-
-
-def methods(
-    name: Annotated[str | None, Parameter(help="Method to describe in full, with its parameters.")] = None,
-    *,
-    json: Json = None,
-) -> None:
-    """List the methods with their guarantees; with a name, describe one in full."""
-    out = Output(json)
-    if name is not None:
-        found = method_named(name)
-        out.json(found.to_json())
-        out.show(method_view(found))
-        return
-    out.json([method.to_json() for method in METHODS.values()])
-    out.show(methods_table(METHODS.values()))
-    out.show(Text("For one method with its parameters: veilog methods NAME.", style="dim"))
 
 
 def release(

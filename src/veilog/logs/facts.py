@@ -11,8 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, Literal
+from functools import cache, partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -30,20 +30,27 @@ from veilog.logs.eventlog import (
     as_array,
     codes_of,
 )
-from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.tables.cells import is_text, plain_type
 from veilog.messages import OwnerMessage
+
+if TYPE_CHECKING:
+    from veilog.logs.storage.stored_log import StoredLog
 
 _NAMES = tables_of("veilog.logs", "column_names")["persons"]
 _PROPERTIES = frozenset(_NAMES["properties"].split())
 _STAFF = frozenset(_NAMES["staff"].split())
 _LINKING = r"(?:n|en|s|es|er|e)?"
 
-_NUMBER = "|".join(_NAMES["number"])
-_OF_PERSONS = "|".join((*_NAMES["words"], *_NAMES["numbers"]))
-_PERSON = re.compile(rf"(?:{_OF_PERSONS})")
-_TOGETHER = re.compile(rf"(?:{_OF_PERSONS}|{'|'.join(_NAMES['with_number'])}){_LINKING}(?:{_NUMBER})")
-_REST = re.compile(rf"(?:{_NUMBER}|[0-9]+|[a-z])")
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return patterns of a word for persons, perhaps with a number, and of the rest."""
+    number, persons = "|".join(_NAMES["number"]), "|".join((*_NAMES["words"], *_NAMES["numbers"]))
+    linked = rf"{_LINKING}(?:{number})"
+    return (
+        re.compile(rf"(?:{persons})(?:{linked})?|(?:{'|'.join(_NAMES['with_number'])}){linked}"),
+        re.compile(rf"(?:{number}|[0-9]+|[a-z])"),
+    )
 
 
 def names_persons(column: str) -> bool:
@@ -56,9 +63,10 @@ def names_persons(column: str) -> bool:
     words = _words(column)
     if not set(words).isdisjoint(_PROPERTIES):
         return False
+    person, number = _patterns()
     return any(
-        (_PERSON.fullmatch(word) or _TOGETHER.fullmatch(word) or (word in _NAMES["with_number"] and len(words) > i + 1))
-        and all(_REST.fullmatch(rest) for rest in words[i + 1 :])
+        (person.fullmatch(word) or (word in _NAMES["with_number"] and len(words) > i + 1))
+        and all(number.fullmatch(rest) for rest in words[i + 1 :])
         for i, word in enumerate(words)
     )
 

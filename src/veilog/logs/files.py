@@ -7,7 +7,7 @@ import gzip
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, Unpack, cast
 
 import pyarrow as pa
 
@@ -19,8 +19,10 @@ from veilog.logs.input.formats import SUFFIXES, Writer, writer_of
 from veilog.logs.input.loader import group_variants, requested_reading, whole
 from veilog.logs.input.source import EngineKeywords, Given, ReadKeywords, Source, is_ibis, suffix_of
 from veilog.logs.provenance import add_provenance
-from veilog.logs.storage.stored_log import StoredLog
 from veilog.logs.variants import Variants
+
+if TYPE_CHECKING:
+    from veilog.logs.storage.stored_log import StoredLog
 
 
 class HasLog(Protocol):
@@ -39,6 +41,8 @@ def as_log(given: AnyLog | StoredLog) -> Any:
 
     :func:`read` reads it; :func:`read_variants` reads several files (a folder, a pattern), which count as one table.
     """
+    from veilog.logs.storage.stored_log import StoredLog  # here, as most logs are in memory
+
     if isinstance(given, EventLog | Variants | StoredLog):
         return given
     held = getattr(given, "log", None)

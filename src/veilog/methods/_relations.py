@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack
 
 from veilog._typing import IntArray
 from veilog.errors import ParameterError, SolverError
@@ -149,6 +147,9 @@ def balance(counts: IntArray, spare: IntArray | None = None) -> IntArray:
     exact relation of any log is balanced, and under Laplace noise the nearest in L1 is the most likely. The problem is
     a network flow: its vertices are integers.
     """
+    from scipy.optimize import linprog  # here: it takes a while to import
+    from scipy.sparse import csr_array, hstack
+
     capacity = np.zeros_like(counts) if spare is None else np.where(counts > 0, 0, spare)
     sources, targets = np.nonzero((counts > 0) | (capacity > 0))
     amounts = np.maximum(counts[sources, targets], 0)

@@ -27,7 +27,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.process import cdist
-from scipy.optimize import linear_sum_assignment
 
 from veilog._typing import BoolArray, FloatArray, IntArray
 from veilog.errors import InputError, ParameterError, SolverError, meant
@@ -346,6 +345,8 @@ def _is_small(a: IntArray, b: IntArray) -> bool:
 def _assign_traces(left_a: Texts, left_b: Texts, a: IntArray, b: IntArray) -> Found:
     """Return the least assignment of traces.
     Crouse, "On implementing 2D rectangular assignment algorithms", 2016."""
+    from scipy.optimize import linear_sum_assignment  # here: it takes a while to import
+
     if a.sum() > b.sum():  # the solver copies a matrix that has more rows than columns
         j, i, numbers = _assign_traces(left_b, left_a, b, a)
         return i, j, numbers

@@ -29,11 +29,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_matrix
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.errors import ParameterError
@@ -59,6 +58,9 @@ from veilog.methods.method import Groups, NoEpsilon, Request, our_method
 from veilog.methods.settings import Choices, Range, Settings
 from veilog.privacy.account.guarantee import Statement
 from veilog.privacy.curator import Curator
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 # Which patterns of background knowledge too few cases share, and which are frequent: level by level, with projected
 # traces.
@@ -240,6 +242,8 @@ def _judge_patterns(
 ) -> tuple[IntArray, IntArray, BoolArray]:
     """Return the matched patterns one element longer, and which of them hold.
     They are given as (pattern, element)."""
+    from scipy.sparse import csr_matrix  # here: it takes a while to import
+
     found: list[tuple[IntArray, IntArray, BoolArray]] = []
     table = space.follows.astype(np.float64)
     for low, high in _batches(starts, elements.size):
@@ -458,6 +462,8 @@ def _add_later(alive: BoolArray, before: IntArray) -> BoolArray:
 
 def _numbers(known: BackgroundKnowledge, size: int) -> tuple[IntArray, IntArray]:
     """Return the cases of each element, and those among them with each value."""
+    from scipy.sparse import csr_matrix
+
     pairs = np.unique(known.label * known.cases + known.case)
     element, case = pairs // known.cases, pairs % known.cases
     cases = np.bincount(element, minlength=size)
@@ -559,6 +565,8 @@ def _cheapest(private: csr_matrix, having: IntArray) -> list[int]:
 
 def _pattern_matrix(patterns: list[IntArray], size: int) -> csr_matrix:
     """Return a matrix of the elements (columns) in each pattern (row)."""
+    from scipy.sparse import csr_matrix
+
     lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(np.full(len(p), p.shape[1]) for p in patterns)])
     columns = np.concatenate([np.zeros(0, dtype=np.int64), *(p.ravel() for p in patterns)])
     pairs = np.unique(np.repeat(np.arange(len(lengths)), lengths) * size + columns)

@@ -62,8 +62,9 @@ from veilog.rules.rules import ReleaseRules
 LABELS_SHARE = Fraction(1, 10)
 """Share of epsilon to find the activities, where they are neither declared nor public by the data owner's word."""
 
-_LIBRARIES = {"travag": ("dp_accounting.pld",), "pripel": ("ot", "scipy.sparse"), "libra": ("ot", "scipy.sparse")}
-"""Libraries in other languages that methods load at their first use, beside that of times and deltas."""
+_LIBRARIES = ("scipy.optimize", "scipy.sparse.csgraph", "scipy.special")
+_LIBRARIES_OF = {"travag": ("dp_accounting.pld",), "pripel": ("ot",), "libra": ("ot",)}
+"""Libraries in other languages that methods load at their first use, beside those of many methods."""
 _SIZE = 64
 
 _NO_ORDER = np.zeros(0, dtype=np.int32)
@@ -241,7 +242,7 @@ def load_libraries(request: ReleaseRequest) -> None:
     """
     square = np.ones((_SIZE, _SIZE))
     np.linalg.norm(square @ square)  # linear algebra takes its memory at the first product
-    for name in ("scipy.special", *_LIBRARIES.get(request.method.name, ())):
+    for name in (*_LIBRARIES, *_LIBRARIES_OF.get(request.method.name, ())):
         importlib.import_module(name)
 
 

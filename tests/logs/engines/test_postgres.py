@@ -24,11 +24,10 @@ from veilog import cli
 from veilog.cli.shared.options import Grouping
 from veilog.errors import EngineError, InputError, ParameterError, VeilogError
 from veilog.logs import files
-from veilog.logs.engines.engine import engine_name
 from veilog.logs.eventlog import EVENT_INDEX
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.loader import group_variants
-from veilog.logs.input.source import ReadOptions, Source
+from veilog.logs.input.source import ReadOptions, Source, engine_name
 from veilog.logs.storage.loader import store
 from veilog.logs.synthetic.hospital import hospital
 

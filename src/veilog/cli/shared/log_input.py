@@ -9,19 +9,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
-from rich.progress import (
-    BarColumn,
-    ProgressColumn,
-    SpinnerColumn,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from veilog._files import check_writable, sha256_of
@@ -31,15 +21,17 @@ from veilog.cli.shared.tables import findings_table
 from veilog.cli.shared.terminal import CALL, SafeConsole, about, write_json
 from veilog.errors import ParameterError
 from veilog.logs import files
-from veilog.logs.engines.engine import Grouped
 from veilog.logs.eventlog import EventLog
 from veilog.logs.findings import Finding, Findings
 from veilog.logs.input.formats import ReadRequest
 from veilog.logs.input.loader import group_variants, roles_of, whole
-from veilog.logs.input.source import Progress, Source
-from veilog.logs.storage.stored_log import StoredLog
+from veilog.logs.input.source import Progress, Source, silent
 from veilog.logs.tables.table_reader import is_large, table_reader_of
 from veilog.logs.variants import Variants
+
+if TYPE_CHECKING:
+    from veilog.logs.engines.engine import Grouped
+    from veilog.logs.storage.stored_log import StoredLog
 
 _LARGE_FILE = 64 << 20
 
@@ -101,10 +93,24 @@ def show_progress(*, time_left: bool = False, also: str = "") -> Iterator[Callab
     For long work it has the ``time_left``, and ``also`` another note.
     """
     console = SafeConsole(stderr=True)
+    if not console.is_terminal or CALL.get().quiet:
+        yield silent
+        return
+    from rich.progress import (  # here, as most commands of a script show none
+        BarColumn,
+        ProgressColumn,
+        SpinnerColumn,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar
+
     left = (TaskProgressColumn(), TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
     columns: tuple[ProgressColumn, ...] = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn())
     columns += (*left, TextColumn(also, style="dim")) if time_left else (TimeElapsedColumn(),)
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal or CALL.get().quiet) as bar:
+    with Bar(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 
         def show(text: str, fraction: float | None) -> None:

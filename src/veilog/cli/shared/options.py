@@ -13,10 +13,9 @@ from cyclopts import Parameter
 
 from veilog.cli.shared.paths import is_pipe
 from veilog.errors import ParameterError
-from veilog.logs.engines.engine import engine_name
 from veilog.logs.findings import Findings, Policy
 from veilog.logs.input.activity_mapping import ActivityMapping, mapped_by
-from veilog.logs.input.source import DEFAULT_LIMIT, ReadOptions
+from veilog.logs.input.source import DEFAULT_LIMIT, ReadOptions, engine_name
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -12,14 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from veilog._language import count_phrase
-from veilog._notebook import figure
 from veilog.charts import lasting
 from veilog.cli.shared.tables import key_values, plain_table
 from veilog.logs.variants import Variants
 from veilog.measures import Comparison
 from veilog.measures.durations import FEW, CaseDurations
 from veilog.measures.singling_out.words import briefly_in_words
-from veilog.methods import Method
 from veilog.privacy.account.guarantee import Guarantee, Strength, up
 from veilog.releasing.account_notes import OF_ACCOUNTS
 from veilog.releasing.checks import meaning_of
@@ -39,34 +37,6 @@ def sentences(text: str) -> list[str]:
     A sentence ends before a capital, a digit or a quoted command.
     """
     return re.split(r"(?<!e[.]g[.])(?<!i[.]e[.])(?<=[.!?]) (?=[A-Z0-9`])", text)
-
-
-def methods_table(methods: Iterable[Method]) -> Table:
-    """Return a line for each method: its releases, and its guarantee in both modes."""
-    table = Table(box=None, padding=(0, 2, 0, 0), expand=True)
-    table.add_column("method", no_wrap=True, style="bold")
-    table.add_column("releases", no_wrap=True)
-    table.add_column("certified", no_wrap=True, overflow="ellipsis", ratio=1)
-    table.add_column("as published", no_wrap=True, overflow="ellipsis", ratio=1)
-    for m in methods:
-        table.add_row(m.name, str(m.releases), escape(m.guarantee), escape(m.as_published))
-    return table
-
-
-def method_view(method: Method) -> Group:
-    """Return one method in full: its guarantees, its paper and its parameters."""
-    rows = [
-        ("releases", str(method.releases)),
-        ("certified", method.guarantee),
-        ("as published", method.as_published),
-        ("paper", method.paper or "none: our own method"),
-        ("added by", method.package or ""),
-    ]
-    parameters = plain_table("-p", "by default", "")
-    for p in method.parameters:
-        parameters.add_row(Text(p.name, style="bold"), escape(figure(p.default)), escape(p.what))
-    top = key_values([row for row in rows if row[1]], title=escape(method.name))
-    return Group(top, Text(""), parameters if method.parameters else Text("It has no parameters."))
 
 
 _STRENGTH: Mapping[Strength, str] = {

@@ -235,9 +235,3 @@ def first_line(error: BaseException) -> str:
     text = causes[-1] if causes else lines[0] if lines else type(error).__name__
     text = text if len(text) <= 300 else text[:297] + "..."
     return text if text.endswith(".") else text + "."
-
-
-def engine_name(engine: str) -> str:
-    """Return an engine's name in messages: only the kind of a URL, for its password."""
-    kind, colon, rest = engine.partition(":")
-    return engine if kind == "duckdb" and not rest.startswith("//") else f"{kind}://..." if colon else engine

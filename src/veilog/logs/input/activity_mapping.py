@@ -8,7 +8,6 @@ from the labels' own structure, for the data owner to edit.
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
@@ -112,6 +111,8 @@ def load_mapping(given: MapLike, *, level: int = 1, top: int | None = None) -> A
     counts, 1 the finest. ``top`` keeps the first so many activities of the list as they are, or those of them that have
     a group in it; all others are one group, :data:`OTHER`.
     """
+    import hashlib  # here, as few logs are read with a map
+
     _check("level", level)
     rows = _rows(given.items()) if isinstance(given, Mapping) else _read_file(path_of(given, "map"))
     name = "a list" if isinstance(given, Mapping) else path_of(given, "map").name

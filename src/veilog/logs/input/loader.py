@@ -6,11 +6,9 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from veilog.errors import InputError, ParameterError, meant
-from veilog.logs.engines.engine import Grouped, VariantSource, engine_name
-from veilog.logs.engines.ibis import IbisTable, connected
 from veilog.logs.eventlog import CASE, LIFECYCLE, START, TIMESTAMP, EventLog
 from veilog.logs.findings import Findings
 from veilog.logs.input.activity_mapping import mapped_by
@@ -25,11 +23,15 @@ from veilog.logs.input.source import (
     ReadOptions,
     Source,
     bytes_of,
+    engine_name,
     is_ibis,
     silent,
 )
 from veilog.logs.provenance import ATTRIBUTES_TOGETHER, Provenance, split_metadata
 from veilog.logs.tables.table_reader import TableReader, note, table_reader_of, wide_table_error
+
+if TYPE_CHECKING:
+    from veilog.logs.engines.engine import Grouped, VariantSource
 
 
 def requested_reading(
@@ -184,6 +186,8 @@ def read_as(source: Source, roles: Roles | None, declared: ReadOptions, findings
 
 def group_variants(source: Source, asked: ReadRequest) -> Grouped:
     """Return the variants and the first and last time (:func:`veilog.read_variants`)."""
+    from veilog.logs.engines.engine import Grouped
+
     engine = engine_of(source)
     if engine is None or needs_whole(source, asked.findings):
         log = whole(source, asked)
@@ -334,8 +338,12 @@ def _elsewhere(source: Source) -> VariantSource | None:
     A URL is connected to once."""
     options = source.options
     engine = options.engine
+    if source.name is None and not is_ibis(source.given):
+        return None
+    from veilog.logs.engines.ibis import IbisTable, connected
+
     if source.name is None:
-        return IbisTable(source.given, options.index) if is_ibis(source.given) else None
+        return IbisTable(source.given, options.index)
     if engine.startswith("duckdb:") and not engine.startswith("duckdb://"):
         from veilog.logs.engines.duckdb import DuckTable
 

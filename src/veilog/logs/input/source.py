@@ -13,7 +13,6 @@ import os
 import re
 import stat
 import weakref
-import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ from veilog._files import opened_pipe, reason
 from veilog.errors import InputError, ParameterError
 
 if TYPE_CHECKING:
+    import zipfile
+
     import ibis.expr.types as ir
     import pandas as pd
     import polars as pl
@@ -114,6 +115,8 @@ def zipped(path: Path) -> str:
 def _member(path: Path) -> tuple[BinaryIO, zipfile.ZipFile, zipfile.ZipInfo]:
     """Return the open file, the zip in it, and the one file in that.
     The caller closes the file."""
+    import zipfile  # here, as few logs are in one
+
     file = _open_file(path)
     try:
         archive = zipfile.ZipFile(file)
@@ -226,6 +229,8 @@ class _Unzip(_Unpacked):
     No more bytes come out of it than the zip declares."""
 
     def __init__(self, path: Path, limit: int | None) -> None:
+        import zipfile
+
         file, archive, self._member = _member(path)
         super().__init__(file, path, limit)
         self.size = self._member.compress_size
@@ -236,6 +241,8 @@ class _Unzip(_Unpacked):
             raise InputError("zip-member-not-readable", path=path, reason=error) from error
 
     def _next(self, size: int) -> bytes:
+        import zipfile
+
         try:
             data = self._stream.read(size)
         except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
@@ -602,3 +609,9 @@ def is_ibis(given: object) -> bool:
     Its module shows that without an import of Ibis.
     """
     return any(kind.__module__.startswith("ibis.expr.types") for kind in type(given).__mro__)
+
+
+def engine_name(engine: str) -> str:
+    """Return an engine's name in messages: only the kind of a URL, for its password."""
+    kind, colon, rest = engine.partition(":")
+    return engine if kind == "duckdb" and not rest.startswith("//") else f"{kind}://..." if colon else engine

@@ -11,7 +11,6 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -148,6 +147,8 @@ def _write_pieces(logs: Iterable[EventLog], file: BinaryIO, eventless: pa.Table 
     distinguishes cases.
     """
     writer, waiting, rows, groups, cases = None, [], 0, 0, 0
+    from concurrent.futures import Future, ThreadPoolExecutor  # here, as most files are only read
+
     pool = ThreadPoolExecutor(1)  # writes a group of rows while the next is made
     written: Future[None] | None = None
     try:

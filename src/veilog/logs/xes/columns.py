@@ -42,8 +42,8 @@ from veilog.messages import Message
 
 _ARROW = {"int": pa.int64(), "float": pa.float64(), "boolean": pa.bool_(), "date": TIMESTAMP_TYPE}
 _LETTERS = ":A-Z_a-zÀ-ÖØ-öø-ÿΑ-ΡΣ-ώА-яぁ-ゔァ-ヺ一-\u9fa5가-힣"
-_NAME_BEGINS = re.compile(f"[{_LETTERS}]")
-_BETWEEN_NAMES = re.compile(f"[^{_LETTERS}0-9.-]")
+_NAME_BEGINS = f"[{_LETTERS}]"
+_BETWEEN_NAMES = f"[^{_LETTERS}0-9.-]"
 """Signs outside of names in all editions of XML 1.0. (Checkers may not know the letters of later ones.)"""
 _INT = "^-?[0-9]{1,18}$"
 _FLOAT = r"^-?[0-9]{1,30}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?$"
@@ -110,8 +110,8 @@ def legal_keys(table: pa.Table) -> pa.Table:
     taken = set(keys)
     fields = list(table.schema)
     for place, key in enumerate(keys):
-        legal = _BETWEEN_NAMES.sub("_", key)
-        legal = legal if _NAME_BEGINS.match(legal) else f"_{legal}"
+        legal = re.sub(_BETWEEN_NAMES, "_", key)
+        legal = legal if re.match(_NAME_BEGINS, legal) else f"_{legal}"
         if legal == key:
             continue
         free, number = legal, 2

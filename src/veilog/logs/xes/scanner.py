@@ -24,7 +24,6 @@ from xml.parsers import expat
 import numpy as np
 import pyarrow as pa
 
-from veilog._process import interpreter
 from veilog._typing import BoolArray, Int32Array, IntArray
 from veilog.errors import InputError
 from veilog.logs.eventlog import TIMESTAMP
@@ -713,6 +712,8 @@ def read_in_parts(
 
 
 def _gather(reading: XesReading, bounds: list[int], progress: Progress | None) -> Generator[XesBlock, None, None]:
+    from veilog._process import interpreter  # here, as it loads much for processes
+
     parts = [XesPart(a, b) for a, b in zip([0, *bounds], [*bounds, None], strict=True)]
     answers: list[IO[bytes]] = []
     try:

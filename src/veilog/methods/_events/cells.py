@@ -16,14 +16,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 
 from veilog._typing import FloatArray, IntArray
 from veilog.logs.variants import Repeated, Sequences
 from veilog.privacy.cases import Cases
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 FEWER = 3.0
 """Divisor of (n / s) to the power of two thirds that gives the number of cells.
@@ -132,6 +135,8 @@ def cells_told(known: float) -> int:
 
 def profiles_of(codes: npt.NDArray[np.integer], offsets: IntArray, size: int) -> Iterator[csr_array]:
     """Yield blocks of profiles: activities that cases have, and have twice or more."""
+    from scipy.sparse import csr_array  # here: it takes a while to import
+
     for first in range(0, len(offsets) - 1, _BLOCK):
         some = offsets[first : first + _BLOCK + 1]
         ours = codes[some[0] : some[-1]].astype(np.int64)
@@ -149,6 +154,8 @@ def _centres(profiles: FloatArray, weights: FloatArray, number: int, rng: np.ran
 
     The first ones are far apart (Arthur, Vassilvitskii 2007).
     """
+    from scipy.sparse import csr_array
+
     there = np.flatnonzero(weights > 0)
     if number == 1 or not len(there):
         return np.zeros((1, profiles.shape[1]))
@@ -217,6 +224,8 @@ def summing_matrix(margin: IntArray, number: int) -> csr_array:
     The margin has so many values. The matrix adds in the order of rows, and in one thread: small products of dense
     matrices wait longer for threads than they take.
     """
+    from scipy.sparse import csr_array
+
     return csr_array((np.ones(len(margin)), (margin, np.arange(len(margin)))), shape=(number, len(margin)))
 
 

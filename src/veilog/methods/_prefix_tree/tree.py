@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
-from scipy.special import ndtri
 
 from veilog._typing import BoolArray, IntArray
 from veilog.logs.variants import Sequences, Variants
@@ -103,6 +102,8 @@ def noise_threshold(bins: int, expected: float, noise: Noise) -> int:
     if bins <= expected or bins == 0:
         return 0
     if isinstance(noise, DiscreteGaussian):
+        from scipy.special import ndtri  # here: it is of use with a delta only
+
         return max(0, math.ceil(-float(ndtri(expected / bins)) * math.sqrt(noise.variance) - 0.5))
     epsilon = float(noise.decay)
     return max(0, math.ceil(math.log(bins / (expected * (1 + math.exp(-epsilon)))) / epsilon) - 1)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
-from scipy.optimize import linprog
-from scipy.sparse.csgraph import breadth_first_order
 
 from veilog._typing import BoolArray, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.constants import Constants, usual_length
 from veilog.methods.evolve.traces import PAD, Traces, join_traces, widen
 from veilog.rules.automata import Automata
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Triples = tuple[IntArray, IntArray, IntArray]
 """Rows, columns and values of a sparse matrix."""
@@ -330,6 +330,8 @@ def _balance_flow(flow: FloatArray, kept: BoolArray, floor: float) -> FloatArray
 
 def _incidence(x: IntArray, y: IntArray, states: int) -> sparse.csr_array:
     """Return the incidence matrix of steps: 1 where one leaves, -1 where it arrives."""
+    from scipy import sparse  # here: it takes a while to import
+
     values = np.repeat([1.0, -1.0], len(x))
     return sparse.csr_array((values, (np.concatenate([x, y]), np.tile(np.arange(len(x)), 2))), shape=(states, len(x)))
 
@@ -341,6 +343,9 @@ def _fit_flow(noisy: FloatArray, b: float, most: float) -> FloatArray | None:
     has M = (part up to N) + (part above). The result is None where there is no such flow, or where there are too many
     cells.
     """
+    from scipy import sparse
+    from scipy.optimize import linprog
+
     x, y = np.nonzero(noisy > 0.3 * b)
     if not 0 < len(x) <= _MOST_CELLS:
         return None
@@ -457,6 +462,9 @@ def connect(kept: BoolArray, noisy: FloatArray, flow: FloatArray, b: float, sett
 
 def _reachable_states(kept: BoolArray, first: int) -> BoolArray:
     """Return a mask of the states that steps lead to from the first one."""
+    from scipy import sparse
+    from scipy.sparse.csgraph import breadth_first_order
+
     reached = np.zeros(len(kept), dtype=bool)
     reached[breadth_first_order(sparse.csr_array(kept), first, return_predecessors=False)] = True
     return reached

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
-from scipy.special import wrightomega
 
 from veilog._typing import BoolArray, Float32Array, FloatArray, Int32Array, IntArray
 from veilog.methods.evolve.chain import Chain
@@ -137,6 +135,8 @@ def fit_of_counts(
         off = misfit(prior, fit(prior, votes, sweeps), votes)
         return off + (math.exp(log_n) - size[0]) ** 2 / (2 * trust * size[1])
 
+    from scipy.optimize import minimize_scalar  # here: it takes a while to import
+
     found: Any = minimize_scalar(loss, bounds=(smallest, largest), method="bounded", options={"xatol": 3e-4})
     return fit(prior, shares(float(found.x)), sweeps)
 
@@ -150,6 +150,8 @@ def _masses(
     + share / variance`` for ``w = P / variance``. So w is Wright's omega function of the right side. Newton's method
     finds the Z for which the masses add up to 1, from ``log_z`` if a value that may be near is known.
     """
+    from scipy.special import wrightomega  # here: it takes a while to import
+
     level = np.log(np.maximum(mass, 1e-300)) - np.log(variance) + share / variance
     # The sum is decreasing and convex in ln Z, so Newton's steps from the left never pass the root, and one from the
     # right passes it. The ln Z at which the largest mass alone would be 1 is on its left.
