@@ -97,9 +97,6 @@ _MODULES = {
 _PLACES = {name: f"{module}:{name}" for module, names in _MODULES.items() for name in names}
 _PLACES |= {name: f"{name}:{name}" for names in _COMMANDS.values() for name in names if name not in _PLACES}
 _PLACES["ledger"] = "ledger:app"
-_WITHOUT_ALGEBRA = {*_MODULES["logs"], "methods", "ledger"}
-"""Commands for which OpenBLAS needs one thread: each further one spins for a while when NumPy is loaded."""
-
 _QUIET, _OVERWRITE = "--quiet", "--overwrite"
 _STATUS = ((BudgetError, 3), (EmptyReleaseError, 4), (OutputError, 5), (ParameterError, 2), (VeilogError, 1))
 """Exit status of each error; the first that fits counts."""
@@ -195,10 +192,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     chosen = {word for word in given if word in (_QUIET, _OVERWRITE)}
     given = [word for word in given if word not in chosen]
-    command = _command_name(given).partition(" ")[0]
-    if arguments is None and command in _WITHOUT_ALGEBRA:
+    if arguments is None:  # further threads of small products of matrices wait for each other, at full load
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    app = application(command)
+    app = application(_command_name(given).partition(" ")[0])
     before = CALL.set(Call(_command_name(given), _QUIET in chosen, _OVERWRITE in chosen))
     try:
         # A server ends by itself after a signal.
